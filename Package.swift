@@ -1,0 +1,171 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+/// What every Swift target is built with: Swift 6 mode, warnings are errors, upcoming features on.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+]
+
+/// A Debian library that Swift imports by its own module map.
+func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/CShims/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+/// The few C or C++ lines that Swift cannot import by itself.
+func shim(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/CShims/\(name)")
+}
+
+/// A module of the agent. Modules stand in the order of the data's way: each imports only modules above it.
+func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+/// A module's tests, with their fixtures beside them.
+func tests(_ name: String, _ dependencies: [Target.Dependency], fixtures: Bool = false) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.init(stringLiteral: name)] + dependencies,
+        exclude: fixtures ? ["Fixtures"] : [], swiftSettings: strict)
+}
+
+/// The commit that `spoolship version` prints; set by the Makefile, letters and digits only.
+let commit = Context.environment["SPOOLSHIP_COMMIT"].flatMap { text in
+    !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } ? text : nil
+}
+
+let package = Package(
+    name: "spoolship",
+    products: [
+        .library(name: "SpoolshipClient", targets: ["SpoolshipClient"]),
+        // For the package under Benchmarks.
+        .library(name: "Events", targets: ["Events"]),
+        .library(name: "Spool", targets: ["EventLoops", "Model", "Logs", "Spool"]),
+        .library(name: "Queue", targets: ["EventLoops", "Model", "Logs", "Queue"]),
+    ],
+    targets: [
+        shim("CLinux"),
+        system("CSQLite", "sqlite3", "libsqlite3-dev"),
+        system("CZstd", "libzstd", "libzstd-dev"),
+        system("CDeflate", "libdeflate", "libdeflate-dev"),
+        system("CZlib", "zlib", "zlib1g-dev"),
+        shim("CMicroHTTPD"),
+        system("CCurl", "libcurl", "libcurl4-openssl-dev"),
+        system("COpenSSL", "openssl", "libssl-dev"),
+
+        // EventLoops
+        module("EventLoops", ["CLinux"]),
+        tests("EventLoops", []),
+
+        // Model
+        module("Model", ["EventLoops"]),
+        tests("Model", ["TestKit"]),
+
+        // Logs
+        module("Logs", ["EventLoops"]),
+        tests("Logs", ["EventLoops", "TestKit"]),
+
+        // Frames
+        module("Frames", ["Model", "CZstd", "CDeflate", "CZlib"]),
+        tests("Frames", ["Model", "TestKit"]),
+
+        // Configuration
+        shim("CTOML"),
+        module("Configuration", ["CTOML", "EventLoops", "Logs", "Model"]),
+        tests("Configuration", ["Logs", "Model", "TestKit"]),
+
+        // Metrics
+        module("Metrics", ["EventLoops", "Model", "Logs"]),
+        tests("Metrics", ["Model", "TestKit"], fixtures: true),
+
+        // Spool
+        module("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model"]),
+        tests("Spool", ["EventLoops", "Frames", "Logs", "Model", "TestKit"]),
+
+        // Events
+        module("TimeZones", ["EventLoops"]),
+        tests("TimeZones", ["EventLoops", "TestKit"]),
+        shim("CScan"),
+        module("Events", ["CScan", "EventLoops", "Model", "TimeZones"]),
+        tests("Events", ["EventLoops", "Model", "TestKit", "TimeZones"]),
+        shim("CMaxMind"),
+        module("Host", ["CMaxMind", "EventLoops", "Events", "TimeZones"]),
+        tests("Host", ["Events", "TestKit", "TimeZones"]),
+
+        // Containers
+
+        // Queue
+        .target(
+            name: "Queue", dependencies: ["EventLoops", "Model", "Logs", "Frames", "CSQLite"],
+            resources: [.embedInCode("schema.sql")], swiftSettings: strict),
+        tests("Queue", ["EventLoops", "Model", "Logs", "Frames", "TestKit"], fixtures: true),
+
+        // Delivery
+        shim("CNetlink"),
+        module("Delivery", ["CNetlink", "EventLoops", "Model", "Logs", "TimeZones"]),
+        tests("Delivery", ["EventLoops", "Model", "Logs", "Queue", "TestKit", "TimeZones"]),
+
+        // Outputs
+        module("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "COpenSSL"]),
+        tests("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"]),
+
+        // Control
+        module("Control", ["CMicroHTTPD", "EventLoops", "Model", "Metrics"]),
+        tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"], fixtures: true),
+
+        // Receiver
+        module("Receiver", ["EventLoops", "Model", "Frames", "CMicroHTTPD", "COpenSSL"]),
+        tests("Receiver", ["EventLoops", "Model", "Frames", "Outputs", "TestKit"]),
+
+        // Agent
+        module(
+            "Agent",
+            [
+                "CLinux", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool", "Events",
+                "Queue",
+                "Delivery", "Outputs", "Control", "Host", "TimeZones",
+            ]),
+        tests(
+            "Agent",
+            [
+                "Configuration", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Spool", "Events",
+                "Queue",
+                "TestKit",
+            ]),
+
+        // spoolship
+        .target(
+            name: "CBuild", path: "Sources/CShims/CBuild",
+            cSettings: commit.map { [.define("SPOOLSHIP_COMMIT", to: "\"\($0)\"")] } ?? []),
+        .executableTarget(
+            name: "spoolship",
+            dependencies: [
+                "Agent", "CBuild", "CCurl", "CDeflate", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
+                "Configuration",
+                "Control",
+                "EventLoops", "Model", "Receiver", "Spool",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CommandTests", dependencies: ["Configuration", "EventLoops", "Receiver", "TestKit", "spoolship"],
+            swiftSettings: strict),
+
+        // SpoolshipClient
+        module("SpoolshipClient", []),
+        tests("SpoolshipClient", ["TestKit"]),
+
+        // TestKit
+        shim("CCrashDisk", ["CSQLite"]),
+        module("TestKit", ["CCrashDisk", "EventLoops", "Logs"]),
+
+        // Tests of the built binary
+        .testTarget(name: "EndToEndTests", dependencies: ["EventLoops", "Model", "TestKit"], swiftSettings: strict),
+    ],
+    cxxLanguageStandard: .cxx17
+)
