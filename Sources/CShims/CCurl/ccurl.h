@@ -1,0 +1,79 @@
+/// libcurl for Swift, which cannot call its variadic functions.
+#ifndef CCURL_H
+#define CCURL_H
+
+#include <curl/curl.h>
+
+static inline CURLcode shim_curl_global_init(void) {
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static inline CURLcode shim_curl_set_long(CURL *easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// Strings are copied by the library, except for CURLOPT_POSTFIELDS.
+static inline CURLcode shim_curl_set_string(CURL *easy, CURLoption option, const char *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode shim_curl_set_pointer(CURL *easy, CURLoption option, void *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// The bytes are copied.
+static inline CURLcode shim_curl_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t size) {
+    struct curl_blob blob = {(void *)bytes, size, CURL_BLOB_COPY};
+    return curl_easy_setopt(easy, option, size == 0 ? NULL : &blob);
+}
+
+static inline CURLcode shim_curl_set_write(CURL *easy, curl_write_callback function, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, function);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_WRITEDATA, context);
+}
+
+static inline CURLcode shim_curl_set_header(CURL *easy, curl_write_callback function, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, function);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
+}
+
+/// The body of a POST, which must stay where it is until the transfer ends.
+static inline CURLcode shim_curl_set_body(CURL *easy, const void *bytes, size_t size) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes);
+}
+
+static inline long shim_curl_info_long(CURL *easy, CURLINFO information) {
+    long value = 0;
+    return curl_easy_getinfo(easy, information, &value) == CURLE_OK ? value : 0;
+}
+
+static inline curl_off_t shim_curl_info_offset(CURL *easy, CURLINFO information) {
+    curl_off_t value = 0;
+    return curl_easy_getinfo(easy, information, &value) == CURLE_OK ? value : 0;
+}
+
+/// The last value of a header of the answer; NULL when there is none. Valid until the handle's next transfer.
+static inline const char *shim_curl_header(CURL *easy, const char *name) {
+    struct curl_header *header = NULL;
+    return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
+}
+
+static inline void shim_curl_multi_callbacks(CURLM *multi, curl_socket_callback socket, curl_multi_timer_callback timer,
+                                             void *context) {
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
+}
+
+static inline void shim_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    curl_multi_setopt(multi, option, value);
+}
+
+/// What a finished transfer ended with; the message holds it in a union.
+static inline CURLcode shim_curl_result(const CURLMsg *message) {
+    return message->data.result;
+}
+
+#endif

@@ -1,0 +1,24 @@
+#define _GNU_SOURCE
+#include "clinux.h"
+
+#include <sys/prctl.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+static _Thread_local uint64_t own_id;
+
+__attribute__((noinline)) uint64_t clinux_thread_id(void) {
+    if (own_id == 0) own_id = (uint64_t)gettid();
+    __asm__ volatile("" ::: "memory");
+    return own_id;
+}
+
+void clinux_name_thread(const char *name) {
+    prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
+}
+
+int clinux_clock_is_synchronised(void) {
+    struct timex state = {0};
+    const int result = adjtimex(&state);
+    return result >= 0 && result != TIME_ERROR && !(state.status & STA_UNSYNC);
+}

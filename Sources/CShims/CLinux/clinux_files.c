@@ -1,0 +1,56 @@
+#define _GNU_SOURCE
+#include "clinux_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int clinux_open_beneath(int directory, const char *path, int flags) {
+    struct open_how how = {
+        .flags = (uint64_t)flags,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+    };
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+int clinux_file_handle(int descriptor, uint8_t *handle, size_t capacity, int32_t *type) {
+    union {
+        struct file_handle header;
+        uint8_t bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } buffer;
+    int mount;
+    buffer.header.handle_bytes = capacity < MAX_HANDLE_SZ ? (unsigned)capacity : MAX_HANDLE_SZ;
+    if (name_to_handle_at(descriptor, "", &buffer.header, &mount, AT_EMPTY_PATH) != 0) return -1;
+    memcpy(handle, buffer.bytes + offsetof(struct file_handle, f_handle), buffer.header.handle_bytes);
+    *type = buffer.header.handle_type;
+    return (int)buffer.header.handle_bytes;
+}
+
+int clinux_birth_time(int descriptor, int64_t *nanoseconds) {
+    struct statx status;
+    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) != 0) return -1;
+    if ((status.stx_mask & STATX_BTIME) == 0) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    *nanoseconds = (int64_t)status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
+    return 0;
+}
+
+int clinux_rename_new(int old_directory, const char *old_name, int new_directory, const char *new_name) {
+    return renameat2(old_directory, old_name, new_directory, new_name, RENAME_NOREPLACE);
+}
+
+int clinux_take_lease(int descriptor) { return fcntl(descriptor, F_SETLEASE, F_RDLCK); }
+
+int clinux_holds_lease(int descriptor) {
+    int type = fcntl(descriptor, F_GETLEASE);
+    return type < 0 ? -1 : type == F_RDLCK;
+}
+
+int clinux_return_lease(int descriptor) { return fcntl(descriptor, F_SETLEASE, F_UNLCK); }

@@ -1,0 +1,30 @@
+/// What Linux has and Glibc's Swift module lacks: epoll, eventfd, timerfd, signalfd, inotify, statfs,
+/// extended attributes, and a thread's own id.
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <stdint.h>
+#include "clinux_files.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/statfs.h>
+#include <sys/timerfd.h>
+#include <sys/xattr.h>
+
+/// The kernel's id of the calling thread.
+///
+/// A function of its own because glibc declares `pthread_self` const: the optimiser keeps its value across a
+/// suspension, and a task that resumed on another thread then took itself for the first one.
+uint64_t clinux_thread_id(void);
+
+/// Names the calling thread, for `ps -T` and debuggers; the kernel keeps the first 15 bytes.
+void clinux_name_thread(const char *name);
+
+/// Whether the kernel takes the time of day for synchronised (adjtimex(2)): 1, or 0.
+int clinux_clock_is_synchronised(void);
+
+#endif

@@ -1,0 +1,38 @@
+#pragma once
+
+// What Swift cannot say: sixteen bytes compared at once. Header only, so that it is inlined into the scanner.
+
+#include <stdint.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+/// How many bytes `cscan_plain` looks at.
+#define CSCAN_WIDTH 16
+
+/// The number of bytes at `p` before the first that is a quote, a backslash, a control character or not ASCII; 16 if none
+/// of the sixteen is. All sixteen must be readable.
+static inline __attribute__((always_inline)) int32_t cscan_plain(const uint8_t *p) {
+#if defined(__SSE2__)
+    __m128i text = _mm_loadu_si128((const __m128i *)p);
+    __m128i quote = _mm_cmpeq_epi8(text, _mm_set1_epi8('"'));
+    __m128i slash = _mm_cmpeq_epi8(text, _mm_set1_epi8('\\'));
+    // As signed numbers, bytes beyond ASCII are negative: less than a blank, like control characters.
+    __m128i other = _mm_cmplt_epi8(text, _mm_set1_epi8(' '));
+    uint32_t stop = (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), other));
+    return (int32_t)__builtin_ctz(stop | 0x10000u);
+#elif defined(__ARM_NEON)
+    uint8x16_t text = vld1q_u8(p);
+    uint8x16_t stop = vorrq_u8(
+        vorrq_u8(vceqq_u8(text, vdupq_n_u8('"')), vceqq_u8(text, vdupq_n_u8('\\'))),
+        vcltq_s8(vreinterpretq_s8_u8(text), vdupq_n_s8(' ')));
+    uint64_t nibbles = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(stop), 4)), 0);
+    return nibbles ? (int32_t)(__builtin_ctzll(nibbles) >> 2) : 16;
+#else
+    int32_t count = 0;
+    while (count < 16 && p[count] >= 0x20 && p[count] < 0x80 && p[count] != '"' && p[count] != '\\') count++;
+    return count;
+#endif
+}
