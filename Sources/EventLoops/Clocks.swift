@@ -1,0 +1,107 @@
+internal import Glibc
+
+/// A point on the clock that counts from the machine's start, suspended time included: for waits.
+///
+/// Nobody can set this clock, so a wait neither ends early nor hangs when the time of day is corrected.
+/// Its points mean nothing in another boot: what must survive a restart is a `Timestamp`.
+public struct BootInstant: Sendable, Hashable, Comparable {
+    /// Nanoseconds since the machine started.
+    public let nanoseconds: Int64
+
+    /// A point so many nanoseconds after the machine's start.
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// Whether the left point comes first.
+    public static func < (left: BootInstant, right: BootInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+    /// The point so much later, at most the end of the range.
+    public static func + (left: BootInstant, right: Duration) -> BootInstant {
+        BootInstant(nanoseconds: left.nanoseconds.addingSaturating(right.nanosecondsClamped))
+    }
+    /// The time from the right point to the left one.
+    public static func - (left: BootInstant, right: BootInstant) -> Duration {
+        .nanoseconds(left.nanoseconds - right.nanoseconds)
+    }
+}
+
+/// A point in time of day (UTC): for what events say, and for what must survive a restart.
+public struct Timestamp: Sendable, Hashable, Comparable {
+    /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted; enough for the years 1678 to 2262.
+    public let nanoseconds: Int64
+
+    /// A point so many nanoseconds after 1970-01-01T00:00:00Z.
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// A point so many milliseconds after 1970-01-01T00:00:00Z; what lies beyond the range becomes its end.
+    public init(milliseconds: Int64) {
+        let (product, overflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
+        nanoseconds = overflow ? (milliseconds < 0 ? .min : .max) : product
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z, rounded down.
+    public var milliseconds: Int64 {
+        nanoseconds >= 0 ? nanoseconds / 1_000_000 : -((-(nanoseconds + 1)) / 1_000_000) - 1
+    }
+
+    /// Whether the left point comes first.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.nanoseconds < right.nanoseconds }
+    /// The point so much later, at most the end of the range.
+    public static func + (left: Timestamp, right: Duration) -> Timestamp {
+        Timestamp(nanoseconds: left.nanoseconds.addingSaturating(right.nanosecondsClamped))
+    }
+    /// The point so much earlier, at least the beginning of the range.
+    public static func - (left: Timestamp, right: Duration) -> Timestamp {
+        Timestamp(nanoseconds: left.nanoseconds.addingSaturating(-right.nanosecondsClamped))
+    }
+    /// The time from the right point to the left one.
+    public static func - (left: Timestamp, right: Timestamp) -> Duration {
+        let (difference, overflow) = left.nanoseconds.subtractingReportingOverflow(right.nanoseconds)
+        return .nanoseconds(overflow ? (left < right ? .min : .max) : difference)
+    }
+}
+
+/// Where time comes from. Whoever needs it takes one of these; tests pass a clock that they move by hand.
+public protocol TimeSource: Sendable {
+    /// Now, on the clock for waits.
+    var bootTime: BootInstant { get }
+    /// Now, in time of day.
+    var wallTime: Timestamp { get }
+}
+
+/// The kernel's clocks.
+public struct SystemTime: TimeSource {
+    /// The clocks need no setting up.
+    public init() {}
+
+    /// `CLOCK_BOOTTIME`.
+    public var bootTime: BootInstant { BootInstant(nanoseconds: SystemTime.read(CLOCK_BOOTTIME)) }
+
+    /// `CLOCK_REALTIME`.
+    public var wallTime: Timestamp { Timestamp(nanoseconds: SystemTime.read(CLOCK_REALTIME)) }
+
+    /// `CLOCK_MONOTONIC` in microseconds, which systemd asks for when a reload begins.
+    public var monotonicMicroseconds: Int64 { SystemTime.read(CLOCK_MONOTONIC) / 1000 }
+
+    private static func read(_ clock: Int32) -> Int64 {
+        var time = timespec()
+        guard clock_gettime(clock, &time) == 0 else { preconditionFailure("the kernel has no clock \(clock)") }
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}
+
+extension Duration {
+    /// The length in nanoseconds; what does not fit becomes the nearest that does.
+    public var nanosecondsClamped: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow else { return seconds < 0 ? -.max : .max }
+        return whole.addingSaturating(attoseconds / 1_000_000_000)
+    }
+}
+
+extension Int64 {
+    /// The sum, or the end of the range that it would have passed.
+    func addingSaturating(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+}

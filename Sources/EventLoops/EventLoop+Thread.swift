@@ -1,0 +1,49 @@
+internal import CLinux
+internal import Glibc
+
+extension EventLoop {
+    /// Gives the loop a thread of its own, which ends at `stop`.
+    ///
+    /// Every signal is blocked on it: signals are read from a descriptor (`SignalWatcher`), never handled in passing.
+    /// - Throws: `SystemError` when the process may have no more threads.
+    public func start() throws(SystemError) {
+        var thread = pthread_t()
+        let box = Unmanaged.passRetained(self)
+        let result = pthread_create(
+            &thread, nil,
+            { argument in
+                // The argument is the box that was retained for this thread below.
+                guard let argument else { return nil }
+                let loop = Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue()
+                var all = sigset_t()
+                sigfillset(&all)
+                pthread_sigmask(SIG_BLOCK, &all, nil)
+                clinux_name_thread(loop.name)
+                loop.run()
+                return nil
+            }, box.toOpaque())
+        guard result == 0 else {
+            box.release()
+            throw SystemError("pthread_create", number: result)
+        }
+        pthread_detach(thread)
+    }
+
+    /// Runs an asynchronous program on the calling thread and returns its result: what `main` does.
+    ///
+    /// The calling thread becomes a loop of that name; the body runs on it, as do the actors that are given the loop.
+    /// - Throws: `SystemError` when the process has no descriptors left.
+    public static func runProgram<Value: Sendable>(
+        name: String, _ body: @escaping @Sendable (EventLoop) async -> Value
+    ) throws(SystemError) -> Value {
+        let loop = try EventLoop(name: name)
+        nonisolated(unsafe) var value: Value?
+        Task(executorPreference: loop) {
+            value = await body(loop)
+            loop.stop()
+        }
+        loop.run()
+        guard let value else { preconditionFailure("the loop stopped before its program ended") }
+        return value
+    }
+}

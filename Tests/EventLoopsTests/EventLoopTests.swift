@@ -1,0 +1,155 @@
+import EventLoops
+import Glibc
+import Synchronization
+import Testing
+
+/// An actor that lives on a loop, as the agent's do.
+private actor Resident {
+    let loop: EventLoop
+    var seen: [String] = []
+
+    init(on loop: EventLoop) { self.loop = loop }
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    func note(_ word: String) -> Bool {
+        seen.append(word)
+        return loop.isCurrent
+    }
+
+    func fireInOrder() async -> [String] {
+        await withCheckedContinuation { continuation in
+            loop.after(.milliseconds(20)) { self.assumeIsolated { $0.seen.append("second") } }
+            loop.after(.milliseconds(1)) { self.assumeIsolated { $0.seen.append("first") } }
+            let cancelled = loop.after(.milliseconds(5)) { self.assumeIsolated { $0.seen.append("cancelled") } }
+            loop.cancel(cancelled)
+            loop.after(.milliseconds(30)) { continuation.resume(returning: self.assumeIsolated { $0.seen }) }
+        }
+    }
+
+    func readOnce(from descriptor: Int32) async throws -> UInt8 {
+        try await withCheckedThrowingContinuation { continuation in
+            do {
+                try loop.watch(descriptor, for: .readable) { _ in
+                    var byte: UInt8 = 0
+                    _ = read(descriptor, &byte, 1)
+                    self.loop.forget(descriptor)
+                    continuation.resume(returning: byte)
+                }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+}
+
+@Suite("Event loop")
+struct EventLoopTests {
+    private func withLoop(_ body: (EventLoop) async throws -> Void) async throws {
+        let loop = try EventLoop(name: "test")
+        try loop.start()
+        defer { loop.stop() }
+        try await body(loop)
+    }
+
+    @Test("an actor on a loop runs on the loop's thread")
+    func actorsRunOnTheirLoop() async throws {
+        try await withLoop { loop in
+            let resident = Resident(on: loop)
+            for _ in 0..<1000 { #expect(await resident.note("x")) }
+            #expect(await resident.seen.count == 1000)
+            #expect(!loop.isCurrent)
+        }
+    }
+
+    @Test("timers fire in the order of their deadlines, cancelled ones never")
+    func timersFireInOrder() async throws {
+        try await withLoop { loop in
+            #expect(await Resident(on: loop).fireInOrder() == ["first", "second"])
+        }
+    }
+
+    @Test("a descriptor that becomes readable calls its handler")
+    func descriptorsCallBack() async throws {
+        try await withLoop { loop in
+            var ends: [Int32] = [0, 0]
+            try #require(pipe(&ends) == 0)
+            let output = Descriptor(ends[0])
+            let input = Descriptor(ends[1])
+            let resident = Resident(on: loop)
+            async let byte = resident.readOnce(from: output.raw)
+            var sent: UInt8 = 42
+            #expect(write(input.raw, &sent, 1) == 1)
+            #expect(try await byte == 42)
+        }
+    }
+
+    @Test("a descriptor that cannot be watched is an error, not a crash")
+    func regularFilesCannotBeWatched() async throws {
+        try await withLoop { loop in
+            let file = Descriptor(open("/etc/hostname", O_RDONLY | O_CLOEXEC))
+            await #expect(throws: SystemError("epoll_ctl", number: EPERM)) {
+                _ = try await Resident(on: loop).readOnce(from: file.raw)
+            }
+        }
+    }
+
+    @Test("closures posted from many threads all run, each once")
+    func postedClosuresAllRun() async throws {
+        try await withLoop { loop in
+            let count = Atomic<Int>(0)
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<8 {
+                    group.addTask { @Sendable in
+                        for _ in 0..<1000 { loop.post { count.add(1, ordering: .relaxed) } }
+                    }
+                }
+            }
+            _ = await Resident(on: loop).note("after all of them")
+            #expect(count.load(ordering: .relaxed) == 8000)
+        }
+    }
+
+    @Test("a program's result comes back to the thread that ran it")
+    func programsReturnTheirResult() throws {
+        let result = try EventLoop.runProgram(name: "program") { loop in
+            await Resident(on: loop).note("x") ? 7 : 0
+        }
+        #expect(result == 7)
+    }
+}
+
+@Suite("Clocks")
+struct ClockTests {
+    @Test(
+        "milliseconds round down, before 1970 too",
+        arguments: [
+            (1_500_000, 1), (999_999, 0), (0, 0), (-1, -1), (-1_000_000, -1), (-1_000_001, -2),
+        ] as [(Int64, Int64)])
+    func millisecondsRoundDown(nanoseconds: Int64, milliseconds: Int64) {
+        #expect(Timestamp(nanoseconds: nanoseconds).milliseconds == milliseconds)
+    }
+
+    @Test("sums and differences end at the end of the range instead of trapping")
+    func arithmeticSaturates() {
+        #expect(Timestamp(milliseconds: .max).nanoseconds == .max)
+        #expect((Timestamp(nanoseconds: .max) + .seconds(1)).nanoseconds == .max)
+        #expect((Timestamp(nanoseconds: .min) - .seconds(Int64.max)).nanoseconds == .min)
+        #expect(Timestamp(nanoseconds: .max) - Timestamp(nanoseconds: .min) == .nanoseconds(Int64.max))
+        #expect((BootInstant(nanoseconds: 5) + .seconds(Int64.max)).nanoseconds == .max)
+    }
+}
+
+@Suite("Kernel random")
+struct KernelRandomTests {
+    @Test("numbers do not repeat, within a block, across blocks or between generators")
+    func numbersDoNotRepeat() {
+        let first = KernelRandom()
+        let second = KernelRandom()
+        var seen: Set<UInt64> = []
+        for _ in 0..<2000 {
+            seen.insert(first.next())
+            seen.insert(second.next())
+        }
+        #expect(seen.count == 4000)
+    }
+}
