@@ -1,0 +1,94 @@
+public import EventLoops
+
+/// The name of a destination, as in the configuration, metrics and the database.
+public struct DestinationName: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
+    /// The name's text.
+    public let text: String
+
+    /// A destination of that name.
+    public init(_ text: String) { self.text = text }
+
+    /// A destination of that name.
+    public init(stringLiteral text: String) { self.text = text }
+
+    /// The name's text.
+    public var description: String { text }
+
+    /// Alphabetical order.
+    public static func < (left: DestinationName, right: DestinationName) -> Bool { left.text < right.text }
+}
+
+/// A batch's identity: the `Idempotency-Key` of every attempt to send it, across retries, restarts and crashes.
+public typealias BatchID = UUIDv7
+
+/// What is known of a batch without its events.
+public struct BatchHeader: Sendable, Hashable {
+    /// Drawn when the batch was formed; never derived from a row or a machine.
+    public let id: BatchID
+    /// Where it goes.
+    public let destination: DestinationName
+    /// The lane it goes in: all of its events have this priority.
+    public let priority: Priority
+    /// How many events it holds, at least one.
+    public let events: Int
+    /// The size of its events as uncompressed lines, their line feeds included, in bytes.
+    public let bytes: Int
+    /// When the oldest of its events was accepted.
+    public let acceptedAt: Timestamp
+    /// The least event time in it.
+    public let firstEventTime: Timestamp
+
+    /// A header of known parts.
+    public init(
+        id: BatchID, destination: DestinationName, priority: Priority, events: Int, bytes: Int,
+        acceptedAt: Timestamp, firstEventTime: Timestamp
+    ) {
+        self.id = id
+        self.destination = destination
+        self.priority = priority
+        self.events = events
+        self.bytes = bytes
+        self.acceptedAt = acceptedAt
+        self.firstEventTime = firstEventTime
+    }
+}
+
+/// Events on their way to one destination, in their order.
+public struct Batch: Sendable {
+    /// A run of events of one stored frame.
+    public struct Part: Sendable {
+        /// How the frame is packed.
+        public let compression: Compression
+        /// The stored frame: uncompressed, it is lines that each end with a line feed.
+        public let frame: [UInt8]
+        /// The frame's uncompressed size in bytes.
+        public let bytes: Int
+        /// How many events the frame holds.
+        public let eventsInFrame: Int
+        /// Which of them belong to the batch.
+        public let events: Range<Int>
+
+        /// A part of known figures.
+        public init(compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>) {
+            self.compression = compression
+            self.frame = frame
+            self.bytes = bytes
+            self.eventsInFrame = eventsInFrame
+            self.events = events
+        }
+
+        /// Whether all of the frame's events belong to the batch.
+        public var isWhole: Bool { events == 0..<eventsInFrame }
+    }
+
+    /// What is known of it without its events.
+    public let header: BatchHeader
+    /// Where its events lie, in their order.
+    public let parts: [Part]
+
+    /// A batch of known parts.
+    public init(header: BatchHeader, parts: [Part]) {
+        self.header = header
+        self.parts = parts
+    }
+}

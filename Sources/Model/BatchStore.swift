@@ -1,0 +1,132 @@
+public import EventLoops
+
+/// What delivery asks of the queue. Every call is durable when it returns, except where it says otherwise, and what it
+/// changed stands in the published summaries by then.
+public protocol BatchStore: Sendable {
+    /// Takes up the lane's oldest free batch that is not in `request.except` (free since a restart), or else forms the
+    /// next batch from what waits; leases it.
+    ///
+    /// - Returns: nil when there is neither.
+    func leaseNext(_ request: LeaseRequest) async throws -> Batch?
+
+    /// Leases a batch again whose lease was given back.
+    ///
+    /// - Returns: nil when it is gone (purged, disabled, lost).
+    func lease(_ id: BatchID) async throws -> Batch?
+
+    /// Gives a lease back: the batch stays as it is, free for another attempt. Leases live in memory only.
+    func release(_ id: BatchID) async
+
+    /// Ends a batch: what happened to each of its events, in one transaction.
+    ///
+    /// A settlement that only acknowledges may become durable up to 100 ms after the call returns (invariant 3).
+    /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
+    func settle(_ settlement: Settlement) async throws -> [BatchHeader]
+}
+
+/// Which batch is wanted.
+public struct LeaseRequest: Sendable, Equatable {
+    /// Whose.
+    public var destination: DestinationName
+    /// Of which lane.
+    public var priority: Priority
+    /// At most so many events.
+    public var maxEvents: Int
+    /// At most so many uncompressed bytes, one event excepted.
+    public var maxBytes: Int
+    /// Events that a deadline makes urgent go first, when given: those whose event time is before it.
+    public var urgentBefore: Timestamp?
+    /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.
+    public var except: Set<BatchID>
+
+    /// A request of known parts.
+    public init(
+        destination: DestinationName, priority: Priority, maxEvents: Int, maxBytes: Int,
+        urgentBefore: Timestamp? = nil, except: Set<BatchID> = []
+    ) {
+        self.destination = destination
+        self.priority = priority
+        self.maxEvents = maxEvents
+        self.maxBytes = maxBytes
+        self.urgentBefore = urgentBefore
+        self.except = except
+    }
+}
+
+/// What became of a batch's events.
+public struct Settlement: Sendable, Equatable {
+    /// What becomes of some of them.
+    public enum Disposition: Sendable, Equatable {
+        /// The destination has them.
+        case acknowledged
+        /// The destination rejected them for good.
+        case deadLetter(Failure)
+        /// They go again, in a new batch; parts with the same number share one.
+        case again(group: Int)
+    }
+
+    /// A run of events and its fate.
+    public struct Part: Sendable, Equatable {
+        /// Places in the batch, from 0.
+        public var events: Range<Int>
+        /// What becomes of them.
+        public var disposition: Disposition
+
+        /// A run of events and its fate.
+        public init(_ events: Range<Int>, _ disposition: Disposition) {
+            self.events = events
+            self.disposition = disposition
+        }
+    }
+
+    /// The batch that ends.
+    public var batch: BatchID
+    /// All of its events, each in one part, in their order.
+    public var parts: [Part]
+
+    /// A settlement of known parts.
+    public init(batch: BatchID, parts: [Part]) {
+        self.batch = batch
+        self.parts = parts
+    }
+
+    /// All of a batch's events are with their destination.
+    public static func acknowledged(_ header: BatchHeader) -> Settlement {
+        Settlement(batch: header.id, parts: [Part(0..<header.events, .acknowledged)])
+    }
+}
+
+/// What waits in one lane of one destination; published by the queue after each change.
+public struct LaneSummary: Sendable, Equatable {
+    /// Events that are in no batch yet.
+    public var waitingEvents: Int
+    /// Their uncompressed bytes.
+    public var waitingBytes: Int
+    /// When the oldest of them was accepted; nil when there are none.
+    public var oldestAcceptedAt: Timestamp?
+    /// The least event time among them; nil when there are none. Deadlines go by it.
+    public var earliestEventTime: Timestamp?
+    /// Batches that exist and are not leased.
+    public var freeBatches: Int
+    /// The events in all batches, leased or not.
+    public var batchedEvents: Int
+
+    /// A summary of known figures.
+    public init(
+        waitingEvents: Int = 0, waitingBytes: Int = 0, oldestAcceptedAt: Timestamp? = nil,
+        earliestEventTime: Timestamp? = nil, freeBatches: Int = 0, batchedEvents: Int = 0
+    ) {
+        self.waitingEvents = waitingEvents
+        self.waitingBytes = waitingBytes
+        self.oldestAcceptedAt = oldestAcceptedAt
+        self.earliestEventTime = earliestEventTime
+        self.freeBatches = freeBatches
+        self.batchedEvents = batchedEvents
+    }
+}
+
+/// Sends batches to one destination: what each folder of `Outputs` provides.
+public protocol BatchSender: Sendable {
+    /// One attempt. Ends within the destination's timeouts, whatever the other side does.
+    func send(_ batch: Batch) async -> Outcome
+}

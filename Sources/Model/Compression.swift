@@ -1,0 +1,24 @@
+/// How bytes are packed: in the queue, and in a request's body.
+public enum Compression: UInt8, Sendable, CaseIterable {
+    /// As they are.
+    case none = 0
+    /// One gzip member (RFC 1952).
+    case gzip = 1
+    /// One Zstandard frame (RFC 8878).
+    case zstd = 2
+
+    /// The word in settings, metrics and the database.
+    public var name: String {
+        switch self {
+        case .none: "none"
+        case .gzip: "gzip"
+        case .zstd: "zstd"
+        }
+    }
+
+    /// The compression of that name; nil for any other word.
+    public init?(name: some StringProtocol) {
+        guard let found = Compression.allCases.first(where: { $0.name == name }) else { return nil }
+        self = found
+    }
+}

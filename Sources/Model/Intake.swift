@@ -1,0 +1,210 @@
+public import EventLoops
+
+/// Events on their way into the queue: of one priority, for the same destinations, in their order.
+public struct NewChunk: Sendable {
+    /// The priority of all of its events.
+    public var priority: Priority
+    /// Who gets them; fixed from here on. Not empty.
+    public var destinations: [DestinationName]
+    /// How many events it holds, at least one.
+    public var events: Int
+    /// The uncompressed size in bytes: the lines, each with its line feed.
+    public var bytes: Int
+    /// The least and the greatest event time.
+    public var eventTimes: ClosedRange<Timestamp>
+    /// When the first of its events was accepted.
+    public var acceptedAt: Timestamp
+    /// How `frame` is packed: `none` for a chunk closed early.
+    public var compression: Compression
+    /// The lines, packed. Uncompressed, each ends with a line feed.
+    public var frame: [UInt8]
+    /// Whether the chunk is as large as a batch may be: it is then sent as it is stored.
+    public var isFull: Bool
+
+    /// A chunk of known parts.
+    public init(
+        priority: Priority, destinations: [DestinationName], events: Int, bytes: Int,
+        eventTimes: ClosedRange<Timestamp>, acceptedAt: Timestamp, compression: Compression, frame: [UInt8],
+        isFull: Bool
+    ) {
+        self.priority = priority
+        self.destinations = destinations
+        self.events = events
+        self.bytes = bytes
+        self.eventTimes = eventTimes
+        self.acceptedAt = acceptedAt
+        self.compression = compression
+        self.frame = frame
+        self.isFull = isFull
+    }
+}
+
+/// How far a file of the spool has been read: durable in the same transaction as its events.
+public struct Checkpoint: Sendable, Equatable {
+    /// The file's identity: its handle (inode with generation). Opaque to the queue.
+    public var key: [UInt8]
+    /// Where the file was last seen, relative to the spool; for people.
+    public var path: String
+    /// All bytes before it are in the queue, refused or quarantined.
+    public var offset: Int64
+    /// What the spool needs to know the file again (fingerprint, marks). Opaque to the queue.
+    public var state: [UInt8]
+
+    /// A checkpoint of known parts.
+    public init(key: [UInt8], path: String, offset: Int64, state: [UInt8]) {
+        self.key = key
+        self.path = path
+        self.offset = offset
+        self.state = state
+    }
+}
+
+/// A drop file whose events are all in the queue and whose unlink is not durable yet.
+public struct DoneRecord: Sendable, Equatable {
+    /// The name it was claimed under, relative to the spool, as bytes.
+    public var claim: [UInt8]
+    /// The file's handle: inode with generation; its content does not count, since contents may repeat.
+    public var handle: [UInt8]
+
+    /// A record of known parts.
+    public init(claim: [UInt8], handle: [UInt8]) {
+        self.claim = claim
+        self.handle = handle
+    }
+}
+
+/// What a pass over the spool has read: durable in the same transaction as the events it read.
+public struct SpoolProgress: Sendable, Equatable {
+    /// Checkpoints to set.
+    public var checkpoints: [Checkpoint] = []
+    /// Keys of files that are gone for good.
+    public var forgotten: [[UInt8]] = []
+    /// Drop files that this commit covers wholly.
+    public var done: [DoneRecord] = []
+    /// Claims whose unlink is durable: their records go.
+    public var unlinked: [DoneRecord] = []
+
+    /// Nothing was read yet.
+    public init() {}
+
+    /// Whether there is nothing to make durable.
+    public var isEmpty: Bool {
+        checkpoints.isEmpty && forgotten.isEmpty && done.isEmpty && unlinked.isEmpty
+    }
+}
+
+/// A line or a file that could not be read as an event: kept whole where it is small enough, and never thrown away
+/// unseen.
+public struct QuarantineRecord: Sendable, Equatable {
+    /// Why; closed, because it is a metric label.
+    public enum Reason: String, Sendable, CaseIterable {
+        /// Not JSON, by RFC 8259.
+        case notJSON = "not_json"
+        /// Bytes that are not UTF-8.
+        case notUTF8 = "not_utf8"
+        /// JSON, but not an object.
+        case notAnObject = "not_an_object"
+        /// No `name`, or an empty one, and the app has no default.
+        case noName = "no_name"
+        /// Longer than `spool.max_event_size`.
+        case tooLong = "too_long"
+        /// Nested more deeply than the reader goes.
+        case tooDeep = "too_deep"
+        /// The event's time lies more than three days ahead.
+        case timeAhead = "time_ahead"
+        /// Larger than the whole queue may be.
+        case neverFits = "never_fits"
+        /// A text that ends too early.
+        case cutShort = "cut_short"
+        /// A compressed file that cannot be unpacked.
+        case badArchive = "bad_archive"
+        /// A limit whose consequence is `quarantine`.
+        case limit
+        /// Refused by a limit whose consequence is `refuse`, or by a full queue; kept here, counted as refused.
+        case refused
+    }
+
+    /// Why it lies here.
+    public var reason: Reason
+    /// What exactly, for a person: `expected a value at byte 17`. Never the content.
+    public var detail: String
+    /// The app whose it is.
+    public var app: String
+    /// The file, relative to the spool; for people.
+    public var path: String
+    /// Where in the (uncompressed) file it begins, in bytes.
+    public var offset: Int64
+    /// How long it is in the file, in bytes.
+    public var length: Int64
+    /// Its bytes: all of them, or the first 4 KiB of what was too long.
+    public var content: [UInt8]
+    /// When it was put here.
+    public var time: Timestamp
+
+    /// A record of known parts.
+    public init(
+        reason: Reason, detail: String, app: String, path: String, offset: Int64, length: Int64, content: [UInt8],
+        time: Timestamp
+    ) {
+        self.reason = reason
+        self.detail = detail
+        self.app = app
+        self.path = path
+        self.offset = offset
+        self.length = length
+        self.content = content
+        self.time = time
+    }
+}
+
+/// Everything that one pass over the spool makes durable, all or nothing (invariant 1: exact hand-over).
+public struct Commit: Sendable {
+    /// The events, in their order within each priority.
+    public var chunks: [NewChunk] = []
+    /// How far the spool was read.
+    public var progress = SpoolProgress()
+    /// What could not be read.
+    public var quarantined: [QuarantineRecord] = []
+    /// Quarantined lines, by number, that were read again for this commit: they leave the quarantine and its figures.
+    /// What became of them counts in `read` like everything else.
+    public var requeued: [Int64] = []
+    /// Events read in all: accepted + refused + quarantined.
+    public var read = 0
+    /// Events that a limit refused.
+    public var refused = 0
+    /// Events accepted and at once discarded or expired, by destination set and priority.
+    public var notStored: [NotStored] = []
+    /// What the pass remembers beyond a restart (sessions, counters of limits), by name; nil removes.
+    public var memory: [String: [UInt8]?] = [:]
+
+    /// An empty commit.
+    public init() {}
+}
+
+/// Events that count as accepted and, in the same transaction, as discarded or expired.
+public struct NotStored: Sendable, Equatable {
+    /// What became of them.
+    public enum Fate: Sendable, Equatable {
+        /// Older than `queue.max_age` when they were read.
+        case expired
+        /// A rule, disabled collection or the lack of a destination said so; the reason is a metric label.
+        case discarded(reason: String)
+    }
+
+    /// Their priority.
+    public var priority: Priority
+    /// Who would have got them.
+    public var destinations: [DestinationName]
+    /// What became of them.
+    public var fate: Fate
+    /// How many.
+    public var events: Int
+
+    /// So many events of one fate.
+    public init(priority: Priority, destinations: [DestinationName], fate: Fate, events: Int) {
+        self.priority = priority
+        self.destinations = destinations
+        self.fate = fate
+        self.events = events
+    }
+}

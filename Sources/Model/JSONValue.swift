@@ -1,0 +1,106 @@
+/// A JSON text as a value: for control messages and state, never for events.
+///
+/// Members keep their order. Whole numbers that fit are integers, all others doubles.
+public enum JSONValue: Sendable, Hashable {
+    /// `null`.
+    case null
+    /// `true` or `false`.
+    case bool(Bool)
+    /// A whole number without fraction or exponent, in 64 bits.
+    case integer(Int)
+    /// Any other number; always finite.
+    case double(Double)
+    /// A string.
+    case string(String)
+    /// An array.
+    case array([JSONValue])
+    /// An object: its members in their order. Equal keys are possible; the last one counts.
+    case object([Member])
+
+    /// A member of an object.
+    public struct Member: Sendable, Hashable {
+        /// Its key.
+        public let key: String
+        /// Its value.
+        public let value: JSONValue
+
+        /// A member.
+        public init(_ key: String, _ value: JSONValue) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    /// The value of the member with that key; nil when this is no object or has none.
+    public subscript(key: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.key == key }?.value
+    }
+
+    /// The string; nil for any other value.
+    public var string: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+
+    /// The whole number; nil for any other value.
+    public var integer: Int? {
+        if case .integer(let number) = self { number } else { nil }
+    }
+
+    /// The number, whole or not; nil for any other value.
+    public var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .double(let number): number
+        default: nil
+        }
+    }
+
+    /// The truth value; nil for any other value.
+    public var bool: Bool? {
+        if case .bool(let value) = self { value } else { nil }
+    }
+
+    /// The elements; nil for any other value.
+    public var array: [JSONValue]? {
+        if case .array(let elements) = self { elements } else { nil }
+    }
+
+    /// The members; nil for any other value.
+    public var members: [Member]? {
+        if case .object(let members) = self { members } else { nil }
+    }
+
+    /// The value, or `null` for nil.
+    public init(_ value: JSONValue?) { self = value ?? .null }
+
+    /// The text, or `null` for nil.
+    public init(_ text: String?) { self = text.map(JSONValue.string) ?? .null }
+
+    /// The number, or `null` for nil.
+    public init(_ number: Int?) { self = number.map(JSONValue.integer) ?? .null }
+
+    /// The number, or `null` for nil and for what JSON cannot say.
+    public init(_ number: Double?) { self = number.flatMap { $0.isFinite ? .double($0) : nil } ?? .null }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
+    /// A string.
+    public init(stringLiteral text: String) { self = .string(text) }
+
+    /// A whole number.
+    public init(integerLiteral number: Int) { self = .integer(number) }
+
+    /// A truth value.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+}
+
+extension JSONValue: ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
+    /// An array.
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+
+    /// An object with these members, in this order.
+    public init(dictionaryLiteral members: (String, JSONValue)...) {
+        self = .object(members.map { Member($0.0, $0.1) })
+    }
+}

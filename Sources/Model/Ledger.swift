@@ -1,0 +1,51 @@
+/// The figures of one destination and priority; deliveries (an event for one of its destinations), since the database
+/// was made.
+///
+/// At any moment, across crashes: `accepted + retried = acknowledged + deadLettered + evicted + expired + discarded +
+/// lost + queued`.
+public struct Ledger: Sendable, Equatable {
+    /// Taken into the queue for this destination.
+    public var accepted = 0
+    /// Dead letters sent back by a person.
+    public var retried = 0
+    /// Confirmed by the destination.
+    public var acknowledged = 0
+    /// Rejected by the destination for good, ever; purging does not change it.
+    public var deadLettered = 0
+    /// Forced out by the storage cap.
+    public var evicted = 0
+    /// Older than `queue.max_age`.
+    public var expired = 0
+    /// Taken out by a rule, by disabled collection or by a person.
+    public var discarded = 0
+    /// Taken by corruption, beyond salvage.
+    public var lost = 0
+    /// Waiting, in batches or not.
+    public var queued = 0
+
+    /// All figures are zero.
+    public init() {}
+
+    /// Whether the figures add up.
+    public var balances: Bool {
+        accepted + retried == acknowledged + deadLettered + evicted + expired + discarded + lost + queued
+    }
+}
+
+/// The figures of reading, for events: `read = accepted + refused + quarantined`.
+public struct IntakeLedger: Sendable, Equatable {
+    /// Lines and objects read.
+    public var read = 0
+    /// Of them, taken.
+    public var accepted = 0
+    /// Of them, not taken: a limit, a full queue.
+    public var refused = 0
+    /// Of them, not readable as an event.
+    public var quarantined = 0
+
+    /// All figures are zero.
+    public init() {}
+
+    /// Whether the figures add up.
+    public var balances: Bool { read == accepted + refused + quarantined }
+}

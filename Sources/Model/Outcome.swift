@@ -1,0 +1,73 @@
+/// What became of one attempt to send a batch. A value, not an error: every answer of a destination is one of these.
+public enum Outcome: Sendable, Equatable {
+    /// The destination has all of it.
+    case acknowledged
+    /// The destination has some of it. Events in none of the two lists are acknowledged.
+    case partial(rejected: [RejectedEvent], retry: [Int])
+    /// Not now: try the same batch again, by the backoff.
+    case retry(Failure)
+    /// Not now, and the destination says when: nothing goes to it for that long, and the attempt does not count.
+    case retryAfter(Duration, Failure)
+    /// The body is too large: to be split. `wireBytes` is the size of the body that was refused.
+    case tooLarge(wireBytes: Int, Failure)
+    /// The destination does not want (some of) these events: to be bisected.
+    case rejected(Failure)
+    /// The destination or its settings are wrong, not the events: data is kept, a person must look.
+    case held(Failure)
+    /// There is no route to the destination: no attempt was made, nothing counts.
+    case offline
+}
+
+/// An event that its destination rejected by itself.
+public struct RejectedEvent: Sendable, Equatable {
+    /// Its place in the batch, from 0.
+    public let index: Int
+    /// What the destination said.
+    public let failure: Failure
+
+    /// The event at that place, and what was said of it.
+    public init(index: Int, failure: Failure) {
+        self.index = index
+        self.failure = failure
+    }
+}
+
+/// Why an attempt failed.
+public struct Failure: Sendable, Equatable {
+    /// Closed, because it is a metric label.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// The destination answered with another status than hoped for.
+        case status
+        /// The host's name could not be resolved.
+        case resolve
+        /// No connection came about.
+        case connect
+        /// TLS failed: a certificate, a name, a version.
+        case tls
+        /// The connection or the answer took too long.
+        case timeout
+        /// The connection broke, before or after the request was read.
+        case connection
+        /// What came back is no answer of the protocol.
+        case protocolViolation = "protocol"
+        /// The request could not be made here: a file that cannot be read, a body that cannot be built.
+        case local
+    }
+
+    /// The kind of failure.
+    public let kind: Kind
+    /// The HTTP status, where there was one.
+    public let status: Int?
+    /// One line for a person; never event content, never a secret.
+    public let message: String
+    /// The beginning of the answer's body (at most 1 KiB), for the dead letter's record only: it may quote the event.
+    public let excerpt: String
+
+    /// A failure of known parts.
+    public init(kind: Kind, status: Int? = nil, message: String, excerpt: String = "") {
+        self.kind = kind
+        self.status = status
+        self.message = message
+        self.excerpt = excerpt
+    }
+}
