@@ -1,0 +1,151 @@
+public import EventLoops
+internal import Glibc
+internal import Synchronization
+
+/// The agent's log: one line a message on standard error.
+///
+/// Lines begin with systemd's priority (`<6>`) when standard error is the journal, else with the time and the level.
+/// Writing never blocks; a message that repeats is counted instead; level and format can change while it runs.
+/// With a loop attached, what had to wait is written as soon as it can be; without one, with the next message. Nothing
+/// wakes up an idle process: there is a timer only while a repeated message waits for its count to be written.
+///
+/// Messages are written as they come: keeping secrets out of them is their makers' duty.
+/// Isolation: from any thread.
+public final class StandardErrorLog: LogSink {
+    private struct State: ~Copyable {
+        var pipe: LogPipe
+        var collapser = MessageCollapser()
+        var loop: EventLoop?
+        var timerAt: BootInstant?
+        var watching = false
+    }
+
+    private let formatter: LogFormatter
+    private let time: any TimeSource
+    private let levelNumber: Atomic<Int>
+    private let formatNumber: Atomic<Int>
+    private let state: Mutex<State>
+    private let counts: Mutex<[Int]>
+
+    /// A log that writes from now on.
+    ///
+    /// - Parameters:
+    ///   - level: the least grave level that is written; default `info`.
+    ///   - format: default text.
+    ///   - descriptor: default standard error; it stays open and unchanged for others that share it.
+    ///   - forJournal: default: whether that descriptor is the journal, by `$JOURNAL_STREAM`.
+    ///   - buffer: bytes that may wait for a slow reader; default 64 KiB.
+    ///   - time: the clocks.
+    public init(
+        level: LogLevel = .info, format: LogFormat = .text, descriptor: Int32 = 2, forJournal: Bool? = nil,
+        buffer: Int = 65_536, time: any TimeSource = SystemTime()
+    ) {
+        formatter = LogFormatter(forJournal: forJournal ?? StandardErrorLog.isJournal(descriptor))
+        self.time = time
+        levelNumber = Atomic(level.rawValue)
+        formatNumber = Atomic(format.rawValue)
+        state = Mutex(State(pipe: LogPipe(descriptor: descriptor, capacity: buffer)))
+        counts = Mutex(Array(repeating: 0, count: LogLevel.allCases.count))
+    }
+
+    /// The least grave level that is written. Can be set at any time; messages above it cost nothing.
+    public var level: LogLevel {
+        get { LogLevel(rawValue: levelNumber.load(ordering: .relaxed)) ?? .info }
+        set { levelNumber.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    /// How lines look. Can be set at any time.
+    public var format: LogFormat {
+        get { LogFormat(rawValue: formatNumber.load(ordering: .relaxed)) ?? .text }
+        set { formatNumber.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    /// How many messages of that level were given to the log, collapsed and suppressed ones included.
+    public func messages(of level: LogLevel) -> Int { counts.withLock { $0[level.rawValue] } }
+
+    /// How many lines were not written because the reader was too slow or gone.
+    public var suppressedLines: Int { state.withLock { $0.pipe.suppressed } }
+
+    /// Lets the loop write what had to wait, and the counts of repeated messages when their time has come.
+    public func attach(to loop: EventLoop) {
+        state.withLock { $0.loop = loop }
+        loop.post { self.act() }
+    }
+
+    /// Takes a message; never blocks.
+    public func write(_ message: LogMessage) {
+        counts.withLock { $0[message.level.rawValue] += 1 }
+        let wake = state.withLock { state -> EventLoop? in
+            for message in state.collapser.take(message, at: time.bootTime) { put(message, &state.pipe) }
+            return needsLoop(state) ? state.loop : nil
+        }
+        wake?.post { self.act() }
+    }
+
+    /// Writes everything that is held back: to be called at the end of the program. Waits at most a second for the
+    /// reader.
+    public func finish() {
+        state.withLock { state in
+            for message in state.collapser.flush() { put(message, &state.pipe) }
+        }
+        for _ in 0..<20 where state.withLock({ $0.pipe.isWaiting }) {
+            var poll = pollfd(fd: state.withLock { $0.pipe.watchable }, events: Int16(POLLOUT), revents: 0)
+            guard Glibc.poll(&poll, 1, 50) >= 0 else { continue }
+            state.withLock { $0.pipe.flush(told: missing) }
+        }
+    }
+
+    // MARK: On the loop's thread
+
+    private func needsLoop(_ state: borrowing State) -> Bool {
+        guard state.loop != nil else { return false }
+        if state.pipe.isWaiting && !state.watching { return true }
+        guard let due = state.collapser.nextDue else { return false }
+        return state.timerAt.map { due < $0 } ?? true
+    }
+
+    /// Writes what is due, then watches and waits for what is not.
+    private func act() {
+        state.withLock { state in
+            guard let loop = state.loop else { return }
+            for message in state.collapser.due(at: time.bootTime) { put(message, &state.pipe) }
+            state.pipe.flush(told: missing)
+            if state.pipe.isWaiting != state.watching {
+                if state.watching {
+                    loop.forget(state.pipe.watchable)
+                    state.watching = false
+                } else {
+                    // What cannot be watched (a file) does not make writers wait; else the next message tries again.
+                    state.watching =
+                        (try? loop.watch(state.pipe.watchable, for: .writable) { _ in self.act() }) != nil
+                }
+            }
+            if let due = state.collapser.nextDue, state.timerAt.map({ due < $0 }) ?? true {
+                state.timerAt = due
+                loop.at(due) {
+                    self.state.withLock { $0.timerAt = nil }
+                    self.act()
+                }
+            }
+        }
+    }
+
+    // MARK: Lines
+
+    private func put(_ message: LogMessage, _ pipe: inout LogPipe) {
+        pipe.write(formatter.line(message, at: time.wallTime, as: format), told: missing)
+    }
+
+    private func missing(_ lines: Int) -> [UInt8] {
+        let message = LogMessage(level: .warning, text: "log lines suppressed", fields: [("lines", "\(lines)")])
+        return formatter.line(message, at: time.wallTime, as: format)
+    }
+
+    /// Whether the descriptor is the stream that systemd connected to the journal. Source: systemd.exec(5).
+    private static func isJournal(_ descriptor: Int32) -> Bool {
+        guard let variable = getenv("JOURNAL_STREAM") else { return false }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return false }
+        return String(cString: variable) == "\(status.st_dev):\(status.st_ino)"
+    }
+}

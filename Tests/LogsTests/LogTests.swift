@@ -1,0 +1,26 @@
+import Logs
+import TestKit
+import Testing
+
+@Suite("Log")
+struct LogTests {
+    @Test("only what the level asks for is written, and fields of the rest are not even made")
+    func levelsFilter() {
+        let sink = KeptLog(level: .warning)
+        let log = Log(sink)
+        func costly() -> KeyValuePairs<String, any CustomStringConvertible> {
+            Issue.record("fields were made for a message that is not written")
+            return [:]
+        }
+        log.error("delivery failed", ["destination": "main", "status": 503])
+        log.warning("queue near its cap")
+        log.info("started")
+        log.debug("batch formed", costly())
+        #expect(
+            sink.messages == [
+                LogMessage(
+                    level: .error, text: "delivery failed", fields: [("destination", "main"), ("status", "503")]),
+                LogMessage(level: .warning, text: "queue near its cap", fields: []),
+            ])
+    }
+}

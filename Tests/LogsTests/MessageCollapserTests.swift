@@ -1,0 +1,68 @@
+import EventLoops
+import TestKit
+import Testing
+
+@testable import Logs
+
+@Suite("Repeated messages")
+struct MessageCollapserTests {
+    private let start = BootInstant(nanoseconds: 1_000_000_000)
+
+    private func message(
+        _ number: Int, _ level: LogLevel = .warning, _ text: String = "delivery failed"
+    ) -> LogMessage {
+        LogMessage(level: level, text: text, fields: [("n", "\(number)")])
+    }
+
+    @Test("a message that repeats is written once, and again with its count when the window ends")
+    func repeatsAreCounted() {
+        var collapser = MessageCollapser()
+        #expect(collapser.take(message(1), at: start) == [message(1)])
+        #expect(collapser.nextDue == nil)
+        for second in 1...40 { #expect(collapser.take(message(1), at: start + .seconds(second)).isEmpty) }
+        #expect(collapser.nextDue == start + .seconds(60))
+        #expect(collapser.due(at: start + .seconds(59)).isEmpty)
+        let summary = LogMessage(level: .warning, text: "delivery failed", fields: [("n", "1"), ("repeated", "40")])
+        #expect(collapser.due(at: start + .seconds(60)) == [summary])
+        #expect(collapser.nextDue == nil)
+        #expect(collapser.take(message(1), at: start + .seconds(61)) == [message(1)])
+    }
+
+    @Test("messages of a kind that differ are written up to a burst; debugging ones always")
+    func burstIsLimited() {
+        var collapser = MessageCollapser()
+        let written = (0..<100).flatMap { collapser.take(message($0), at: start) }
+        #expect(written == (0..<20).map { message($0) })
+        #expect(collapser.flush().map(\.fields.last?.value) == ["80"])
+        let debug = (0..<100).map { message($0, .debug, "batch formed") }
+        #expect(debug.flatMap { collapser.take($0, at: start) } == debug)
+    }
+
+    @Test("kinds do not collapse each other, and their number is bounded without losing a count")
+    func nothingIsLost() {
+        for seed in UInt64(1)...50 {
+            var random = SplitMix64(seed: seed)
+            var collapser = MessageCollapser()
+            var now = start
+            var given = 0
+            var told = 0
+            func count(_ messages: [LogMessage]) {
+                for message in messages {
+                    let last = message.fields.last
+                    told += last?.key == "repeated" ? Int(last?.value ?? "") ?? 0 : 1
+                }
+            }
+            for _ in 0..<2000 {
+                now = now + .milliseconds(Int.random(in: 0...500, using: &random))
+                let kind = Int.random(in: 0..<300, using: &random) % Int.random(in: 1...300, using: &random)
+                let level: LogLevel = Bool.random(using: &random) ? .error : .debug
+                given += 1
+                let number = Int.random(in: 0...2, using: &random)
+                count(collapser.take(message(number, level, "kind \(kind)"), at: now))
+            }
+            count(collapser.flush())
+            #expect(told == given, "seed \(seed)")
+            #expect(collapser.nextDue == nil, "seed \(seed)")
+        }
+    }
+}
