@@ -1,0 +1,95 @@
+internal import CDeflate
+internal import CZstd
+public import Model
+
+/// Unpacks whole frames. Not thread-safe: one for each loop.
+public final class FrameDecompressor {
+    private let zstd: OpaquePointer
+    private let deflate: OpaquePointer
+
+    /// A decompressor for every kind of frame.
+    ///
+    /// - Throws: `FrameError` with code `outOfMemory`.
+    public init() throws(FrameError) {
+        guard let zstd = ZSTD_createDCtx() else { throw FrameError(.outOfMemory, "no memory for a decompressor") }
+        guard let deflate = libdeflate_alloc_decompressor() else {
+            ZSTD_freeDCtx(zstd)
+            throw FrameError(.outOfMemory, "no memory for a decompressor")
+        }
+        self.zstd = zstd
+        self.deflate = deflate
+    }
+
+    deinit {
+        ZSTD_freeDCtx(zstd)
+        libdeflate_free_decompressor(deflate)
+    }
+
+    /// The bytes of one frame.
+    ///
+    /// - Parameters:
+    ///   - frame: one frame or member and nothing after it.
+    ///   - compression: how it is packed.
+    ///   - limit: the most bytes that it may unpack to; room for as many is taken for the time of the call.
+    /// - Throws: `FrameError` with code `corrupt` or `tooLarge`.
+    public func decompress(
+        _ frame: UnsafeRawBufferPointer, _ compression: Compression, limit: Int
+    ) throws(FrameError) -> [UInt8] {
+        switch compression {
+        case .none:
+            guard frame.count <= limit else { throw FrameDecompressor.tooLarge(limit) }
+            return Array(frame)
+        case .gzip:
+            return try gunzip(frame, limit: limit)
+        case .zstd:
+            return try unzstd(frame, limit: limit)
+        }
+    }
+
+    /// The bytes of one frame.
+    public func decompress(_ frame: [UInt8], _ compression: Compression, limit: Int) throws(FrameError) -> [UInt8] {
+        try frame.withUnsafeBytes { raw in
+            Result { () throws(FrameError) in try decompress(raw, compression, limit: limit) }
+        }.get()
+    }
+
+    private func unzstd(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
+        // The library would read on into a second frame, and take nothing at all for an empty one.
+        guard ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count, !frame.isEmpty else {
+            throw FrameError(.corrupt, "not one whole zstd frame")
+        }
+        var failure: FrameError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
+            let size = ZSTD_decompressDCtx(zstd, buffer.baseAddress, limit, frame.baseAddress, frame.count)
+            if ZSTD_isError(size) != 0 {
+                failure =
+                    ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall
+                    ? FrameDecompressor.tooLarge(limit)
+                    : FrameError(.corrupt, "a damaged zstd frame: \(String(cString: ZSTD_getErrorName(size)))")
+            } else {
+                count = size
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    private func gunzip(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
+        var result = LIBDEFLATE_BAD_DATA
+        var consumed = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
+            result = libdeflate_gzip_decompress_ex(
+                deflate, frame.baseAddress, frame.count, buffer.baseAddress, limit, &consumed, &count)
+            if result != LIBDEFLATE_SUCCESS { count = 0 }
+        }
+        switch result {
+        case LIBDEFLATE_SUCCESS where consumed == frame.count: return bytes
+        case LIBDEFLATE_INSUFFICIENT_SPACE: throw FrameDecompressor.tooLarge(limit)
+        default: throw FrameError(.corrupt, "not one whole gzip member")
+        }
+    }
+
+    private static func tooLarge(_ limit: Int) -> FrameError {
+        FrameError(.tooLarge, "unpacks to more than \(limit) bytes")
+    }
+}
