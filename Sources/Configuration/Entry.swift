@@ -1,0 +1,197 @@
+/// A row of the table of settings: one key of a section, and all there is to say of it.
+///
+/// The default stands nowhere but in the section's struct: it is what the property holds in a new one.
+struct Entry<Owner: Sendable>: Sendable {
+    let description: EntryDescription
+    /// Reads a node into its place, or adds to the problems.
+    let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
+    /// Lists what the owner holds, under the given path.
+    let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
+
+    var name: String { description.name }
+}
+
+/// What a key is, for help, the shipped file and the manual.
+public indirect enum EntryDescription: Sendable {
+    /// A setting.
+    case setting(SettingDescription)
+    /// A section, with settings of its own.
+    case section(SectionDescription)
+
+    /// The key.
+    public var name: String {
+        switch self {
+        case .setting(let setting): setting.name
+        case .section(let section): section.name
+        }
+    }
+}
+
+/// A setting, for help, the shipped file and the manual.
+public struct SettingDescription: Sendable {
+    /// Its key in its section.
+    public let name: String
+    /// What its value is: `duration`.
+    public let type: String
+    /// What is allowed: `1s to 1d`; empty when the type says it all.
+    public let range: String
+    /// The default; nil when it is not set.
+    public let defaultValue: SettingValue?
+    /// A value to show where there is no default.
+    public let example: String?
+    /// What it is for and why one would change it, in one line.
+    public let why: String
+    /// Whether a reload cannot apply it.
+    public let needsRestart: Bool
+}
+
+/// A section, for help, the shipped file and the manual.
+public struct SectionDescription: Sendable {
+    /// How a section is written.
+    public enum Kind: Sendable, Equatable {
+        /// Once: `[queue]`.
+        case once
+        /// Once for each: `[[destination]]`, told apart by the value of `key`.
+        case list(key: String)
+        /// Once for each name: `[apps.NAME]`.
+        case named
+    }
+
+    /// Its key.
+    public let name: String
+    /// How it is written.
+    public let kind: Kind
+    /// What it is for, in one line.
+    public let why: String
+    /// Its keys, in the order of the shipped file.
+    public let entries: [EntryDescription]
+}
+
+/// A section as it stands in a configuration.
+public struct SectionPlace: Sendable, Hashable {
+    /// Its path, with the names of what stands more than once: `queue`, `destination.main.tls`; empty for the root.
+    public let path: String
+    /// How TOML begins it: `[queue]`, `[[destination]]`, `[destination.tls]`.
+    public var heading: String { isList ? "[[\(dotted)]]" : "[\(dotted)]" }
+
+    private let dotted: String
+    private let isList: Bool
+
+    static let root = SectionPlace(path: "", dotted: "", isList: false)
+
+    private init(path: String, dotted: String, isList: Bool) {
+        self.path = path
+        self.dotted = dotted
+        self.isList = isList
+    }
+
+    /// The section of that name in this one.
+    func section(_ name: String) -> SectionPlace {
+        SectionPlace(path: joined(path, name), dotted: joined(dotted, name), isList: false)
+    }
+
+    /// One of the sections of that name in this one.
+    func element(_ element: String, of name: String) -> SectionPlace {
+        SectionPlace(path: joined(path, "\(name).\(element)"), dotted: joined(dotted, name), isList: true)
+    }
+
+    /// The path of a setting in this section.
+    func setting(_ name: String) -> String { joined(path, name) }
+
+    private func joined(_ path: String, _ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
+}
+
+/// A setting and the value in force.
+public struct EffectiveSetting: Sendable, Equatable {
+    /// Its key.
+    public let name: String
+    /// Its name with those of its sections: `queue.max_size`, `destination.main.url`.
+    public var path: String { section.setting(name) }
+    /// The section it stands in.
+    public let section: SectionPlace
+    /// The value in force; nil when it is not set and has no default.
+    public let value: SettingValue?
+    /// Whether a reload cannot apply it.
+    public let needsRestart: Bool
+}
+
+/// What reading gathers on its way.
+struct ReadContext {
+    /// The lines of the files, for the messages.
+    var sources = SourceLines()
+    var problems: [Problem] = []
+    /// Where each setting and each section that is set was set.
+    var origins: [String: Origin] = [:]
+    /// What values without a place come from.
+    var origin = Origin.standard
+
+    mutating func add(
+        _ code: Problem.Code, _ message: String, at position: Position?, severity: Problem.Severity = .error
+    ) {
+        problems.append(
+            Problem(code, message, at: position, sourceLine: sources[position], severity: severity))
+    }
+
+    mutating func note(_ path: String, at position: Position?) {
+        origins[path] = position.map { .file($0) } ?? origin
+    }
+
+    /// Where a setting was set, for a message about it.
+    func position(of path: String) -> Position? {
+        guard case .file(let position) = origins[path] else { return nil }
+        return position
+    }
+}
+
+/// A section's struct: its properties hold the values, a new one holds the defaults.
+protocol SettingsSection: Sendable, Equatable {
+    init()
+    /// Its keys, in the order of the shipped file.
+    static var entries: [Entry<Self>] { get }
+}
+
+extension SettingsSection {
+    /// Reads a table's members into this section. Unknown keys are problems, with the nearest known one.
+    mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
+        guard case .table(let members) = node.value else {
+            context.add(.wrongType, "\(path) must be a section, not \(node.kind)", at: node.position)
+            return
+        }
+        let entries = Self.entries
+        for member in members where member.key != TOMLText.unreadableSection {
+            guard let entry = entries.first(where: { $0.name == member.key }) else {
+                let hint = unknownKeyHint(member.key, path: path, known: entries.map(\.name))
+                let place = path.isEmpty ? "" : " in [\(path)]"
+                context.add(.unknownKey, "no setting \(member.key)\(place)\(hint)", at: member.keyPosition)
+                continue
+            }
+            let path = path.isEmpty ? member.key : "\(path).\(SettingValue.key(member.key))"
+            entry.read(member.node, path, &self, &context)
+        }
+    }
+
+    func effective(in place: SectionPlace) -> [EffectiveSetting] {
+        Self.entries.flatMap { $0.list(self, place) }
+    }
+}
+
+/// What may have been meant by a key that does not exist: one of this section, or one of another.
+private func unknownKeyHint(_ key: String, path: String, known: [String]) -> String {
+    if let near = nearestName(to: key, among: known) { return "; did you mean \(near)?" }
+    for case .section(let section) in Settings.entries.map(\.description) where section.name != path {
+        if section.entries.contains(where: { $0.name == key }) { return "; it belongs in \(section.heading)" }
+    }
+    if path.isEmpty { return "; sections are \(known.joined(separator: ", "))" }
+    return "; `spoolship help configuration` lists all"
+}
+
+extension SectionDescription {
+    /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
+    public var heading: String {
+        switch kind {
+        case .once: "[\(name)]"
+        case .list: "[[\(name)]]"
+        case .named: "[\(name).NAME]"
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//  Configuration: TOML text becomes typed settings. One table (the `entries` of each section) is the single source for
+//  parsing, defaults, ranges, help, `check --print`, the shipped file and the comparison at reload.
+//  Promise: every mistake of every file is found at once, and each says where it is and what to write instead; a text
+//  becomes settings as a whole or not at all. It does not know who uses a setting.
+
+/// A place in a configuration file.
+public struct Position: Sendable, Hashable {
+    /// The file's path, as it was given.
+    public let file: String
+    /// The line, from 1.
+    public let line: Int
+    /// The column, from 1, in Unicode scalars.
+    public let column: Int
+
+    /// A place of known parts.
+    public init(file: String, line: Int, column: Int) {
+        self.file = file
+        self.line = line
+        self.column = column
+    }
+}
+
+/// Where a setting's value comes from.
+public enum Origin: Sendable, Hashable, CustomStringConvertible {
+    /// Nobody set it.
+    case standard
+    /// A configuration file.
+    case file(Position)
+    /// A container of that id.
+    case container(String)
+    /// A command, at run time.
+    case command
+
+    /// For a person: `default`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`, `command`.
+    public var description: String {
+        switch self {
+        case .standard: "default"
+        case .file(let position): "\(position.file):\(position.line)"
+        case .container(let id): "container \(id)"
+        case .command: "command"
+        }
+    }
+}

@@ -1,0 +1,47 @@
+public import Logs
+
+/// `[agent]`: the process: its state, its log, its end.
+public struct AgentSettings: Sendable, Equatable {
+    /// How log lines are written.
+    public enum LogFormat: String, SettingChoice {
+        /// A verb phrase and fields, for people.
+        case text
+        /// One JSON object a line, for programs.
+        case json
+    }
+
+    /// The directory of the queue and of all that must survive a restart.
+    public var stateDirectory = "/var/lib/spoolship"
+    /// The directory of what other processes read while the agent runs: the values of containers.
+    public var runtimeDirectory = "/run/spoolship"
+    /// The least grave messages that are logged.
+    public var logLevel = LogLevel.warning
+    /// How log lines are written.
+    public var logFormat = LogFormat.text
+    /// How long a stop may go on sending; 0 sends nothing.
+    public var shutdownDrainTimeout = Duration.seconds(10)
+
+    /// The defaults.
+    public init() {}
+}
+
+extension LogLevel: SettingChoice {}
+
+extension AgentSettings: SettingsSection {
+    static let entries: [Entry<AgentSettings>] = [
+        .setting(
+            "state_directory", \.stateDirectory, .path,
+            "Queue, install id, saved containers. Move it to the disk that has the room and the endurance.",
+            restart: true),
+        .setting(
+            "runtime_directory", \.runtimeDirectory, .path,
+            "Values of containers are published here for apps to read.", restart: true),
+        .setting(
+            "log_level", \.logLevel, .choice,
+            "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."),
+        .setting("log_format", \.logFormat, .choice, "Use json when a program reads the log.", restart: true),
+        .setting(
+            "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
+            "How long a stop may go on sending; 0 sends nothing. Nothing is lost either way."),
+    ]
+}

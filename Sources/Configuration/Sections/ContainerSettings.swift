@@ -1,0 +1,114 @@
+/// `[[container]]`: a remotely managed container.
+public struct ContainerSettings: Sendable, Equatable {
+    /// What is served until the network has answered.
+    public enum Open: String, SettingChoice {
+        /// The first of saved or network within the timeout, however old; then the default.
+        case preferNonDefault = "prefer_non_default"
+        /// A fresh one within the timeout; then the saved one; then the default.
+        case preferFresh = "prefer_fresh"
+        /// The default at once, then saved, then network as they come.
+        case immediate
+    }
+
+    /// Its id: `GTM-1234`. Unique.
+    public var id = ""
+    /// The document that is served until the first fetch.
+    public var defaultFile: String?
+    /// Where it is fetched from; nil for never.
+    public var url: EndpointURL?
+    /// Ed25519 keys, one of which must have signed what is fetched.
+    public var publicKeys: [String] = []
+    /// What is served until the network has answered.
+    public var open = Open.preferNonDefault
+    /// How long opening may take.
+    public var timeout = Duration.seconds(2)
+    /// How old a saved copy may be to count as fresh.
+    public var freshFor = Duration.seconds(12 * 3600)
+    /// How often it is fetched.
+    public var refreshInterval = Duration.seconds(12 * 3600)
+    /// The settings that its values may change, by path.
+    public var maySet: [String] = []
+    /// The functions that it may call, by name.
+    public var mayCall: [String] = []
+    /// Certificates to trust; nil for the system's.
+    public var caFile: String?
+
+    /// A container without an id.
+    public init() {}
+}
+
+extension ContainerSettings: SettingsSection {
+    static let entries: [Entry<ContainerSettings>] = [
+        .setting(
+            "id", \.id, .containerID.standingForNothing(""), "Its id, as in the document.", example: "\"GTM-1234\""),
+        .setting(
+            "default_file", \.defaultFile, optional: .path,
+            "Serves until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
+            example: "\"/etc/spoolship/containers/GTM-1234\""),
+        .setting(
+            "url", \.url, optional: .url("https", "http"),
+            "Where it is fetched from; without it the default file serves for ever.",
+            example: "\"https://config.example.com/GTM-1234\""),
+        .setting(
+            "public_key", \.publicKeys, .oneOrMore(of: .publicKey),
+            "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Needed with url.",
+            example: "\"GAP7GZsSF0sDoNw8xKTtOTTyfwhCrPcsPHkHQrIwl2E=\""),
+        .setting(
+            "open", \.open, .choice,
+            "prefer_fresh where old values do harm; immediate where reading must not wait for the network."),
+        .setting(
+            "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
+            "How long opening may take; reading of the spool starts when it ends."),
+        .setting(
+            "fresh_for", \.freshFor, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
+            "A copy older than this is fetched again."),
+        .setting(
+            "refresh_interval", \.refreshInterval, .duration(.seconds(60) ... .seconds(30 * 86_400)),
+            "How often it is fetched; shorter publishes sooner and costs requests."),
+        .setting(
+            "may_set", \.maySet, .list(of: .text("setting"), unique: true),
+            "The settings that its values may change; no others follow it.", example: "[\"dispatch.interval\"]"),
+        .setting(
+            "may_call", \.mayCall, .list(of: .text("function"), unique: true),
+            "The functions that it may call; see [functions.NAME].", example: "[\"lookup\"]"),
+        .setting(
+            "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
+            example: "\"/etc/spoolship/ca.pem\""),
+    ]
+}
+
+extension ValueType where Value == String {
+    /// A container's id: it becomes a file name.
+    static var containerID: ValueType {
+        checked("id", range: "A-Z, a-z, 0-9, - and _, at most 64", mustBe: "1 to 64 of A-Z, a-z, 0-9, - and _") { id in
+            (1...64).contains(id.utf8.count)
+                && id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+        }
+    }
+
+    /// An Ed25519 public key: 32 bytes in base64.
+    static var publicKey: ValueType {
+        checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
+            key in
+            key.utf8.count == 44 && key.hasSuffix("=")
+                && key.dropLast().allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "/") }
+        }
+    }
+}
+
+extension ValueType where Value == [String] {
+    /// One text, or a list of texts.
+    static func oneOrMore(of element: ValueType<String>) -> ValueType {
+        let list = ValueType.list(of: element, count: 1...16, unique: true)
+        return ValueType("\(element.name) or list of them", range: element.range) { node throws(ValueMistake) in
+            if case .string = node.value { return [try element.parse(node)] }
+            return try list.parse(node)
+        } print: { values in
+            switch values.count {
+            case 0: nil
+            case 1: .string(values[0])
+            default: .array(values.map { .string($0) })
+            }
+        }
+    }
+}

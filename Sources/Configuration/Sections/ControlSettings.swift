@@ -1,0 +1,73 @@
+/// `[stats]`: the port for monitoring.
+public struct StatsSettings: Sendable, Equatable {
+    /// The address; nil for none.
+    public var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9464)
+    /// Whether there is a status page at `/`.
+    public var statusPage = true
+
+    /// The defaults.
+    public init() {}
+}
+
+/// `[control]`: the Unix socket that the commands use.
+public struct ControlSettings: Sendable, Equatable {
+    /// The socket's path.
+    public var socket = "/run/spoolship/control.sock"
+    /// The group whose members may use it, besides root and the agent's user.
+    public var group = "spoolship"
+
+    /// The defaults.
+    public init() {}
+}
+
+extension StatsSettings: SettingsSection {
+    static let entries: [Entry<StatsSettings>] = [
+        .setting(
+            "listen", \.listen, .listenAddress,
+            "Another address lets other machines scrape, without TLS or password; off closes the port.", restart: true),
+        .setting("status_page", \.statusPage, .boolean, "false leaves only metrics and health."),
+    ]
+}
+
+extension ControlSettings: SettingsSection {
+    static let entries: [Entry<ControlSettings>] = [
+        .setting(
+            "socket", \.socket, .socketPath, "Where the commands reach the agent.", restart: true),
+        .setting(
+            "group", \.group, .text(), "Its members may use the commands, besides root and the agent's user.",
+            restart: true),
+    ]
+}
+
+extension ValueType where Value == ListenAddress? {
+    static var listenAddress: ValueType {
+        ValueType("address", range: "ADDRESS:PORT, or \"off\"") { node throws(ValueMistake) in
+            guard case .string(let text) = node.value else { throw .wrongType("a string, as \"127.0.0.1:9464\"", node) }
+            if text == "off" { return nil }
+            guard let address = ListenAddress(text) else {
+                throw ValueMistake(
+                    .outOfRange,
+                    "is \(SettingValue.quote(text)); must be an IP address and a port, as \"127.0.0.1:9464\" or \"[::1]:9464\","
+                        + " or \"off\"")
+            }
+            return address
+        } print: {
+            .string($0?.description ?? "off")
+        }
+    }
+}
+
+extension ValueType where Value == String {
+    /// The path of a Unix socket; the kernel keeps 107 bytes.
+    static var socketPath: ValueType {
+        ValueType("path", range: "absolute, at most 107 bytes") { node throws(ValueMistake) in
+            let path = try ValueType.path.parse(node)
+            guard path.utf8.count <= 107 else {
+                throw ValueMistake(.outOfRange, "is \(path.utf8.count) bytes long; a socket's path has at most 107")
+            }
+            return path
+        } print: {
+            .string($0)
+        }
+    }
+}

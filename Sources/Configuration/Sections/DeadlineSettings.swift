@@ -1,0 +1,93 @@
+/// `[[deadline]]`: by when events must have arrived: those of a local date, before a time of the next one.
+public struct DeadlineSettings: Sendable, Equatable {
+    /// Its name: in metrics and `queue list`. Unique.
+    public var name = ""
+    /// The time of day.
+    public var time = TimeOfDay(hour: 4, minute: 0)
+    /// The zone whose dates and times are meant, by its tz database name.
+    public var timeZone = ""
+    /// So long before it, events go first inside their priority, without waiting for the interval.
+    public var margin = Duration.seconds(1800)
+    /// Whose events; empty for all apps.
+    public var apps: [String] = []
+    /// Where they must have arrived; empty for all destinations.
+    public var destinations: [String] = []
+
+    /// A deadline without a name and a zone.
+    public init() {}
+}
+
+/// A time of day, to the minute.
+public struct TimeOfDay: Sendable, Hashable, CustomStringConvertible {
+    /// 0 to 23.
+    public let hour: Int
+    /// 0 to 59.
+    public let minute: Int
+
+    /// A time of known parts.
+    public init(hour: Int, minute: Int) {
+        self.hour = hour
+        self.minute = minute
+    }
+
+    /// The time of a text such as `04:00`; nil for anything else.
+    public init?(_ text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ $0.utf8.count == 2 && $0.allSatisfy { $0.isASCII && $0.isNumber } }),
+            let hour = Int(parts[0]), let minute = Int(parts[1]), hour < 24, minute < 60
+        else { return nil }
+        self.init(hour: hour, minute: minute)
+    }
+
+    /// As it is written: `04:00`.
+    public var description: String { "\(hour < 10 ? "0" : "")\(hour):\(minute < 10 ? "0" : "")\(minute)" }
+}
+
+extension DeadlineSettings: SettingsSection {
+    static let entries: [Entry<DeadlineSettings>] = [
+        .setting(
+            "name", \.name, .destinationName.standingForNothing(""), "Its name, in metrics and `queue list`.",
+            example: "\"reports\""),
+        .setting(
+            "time", \.time, .timeOfDay, "Events of a local date must have arrived before this time of the next one."),
+        .setting(
+            "time_zone", \.timeZone, .timeZone.standingForNothing(""), "The zone whose dates are meant.",
+            example: "\"Europe/Rome\""),
+        .setting(
+            "margin", \.margin, .duration(.zero ... .seconds(86_400)),
+            "So long before it, events go first inside their priority, without waiting for the interval."),
+        .setting("apps", \.apps, .list(of: .text(), unique: true), "Whose events; [] for all apps."),
+        .setting(
+            "destinations", \.destinations, .list(of: .destinationName, unique: true),
+            "Where they must have arrived; [] for all destinations."),
+    ]
+}
+
+extension ValueType where Value == TimeOfDay {
+    static var timeOfDay: ValueType {
+        ValueType("time", range: "\"00:00\" to \"23:59\"") { node throws(ValueMistake) in
+            guard case .string(let text) = node.value else { throw .wrongType("a string, as \"04:00\"", node) }
+            guard let time = TimeOfDay(text) else {
+                throw ValueMistake(
+                    .outOfRange, "is \(SettingValue.quote(text)); must be hours and minutes, as \"04:00\"")
+            }
+            return time
+        } print: {
+            .string($0.description)
+        }
+    }
+}
+
+extension ValueType where Value == String {
+    /// A name of the tz database; whether the system has it is looked at by `check`.
+    static var timeZone: ValueType {
+        checked("time zone", range: "tz database name", mustBe: "a name of the tz database, as \"Europe/Rome\"") {
+            name in
+            guard let first = name.first, first.isLetter, name.utf8.count <= 64 else { return false }
+            return name.split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
+                !part.isEmpty && !part.hasPrefix(".")
+                    && part.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-+".contains($0)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+public import Model
+
+/// `[[destination]]`: where events go.
+public struct DestinationSettings: Sendable, Equatable {
+    /// How a destination is reached.
+    public enum Kind: String, SettingChoice {
+        /// By HTTP, in one of the formats.
+        case http
+        /// NATS JetStream.
+        case nats
+        /// Apache Kafka and compatible brokers.
+        case kafka
+        /// A file on this machine.
+        case file
+        /// The agent's standard output.
+        case stdout
+    }
+
+    /// How a batch is written into a request.
+    public enum Format: String, SettingChoice {
+        /// One event a line.
+        case ndjson
+        /// One JSON array.
+        case json
+        /// `_bulk` of Elasticsearch, OpenSearch, Quickwit, ZincSearch.
+        case elasticsearch
+        /// Grafana Loki's push API.
+        case loki
+        /// OpenTelemetry logs.
+        case otlp
+        /// Splunk's HTTP event collector.
+        case splunkHEC = "splunk_hec"
+        /// Google Analytics 4 Measurement Protocol.
+        case ga4
+        /// App Center's ingestion envelope.
+        case appCenter = "app_center"
+    }
+
+    /// How OpenTelemetry's records are written.
+    public enum OTLPEncoding: String, SettingChoice {
+        /// Protocol buffers.
+        case protobuf
+        /// JSON.
+        case json
+    }
+
+    /// The version of HTTP that is spoken.
+    public enum HTTPVersion: String, SettingChoice {
+        /// HTTP/1.1.
+        case http1 = "1.1"
+        /// HTTP/2 where the server offers it.
+        case http2 = "2"
+    }
+
+    /// Its name: in metrics, commands and other settings. Unique.
+    public var name = ""
+    /// How it is reached.
+    public var kind = Kind.http
+    /// Where it is; required except for `file` and `stdout`.
+    public var url: EndpointURL?
+    /// Whether plain HTTP may leave this machine.
+    public var allowPlainHTTP = false
+    /// How a batch is written into a request.
+    public var format = Format.ndjson
+    /// How a request's body is packed.
+    public var compression = Compression.gzip
+    /// Whether events go here that no app and no tag sends somewhere else.
+    public var byDefault = true
+    /// Headers of every request.
+    public var headers: [String: Secret] = [:]
+    /// A token, in the configuration itself.
+    public var inlineToken: Secret?
+    /// The file that holds the token.
+    public var tokenFile: String?
+    /// The systemd credential that holds the token.
+    public var tokenCredential: String?
+    /// The word before the token in `Authorization`; nil for the format's own.
+    public var tokenScheme: String?
+    /// The user of basic authentication.
+    public var user: String?
+    /// The user's password, in the configuration itself.
+    public var inlinePassword: Secret?
+    /// The file that holds the password.
+    public var passwordFile: String?
+    /// The systemd credential that holds the password.
+    public var passwordCredential: String?
+    /// TLS.
+    public var tls = TLSSettings()
+    /// The proxy; nil for what the environment says.
+    public var proxy: EndpointURL?
+    /// HTTP/1.1 or 2.
+    public var httpVersion = HTTPVersion.http1
+    /// How long a connection may take to come about.
+    public var connectTimeout = Duration.seconds(10)
+    /// How long a request may take, connection included.
+    public var requestTimeout = Duration.seconds(60)
+    /// How old a connection may become before it is made anew.
+    public var maxConnectionAge = Duration.seconds(600)
+    /// Requests a second; 0 for any number.
+    public var rateLimit = 0.0
+    /// What an answer means, by status (`404`) or class (`4xx`), where it differs from the usual.
+    public var outcomes: [String: OutcomeOverride] = [:]
+    /// The query parameter that carries the batch's id.
+    public var batchIDParameter: String?
+    /// The index, for `elasticsearch`.
+    public var index: String?
+    /// The labels of the stream, for `loki`.
+    public var labels: [String: String] = [:]
+    /// How records are written, for `otlp`.
+    public var otlpEncoding = OTLPEncoding.protobuf
+    /// Whether the indexer's acknowledgement is waited for, for `splunk_hec`.
+    public var indexerAcknowledgement = false
+    /// The measurement id, for `ga4`.
+    public var measurementID: String?
+    /// The topic, for `kafka`.
+    public var topic: String?
+    /// The subject, for `nats`.
+    public var subject: String?
+    /// The file, for `file`.
+    public var path: String?
+
+    /// Where the token is kept; nil when there is none.
+    public var token: SecretSource? {
+        tokenFile.map { .file($0) } ?? tokenCredential.map { .credential($0) } ?? inlineToken.map { .inline($0) }
+    }
+
+    /// Where the password is kept; nil when there is none.
+    public var password: SecretSource? {
+        passwordFile.map { .file($0) } ?? passwordCredential.map { .credential($0) }
+            ?? inlinePassword.map { .inline($0) }
+    }
+
+    /// A destination without a name and a place.
+    public init() {}
+}
+
+/// What an answer means, where a destination's settings say so.
+public enum OutcomeOverride: String, SettingChoice {
+    /// The destination has the batch.
+    case acknowledge
+    /// The batch goes again, by the backoff.
+    case retry
+    /// The batch is halved until it fits.
+    case split
+    /// The batch is bisected to the rejected events.
+    case bisect
+    /// The destination is held: data kept, a person must look.
+    case hold
+}
+
+/// `[destination.tls]`: whom to trust, and how to prove who we are.
+public struct TLSSettings: Sendable, Equatable {
+    /// The oldest version of TLS that is spoken.
+    public enum MinimumVersion: String, SettingChoice {
+        /// TLS 1.2.
+        case tls12 = "1.2"
+        /// TLS 1.3.
+        case tls13 = "1.3"
+    }
+
+    /// Certificates to trust; nil for the system's.
+    public var caFile: String?
+    /// The client's certificate.
+    public var certificateFile: String?
+    /// The client's key.
+    public var keyFile: String?
+    /// Public keys of which the server must have one.
+    public var pinnedKeys: [String] = []
+    /// The oldest version that is spoken.
+    public var minimumVersion = MinimumVersion.tls12
+
+    /// The system's certificates, no client certificate, no pins.
+    public init() {}
+}
+
+extension Compression: SettingChoice {}
+
+extension DestinationSettings: SettingsSection {
+    static let entries: [Entry<DestinationSettings>] = [
+        .setting(
+            "name", \.name, .destinationName.standingForNothing(""),
+            "Its name, in metrics, commands and other settings.", example: "\"main\""),
+        .setting("type", \.kind, .choice, "How it is reached; http in one of the formats below."),
+        .setting(
+            "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
+            "Where it is: https://… for http, nats:// or tls://… for nats, kafka://broker for kafka.",
+            example: "\"https://events.example.com/ingest\""),
+        .setting(
+            "allow_plain_http", \.allowPlainHTTP, .boolean,
+            "Plain HTTP goes to this machine only, unless you allow it: anyone on the way can read and change it."),
+        .setting("format", \.format, .choice, "What the receiver reads."),
+        .setting(
+            "compression", \.compression, .choice,
+            "Every receiver reads gzip; zstd is smaller and takes a third of the CPU, where the receiver reads it."),
+        .setting(
+            "by_default", \.byDefault, .boolean,
+            "false: only what [apps.NAME] destinations or a container's tag sends here."),
+        .setting(
+            "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
+            "Headers of every request. Their values are shown masked only.", example: "{ X-Scope-OrgID = \"shop\" }"),
+        .setting(
+            "token", \.inlineToken, optional: .secret,
+            "Bearer token, HEC token, API secret or app secret, as the format has it. Better: token_file.",
+            example: "\"…\""),
+        .setting(
+            "token_file", \.tokenFile, optional: .path, "The file that holds the token; read again at reload.",
+            example: "\"/etc/spoolship/main.token\""),
+        .setting(
+            "token_credential", \.tokenCredential, optional: .credentialName,
+            "The systemd credential that holds the token (LoadCredential= in the unit).", example: "\"main-token\""),
+        .setting(
+            "token_scheme", \.tokenScheme, optional: .text(),
+            "The word before the token in the Authorization header, where it is not the format's usual one.",
+            example: "\"ApiKey\""),
+        .setting("user", \.user, optional: .text(), "The user, for basic authentication.", example: "\"spoolship\""),
+        .setting(
+            "password", \.inlinePassword, optional: .secret, "The user's password. Better: password_file.",
+            example: "\"…\""
+        ),
+        .setting(
+            "password_file", \.passwordFile, optional: .path, "The file that holds the password; read again at reload.",
+            example: "\"/etc/spoolship/main.password\""),
+        .setting(
+            "password_credential", \.passwordCredential, optional: .credentialName,
+            "The systemd credential that holds the password.", example: "\"main-password\""),
+        .setting(
+            "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
+            "The proxy; by default what https_proxy and NO_PROXY in the environment say.",
+            example: "\"http://proxy.example.com:3128\""),
+        .setting("http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once."),
+        .setting(
+            "connect_timeout", \.connectTimeout, .duration(.milliseconds(100) ... .seconds(600)),
+            "How long a connection may take to come about."),
+        .setting(
+            "request_timeout", \.requestTimeout, .duration(.milliseconds(100) ... .seconds(3600)),
+            "How long a request may take in all. Raise it for slow receivers and large batches."),
+        .setting(
+            "max_connection_age", \.maxConnectionAge, .duration(.seconds(1) ... .seconds(86_400)),
+            "An older connection is made anew, so that changes of DNS and load balancers are followed."),
+        .setting(
+            "rate_limit", \.rateLimit, .number(0...100_000), "Requests a second; 0 for any number."),
+        .setting(
+            "outcomes", \.outcomes,
+            .map(of: .choice, names: "a status (404) or a class (4xx)", accepts: isStatusOrClass),
+            "What an answer means, where it differs from the usual.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"),
+        .setting(
+            "batch_id_parameter", \.batchIDParameter, optional: .text(),
+            "The query parameter that carries the batch's id, where the receiver removes repeats by it.",
+            example: "\"insert_deduplication_token\""),
+        .setting("index", \.index, optional: .text(), "Format elasticsearch: the index.", example: "\"events\""),
+        .setting(
+            "labels", \.labels, .map(of: .text(), names: "a-z, 0-9 and _", accepts: isLabelName),
+            "Format loki: the labels of the stream.", example: "{ job = \"spoolship\" }"),
+        .setting(
+            "otlp_encoding", \.otlpEncoding, .choice, "Format otlp: json for receivers that do not read protobuf."),
+        .setting(
+            "indexer_acknowledgement", \.indexerAcknowledgement, .boolean,
+            "Format splunk_hec: true waits until the indexer has the events, where the token has it on."),
+        .setting(
+            "measurement_id", \.measurementID, optional: .text(),
+            "Format ga4: the measurement id; the API secret is the token.",
+            example: "\"G-XXXXXXX\""),
+        .setting("topic", \.topic, optional: .text(), "Type kafka: the topic.", example: "\"events\""),
+        .setting("subject", \.subject, optional: .text(), "Type nats: the subject.", example: "\"events.web\""),
+        .setting(
+            "path", \.path, optional: .path, "Type file: the file to append to.",
+            example: "\"/var/lib/spoolship/out.jsonl\""),
+        .section("tls", \.tls, "Whom to trust, and how to prove who we are."),
+    ]
+}
+
+extension TLSSettings: SettingsSection {
+    static let entries: [Entry<TLSSettings>] = [
+        .setting(
+            "ca_file", \.caFile, optional: .path,
+            "Certificates to trust instead of the system's (PEM); read again when it changes.",
+            example: "\"/etc/spoolship/ca.pem\""),
+        .setting(
+            "certificate_file", \.certificateFile, optional: .path,
+            "Our certificate, when the receiver asks for one (PEM).",
+            example: "\"/etc/spoolship/client.pem\""),
+        .setting("key_file", \.keyFile, optional: .path, "Its key (PEM).", example: "\"/etc/spoolship/client.key\""),
+        .setting(
+            "pinned_keys", \.pinnedKeys, .list(of: .pinnedKey, unique: true),
+            "Public keys of which the receiver must have one; keep a spare one in the list.",
+            example: "[\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"),
+        .setting(
+            "minimum_version", \.minimumVersion, .choice,
+            "1.3 refuses older receivers; it is spoken where offered anyway."),
+    ]
+}
+
+/// Whether a name can be a header's, and is not one that the agent writes itself.
+///
+/// Source: RFC 9110, section 5.6.2 (token).
+private func isHeaderName(_ name: String) -> Bool {
+    let ours = ["content-length", "content-encoding", "transfer-encoding", "host", "idempotency-key", "connection"]
+    return !name.isEmpty && name.utf8.count <= 256 && !ours.contains(name.lowercased())
+        && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "!#$%&'*+-.^_`|~".contains($0)) }
+}
+
+private func isStatusOrClass(_ name: String) -> Bool {
+    if let status = Int(name) { return (100...599).contains(status) && name.utf8.count == 3 }
+    return ["1xx", "2xx", "3xx", "4xx", "5xx"].contains(name)
+}
+
+private func isLabelName(_ name: String) -> Bool {
+    guard let first = name.first, first.isASCII, first.isLetter || first == "_" else { return false }
+    return name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+}
+
+extension ValueType where Value == String {
+    /// The name of a systemd credential.
+    static var credentialName: ValueType {
+        checked("credential name", mustBe: "a credential's name: letters, digits, _, - and .") { name in
+            !name.hasPrefix(".") && name.utf8.count <= 255
+                && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) }
+        }
+    }
+
+    /// A public key's hash as curl writes it.
+    static var pinnedKey: ValueType {
+        checked(
+            "public key hash", range: "sha256//BASE64",
+            mustBe: "sha256// and the base64 of 32 bytes, as `openssl dgst -sha256 -binary | base64` prints it"
+        ) { key in
+            let hash = key.dropFirst("sha256//".count)
+            return key.hasPrefix("sha256//") && hash.utf8.count == 44 && hash.hasSuffix("=")
+                && hash.dropLast().allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "/") }
+        }
+    }
+}
+
+extension ValueType where Value: Equatable {
+    /// The same, but a certain value means that nothing is set.
+    func standingForNothing(_ nothing: Value) -> ValueType {
+        ValueType(name, range: range, parse: parse) { $0 == nothing ? nil : print($0) }
+    }
+}

@@ -1,0 +1,102 @@
+/// `[dispatch]`: when batches are sent, and how large they are.
+public struct DispatchSettings: Sendable, Equatable {
+    /// How long the oldest waiting event may wait for a full batch.
+    public var interval = DispatchInterval.every(.seconds(6))
+    /// The most events of a batch; as many waiting ones are sent at once.
+    public var batchEvents = 50
+    /// The most bytes of a batch, uncompressed, one larger event excepted.
+    public var batchSize = 1 << 20
+    /// The most requests at once, for each destination.
+    public var parallelBatches = 3
+    /// How long a critical event may wait.
+    public var criticalDelay = Duration.seconds(3)
+    /// Whether `criticalDelay` may be 0.
+    public var allowZeroDelay = false
+    /// Whether a full batch is sent at once; otherwise the interval alone decides.
+    public var batchOnSize = true
+
+    /// The defaults.
+    public init() {}
+}
+
+extension DispatchSettings: SettingsSection {
+    static let entries: [Entry<DispatchSettings>] = [
+        .setting(
+            "interval", \.interval, .dispatchInterval,
+            "Longer saves requests, shorter saves waiting; off sends only by `spoolship dispatch` and `drain`."),
+        .setting(
+            "batch_events", \.batchEvents, .count(1...100_000),
+            "As many waiting events are sent at once. Thousands cost far less CPU an event, if the destination takes them."
+        ),
+        .setting(
+            "batch_size", \.batchSize, .size(1 << 10...64 << 20),
+            "A batch's size before compression. Lower it for a destination with a small body limit."),
+        .setting(
+            "parallel_batches", \.parallelBatches, .count(1...64),
+            "Requests at once, for each destination. Raise it when the way is long, lower it for a weak receiver."),
+        .setting(
+            "critical_delay", \.criticalDelay, .duration(.milliseconds(100) ... .seconds(86_400), zero: "at once"),
+            "How long a critical event may wait for company. 0 needs allow_zero_delay."),
+        .setting(
+            "allow_zero_delay", \.allowZeroDelay, .boolean,
+            "Allows critical_delay = \"0s\": every critical event is a request of its own when it comes alone."),
+        .setting(
+            "batch_on_size", \.batchOnSize, .boolean,
+            "false leaves the interval alone in charge: requests come at known times, however much waits."),
+    ]
+}
+
+/// When normal events are sent by themselves. One total function of what may be written (ac02).
+public enum DispatchInterval: Sendable, Hashable {
+    /// Never: only by command.
+    case off
+    /// So long after the oldest waiting event was accepted: 1 s to 86,400 s.
+    case every(Duration)
+
+    /// The shortest and the longest interval.
+    public static let range: ClosedRange<Duration> = .seconds(1) ... .seconds(86_400)
+
+    /// The interval that a text says, in a file or on the command line: `off`, 0 or a negative number for off,
+    /// a duration otherwise.
+    ///
+    /// - Throws: `Problem` that says what to write instead.
+    public init(text: String) throws(Problem) {
+        let node =
+            Int64(text).map { TOMLNode(value: .integer($0), position: nil) }
+            ?? TOMLNode(value: .string(text), position: nil)
+        do throws(ValueMistake) {
+            self = try ValueType.dispatchInterval.parse(node)
+        } catch {
+            throw Problem(error.code, "interval \(error.message)")
+        }
+    }
+
+    /// As it is written: `off`, `6s`.
+    public var text: String {
+        switch self {
+        case .off: "off"
+        case .every(let duration): DurationText.print(duration)
+        }
+    }
+}
+
+extension ValueType where Value == DispatchInterval {
+    static var dispatchInterval: ValueType {
+        ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(ValueMistake) in
+            switch node.value {
+            case .string("off"): return .off
+            case .integer(let number) where number <= 0: return .off
+            case .double(let number) where number <= 0: return .off
+            default: break
+            }
+            let duration = try DurationReader.read(node)
+            if duration <= .zero { return .off }
+            guard DispatchInterval.range.contains(duration) else {
+                throw ValueMistake(.outOfRange, "is \(DurationText.print(duration)); must be 1s to 1d, or \"off\"")
+            }
+            return .every(duration)
+        } print: {
+            .string($0.text)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+/// `[functions.NAME]`: a command that containers may call.
+public struct FunctionSettings: Sendable, Equatable {
+    /// The program and its arguments; no shell.
+    public var command: [String] = []
+    /// How long a call may take.
+    public var timeout = Duration.seconds(2)
+    /// How many calls may run at once.
+    public var parallel = 1
+    /// How long a result serves again for the same parameters; 0 for not at all.
+    public var cache = Duration.zero
+
+    /// A function without a command.
+    public init() {}
+}
+
+extension FunctionSettings: SettingsSection {
+    static let entries: [Entry<FunctionSettings>] = [
+        .setting(
+            "command", \.command, .list(of: .text("argument", maxLength: 4096), count: 1...64).standingForNothing([]),
+            "The program (an absolute path) and its arguments; no shell. JSON comes on its standard input.",
+            example: "[\"/usr/local/bin/lookup\", \"--json\"]"),
+        .setting(
+            "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
+            "A call that takes longer is killed and gives null; the file whose event asked waits meanwhile."),
+        .setting("parallel", \.parallel, .count(1...64), "How many calls may run at once."),
+        .setting(
+            "cache", \.cache, .duration(.seconds(1) ... .seconds(86_400), zero: "not at all"),
+            "How long a result serves again for the same parameters."),
+    ]
+}

@@ -1,0 +1,53 @@
+/// `[queue]`: the queue on disk, between the spool and the destinations.
+public struct QueueSettings: Sendable, Equatable {
+    /// How chunks are packed on disk.
+    public enum ChunkCompression: String, SettingChoice {
+        /// As the destinations take it, so that a chunk is sent as it is stored.
+        case auto
+        /// One Zstandard frame.
+        case zstd
+        /// One gzip member.
+        case gzip
+        /// Not at all.
+        case none
+    }
+
+    /// What a commit survives.
+    public enum Durability: String, SettingChoice {
+        /// A power cut.
+        case powerLoss = "power_loss"
+        /// The death of the process; a power cut may repeat events, and lose none.
+        case crash
+    }
+
+    /// How many bytes the queued events may take as they are stored, metadata included.
+    public var maxSize = 10 << 20
+    /// Older events expire.
+    public var maxAge = Duration.seconds(25 * 86_400)
+    /// How chunks are packed on disk.
+    public var compression = ChunkCompression.auto
+    /// What a commit survives.
+    public var durability = Durability.powerLoss
+
+    /// The defaults.
+    public init() {}
+}
+
+extension QueueSettings: SettingsSection {
+    static let entries: [Entry<QueueSettings>] = [
+        .setting(
+            "max_size", \.maxSize, .size(24 << 10...1 << 47),
+            "What queued events may take as stored. Raise it to outlast longer outages; below what is stored it is refused."
+        ),
+        .setting(
+            "max_age", \.maxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
+            "Events older than this expire, counted. Set what your destination still accepts."),
+        .setting(
+            "compression", \.compression, .choice,
+            "auto stores events as the destinations take them; none when CPU is scarcer than disk."),
+        .setting(
+            "durability", \.durability, .choice,
+            "crash is faster and survives the death of the process; a power cut may then repeat events, and lose none.",
+            restart: true),
+    ]
+}

@@ -1,0 +1,40 @@
+/// `[retry]`: what happens after a failed attempt.
+public struct RetrySettings: Sendable, Equatable {
+    /// What happens when a batch's retries are used up.
+    public enum WhenExhausted: String, SettingChoice {
+        /// The destination rests, and one batch is tried at every `probeInterval`.
+        case probe
+        /// The destination rests until a restart, a network change or `resume`.
+        case suspend
+    }
+
+    /// The longest wait before each retry; as many retries as there are waits.
+    public var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
+    /// The share of a wait that chance may take away, 0 to 1.
+    public var jitter = 0.5
+    /// What happens when a batch's retries are used up.
+    public var whenExhausted = WhenExhausted.probe
+    /// The longest wait between two tries of a destination that rests or is held.
+    public var probeInterval = Duration.seconds(1200)
+
+    /// The defaults.
+    public init() {}
+}
+
+extension RetrySettings: SettingsSection {
+    static let entries: [Entry<RetrySettings>] = [
+        .setting(
+            "intervals", \.intervals, .list(of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20),
+            "The longest wait before each retry; as many retries as there are waits."),
+        .setting(
+            "jitter", \.jitter, .number(0...1),
+            "The share of a wait that chance may take away, so that agents that failed together do not return together."
+        ),
+        .setting(
+            "when_exhausted", \.whenExhausted, .choice,
+            "probe heals by itself; suspend waits for a restart, a network change or `spoolship resume`."),
+        .setting(
+            "probe_interval", \.probeInterval, .duration(.seconds(1) ... .seconds(86_400)),
+            "The longest wait between two tries of a destination that rests or is held."),
+    ]
+}

@@ -1,0 +1,85 @@
+/// `[spool]`: reading the spool, the directory where apps write their events.
+public struct SpoolSettings: Sendable, Equatable {
+    /// What happens when the queue is full.
+    public enum WhenFull: String, SettingChoice {
+        /// Reading stops; the events wait in the spool.
+        case wait
+        /// The oldest events of the lowest priority go.
+        case evict
+    }
+
+    /// What happens to a file that has been read.
+    public enum AfterRead: String, SettingChoice {
+        /// It is deleted.
+        case delete
+        /// It stays where it is.
+        case keep
+        /// It is moved into dated folders.
+        case archive
+    }
+
+    /// The directory that is read.
+    public var directory = "/var/spool/spoolship"
+    /// What happens when the queue is full.
+    public var whenFull = WhenFull.wait
+    /// Unread bytes beyond which, while no destination acknowledges anything, `wait` becomes `evict`; 0 for never.
+    public var maxUnread = 0
+    /// What happens to a file that has been read.
+    public var afterRead = AfterRead.delete
+    /// Where `archive` moves files; nil for `.spoolship/archive` in the spool.
+    public var archiveDirectory: String?
+    /// How long archived files are kept; 0 for ever.
+    public var archiveMaxAge = Duration.seconds(30 * 86_400)
+    /// How many bytes of archived files are kept; 0 for any number.
+    public var archiveMaxSize = 1 << 30
+    /// The largest event in bytes, its line feed not counted.
+    public var maxEventSize = 1_000_000
+    /// How many files are held open at once.
+    public var maxOpenFiles = 512
+    /// How often directories are listed where the kernel tells of no changes.
+    public var pollInterval = Duration.seconds(5)
+    /// How many bytes of lines and files that could not be read as events are kept.
+    public var quarantineMaxSize = 10 << 20
+
+    /// The defaults.
+    public init() {}
+}
+
+extension SpoolSettings: SettingsSection {
+    static let entries: [Entry<SpoolSettings>] = [
+        .setting("directory", \.directory, .path, "Where apps write their events.", restart: true),
+        .setting(
+            "when_full", \.whenFull, .choice,
+            "When the queue is full: wait leaves events in the spool; evict gives up the oldest of the lowest priority."
+        ),
+        .setting(
+            "max_unread", \.maxUnread, .size(1 << 20...1 << 47, zero: "no bound"),
+            "Beyond it, while no destination acknowledges anything, wait becomes evict: a dead destination cannot fill the disk."
+        ),
+        .setting(
+            "after_read", \.afterRead, .choice,
+            "keep when somebody else removes the files; archive to keep them for a while."),
+        .setting(
+            "archive_directory", \.archiveDirectory, optional: .path,
+            "Where archive moves files, on the spool's file system; by default .spoolship/archive in the spool.",
+            example: "\"/var/spool/spoolship/.spoolship/archive\""),
+        .setting(
+            "archive_max_age", \.archiveMaxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "for ever"),
+            "How long archived files are kept."),
+        .setting(
+            "archive_max_size", \.archiveMaxSize, .size(1 << 20...1 << 47, zero: "no bound"),
+            "How much archived files may take; the oldest go first."),
+        .setting(
+            "max_event_size", \.maxEventSize, .size(1 << 10...64 << 20),
+            "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs memory."),
+        .setting(
+            "max_open_files", \.maxOpenFiles, .count(16...1_000_000),
+            "Raise it when more files than this are written at once; the unit's LimitNOFILE must allow it."),
+        .setting(
+            "poll_interval", \.pollInterval, .duration(.milliseconds(100) ... .seconds(3600)),
+            "For file systems without inotify only: shorter sees events sooner and costs wake-ups."),
+        .setting(
+            "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
+            "How much of what could not be read as an event is kept; the oldest is purged first, and counted."),
+    ]
+}

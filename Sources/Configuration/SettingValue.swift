@@ -1,0 +1,98 @@
+/// A setting's value as it is written: in TOML for people, in JSON for programs.
+public indirect enum SettingValue: Sendable, Hashable {
+    /// Text, and whatever is written as text: durations, sizes, choices.
+    case string(String)
+    /// A whole number.
+    case integer(Int64)
+    /// A number.
+    case double(Double)
+    /// True or false.
+    case boolean(Bool)
+    /// A list.
+    case array([SettingValue])
+    /// Names and values, in the order of names.
+    case table([Member])
+    /// A secret: compared as it is, shown masked only.
+    case secret(Secret)
+    /// A URL that holds something secret: compared as it is, shown without it.
+    case url(EndpointURL)
+
+    /// A name and its value in a table.
+    public struct Member: Sendable, Hashable {
+        /// The name.
+        public let name: String
+        /// The value.
+        public let value: SettingValue
+
+        /// A name and its value.
+        public init(_ name: String, _ value: SettingValue) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// As TOML. Secrets are masked.
+    public var toml: String {
+        switch self {
+        case .string(let text): SettingValue.quote(text)
+        case .integer(let value): String(value)
+        case .double(let value): String(value)
+        case .boolean(let value): String(value)
+        case .array(let values): "[" + values.map(\.toml).joined(separator: ", ") + "]"
+        case .table(let members):
+            members.isEmpty
+                ? "{}"
+                : "{ " + members.map { "\(SettingValue.key($0.name)) = \($0.value.toml)" }.joined(separator: ", ")
+                    + " }"
+        case .secret(let secret): SettingValue.quote(secret.description)
+        case .url(let url): SettingValue.quote(url.description)
+        }
+    }
+
+    /// As JSON. Secrets are masked.
+    public var json: String {
+        switch self {
+        case .array(let values): "[" + values.map(\.json).joined(separator: ",") + "]"
+        case .table(let members):
+            "{" + members.map { "\(SettingValue.quote($0.name)):\($0.value.json)" }.joined(separator: ",") + "}"
+        default: toml
+        }
+    }
+
+    /// A key as TOML writes it: bare where it may be.
+    static func key(_ name: String) -> String {
+        let bare =
+            !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+        return bare ? name : quote(name)
+    }
+
+    /// A string in quotation marks, by the escapes that TOML and JSON share.
+    public static func quote(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\t": result += "\\t"
+            case "\r": result += "\\r"
+            default:
+                if scalar.value < 0x20 || scalar.value == 0x7F {
+                    let digits = String(scalar.value, radix: 16)
+                    result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                } else {
+                    result.unicodeScalars.append(scalar)
+                }
+            }
+        }
+        return result + "\""
+    }
+}

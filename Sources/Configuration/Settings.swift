@@ -1,0 +1,90 @@
+/// All settings of the agent, with their defaults where nobody set them.
+public struct Settings: Sendable, Equatable {
+    /// The process: its state, its log, its end.
+    public var agent = AgentSettings()
+    /// Reading the spool.
+    public var spool = SpoolSettings()
+    /// What the destinations rejected.
+    public var deadLetters = DeadLetterSettings()
+    /// Limits of events.
+    public var limits = LimitSettings()
+    /// When batches are sent.
+    public var dispatch = DispatchSettings()
+    /// The queue on disk.
+    public var queue = QueueSettings()
+    /// What happens after a failed attempt.
+    public var retry = RetrySettings()
+    /// Which events are critical.
+    public var priorities = PrioritySettings()
+    /// The country that events carry.
+    public var country = CountrySettings()
+    /// Sessions.
+    public var session = SessionSettings()
+    /// Host properties that travel with events.
+    public var device = DeviceSettings()
+    /// What holds for one app, by its name.
+    public var apps: [String: AppSettings] = [:]
+    /// Where events go, in the order of the files.
+    public var destinations: [DestinationSettings] = []
+    /// By when events must have arrived.
+    public var deadlines: [DeadlineSettings] = []
+    /// The commands that containers may call, by name.
+    public var functions: [String: FunctionSettings] = [:]
+    /// Remotely managed containers, in the order in which they apply.
+    public var containers: [ContainerSettings] = []
+    /// The stats port.
+    public var stats = StatsSettings()
+    /// The control socket.
+    public var control = ControlSettings()
+
+    /// Where the settings and sections that somebody set come from, by path: `queue.max_size`.
+    public internal(set) var origins: [String: Origin] = [:]
+
+    /// The defaults.
+    public init() {}
+
+    /// Where a setting comes from.
+    ///
+    /// - Parameter path: its name with those of its sections: `queue.max_size`, `destination.main.url`.
+    public func origin(of path: String) -> Origin { origins[path] ?? .standard }
+
+    /// Every setting with the value in force, in the order of the shipped file. Secrets are masked when printed.
+    public var effective: [EffectiveSetting] { effective(in: .root) }
+
+    /// The sections and their settings, in the order of the shipped file: what help and manuals are made of.
+    public static var description: [SectionDescription] {
+        entries.compactMap { entry in
+            guard case .section(let section) = entry.description else { return nil }
+            return section
+        }
+    }
+}
+
+extension Settings: SettingsSection {
+    static let entries: [Entry<Settings>] = [
+        .section("agent", \.agent, "The process: its state, its log, its end."),
+        .section("spool", \.spool, "Reading the spool, the directory where apps write their events."),
+        .list(
+            "destination", \.destinations, key: "name", .destinationName, { $0.name },
+            "Where events go. At least one is needed: without any, the spool is not read."),
+        .section("queue", \.queue, "The queue on disk, between the spool and the destinations."),
+        .section("dispatch", \.dispatch, "When batches are sent, and how large they are."),
+        .section("retry", \.retry, "What happens after a failed attempt."),
+        .section("dead_letters", \.deadLetters, "What a destination rejected for good is kept here."),
+        .section("limits", \.limits, "Limits of events, by app; what is beyond them is cut or refused, and counted."),
+        .section("priorities", \.priorities, "Which events are critical: sent first, evicted last."),
+        .section("session", \.session, "Sessions: which events belong together."),
+        .section("country", \.country, "The country that events carry; none by default."),
+        .section("device", \.device, "Host properties that travel with events."),
+        .named("apps", \.apps, "What holds for one app: the name of its directory in the spool."),
+        .list(
+            "deadline", \.deadlines, key: "name", .destinationName, { $0.name },
+            "By when events must have arrived; for views with a time zone."),
+        .list(
+            "container", \.containers, key: "id", .containerID, { $0.id },
+            "Remotely managed containers, in the order in which they apply."),
+        .named("functions", \.functions, "The commands that containers may call. A container cannot name a command."),
+        .section("stats", \.stats, "The port for monitoring: metrics, health, the status page."),
+        .section("control", \.control, "The Unix socket that the commands use."),
+    ]
+}

@@ -1,0 +1,62 @@
+/// A setting that differs between two configurations.
+public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
+    /// Its name with those of its sections: `queue.max_size`.
+    public let path: String
+    /// The value before; nil when it was not set.
+    public let before: SettingValue?
+    /// The value after; nil when it is not set.
+    public let after: SettingValue?
+    /// Whether a reload cannot apply it.
+    public let needsRestart: Bool
+
+    /// For a person: `queue.max_size "10MiB" -> "20MiB"`. Secrets are masked.
+    public var description: String {
+        "\(path) \(before?.toml ?? "unset") -> \(after?.toml ?? "unset")\(needsRestart ? " (needs a restart)" : "")"
+    }
+}
+
+extension Settings {
+    /// What differs in `new`, in the order of the shipped file; what is gone comes last.
+    ///
+    /// Secrets are compared by what the configuration says, not by what their files hold now.
+    public func changes(to new: Settings) -> [SettingsChange] {
+        let before = Dictionary(effective.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        let newSettings = new.effective
+        let after = Set(newSettings.map(\.path))
+        let changed = newSettings.compactMap { setting -> SettingsChange? in
+            let old = before[setting.path]?.value
+            guard old != setting.value else { return nil }
+            return SettingsChange(
+                path: setting.path, before: old, after: setting.value, needsRestart: setting.needsRestart)
+        }
+        let gone = effective.filter { !after.contains($0.path) && $0.value != nil }.map { setting in
+            SettingsChange(path: setting.path, before: setting.value, after: nil, needsRestart: setting.needsRestart)
+        }
+        return changed + gone
+    }
+
+    /// The same settings, with one of them set to another value.
+    ///
+    /// The value is checked as a file's would be, and against the other settings: a container (`may_set`) or a command
+    /// cannot set what a file could not.
+    /// - Throws: `ConfigurationError` that says what is wrong with the value.
+    public func setting(
+        _ path: String, to value: SettingValue, origin: Origin
+    ) throws(ConfigurationError) -> Settings {
+        guard let setting = effective.first(where: { $0.path == path }), !setting.section.path.contains(".") else {
+            throw ConfigurationError([Problem(.unknownKey, "no setting \(path) that can be set at run time")])
+        }
+        var context = ReadContext(origins: origins, origin: origin)
+        let section = TOMLNode.Value.table([.init(key: setting.name, keyPosition: nil, node: TOMLNode(value))])
+        let root = TOMLNode.Value.table([
+            .init(key: setting.section.path, keyPosition: nil, node: TOMLNode(value: section, position: nil))
+        ])
+        var changed = self
+        changed.read(TOMLNode(value: root, position: nil), path: "", context: &context)
+        if context.problems.isEmpty { context.checkConsistency(of: changed) }
+        let errors = context.problems.filter { $0.severity == .error }
+        guard errors.isEmpty else { throw ConfigurationError(errors) }
+        changed.origins = context.origins
+        return changed
+    }
+}

@@ -1,0 +1,161 @@
+internal import EventLoops
+internal import Glibc
+
+/// A configuration that was read: the settings, and what a person should look at.
+public struct LoadedSettings: Sendable, Equatable {
+    /// The settings, complete and consistent.
+    public let settings: Settings
+    /// What is allowed and probably not meant.
+    public let warnings: [Problem]
+    /// The files that were read, in the order in which they count: later ones override earlier ones.
+    public let files: [String]
+
+    private let sources: SourceLines
+
+    init(settings: Settings, warnings: [Problem], files: [String], sources: SourceLines) {
+        self.settings = settings
+        self.warnings = warnings
+        self.files = files
+        self.sources = sources
+    }
+
+    /// Something wrong with what a setting names, told with the line that set it.
+    ///
+    /// - Parameter path: the setting's name with those of its sections; where nobody set it, the message stands alone.
+    public func problem(
+        _ code: Problem.Code, _ message: String, about path: String, severity: Problem.Severity = .error
+    ) -> Problem {
+        guard case .file(let position) = settings.origin(of: path) else {
+            return Problem(code, "\(path) \(message)", severity: severity)
+        }
+        return Problem(
+            code, "\(path) \(message)", at: position, sourceLine: sources[position], severity: severity)
+    }
+}
+
+/// A configuration file's path and text.
+public struct ConfigurationText: Sendable, Equatable {
+    /// Its path, for messages.
+    public let file: String
+    /// Its text.
+    public let text: String
+
+    /// A text of that path.
+    public init(file: String, text: String) {
+        self.file = file
+        self.text = text
+    }
+}
+
+extension Settings {
+    /// The largest configuration file, in bytes.
+    public static let largestFile = 1 << 20
+
+    /// Reads texts, later ones over earlier ones: single settings override, `[[…]]` sections add up.
+    ///
+    /// - Throws: `ConfigurationError` with all mistakes of all texts, in the order of texts and lines.
+    public static func read(_ texts: [ConfigurationText]) throws(ConfigurationError) -> LoadedSettings {
+        try read(texts, problems: [])
+    }
+
+    /// Reads a file, and the files `conf.d/*.toml` beside it in the order of their names.
+    ///
+    /// - Throws: `ConfigurationError` with all mistakes of all files, those that cannot be read included.
+    public static func load(path: String) throws(ConfigurationError) -> LoadedSettings {
+        var problems: [Problem] = []
+        var texts: [ConfigurationText] = []
+        var paths = [path]
+        let directory =
+            path.contains("/") ? "\(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])/conf.d" : "conf.d"
+        do {
+            paths += try namesOfParts(in: directory).map { "\(directory)/\($0)" }
+        } catch {
+            problems.append(Problem(.unreadable, "cannot list \(directory): \(SystemError.message(error.number))"))
+        }
+        for path in paths {
+            do throws(Problem) {
+                texts.append(ConfigurationText(file: path, text: try readText(path: path)))
+            } catch {
+                problems.append(error)
+            }
+        }
+        return try read(texts, problems: problems)
+    }
+
+    private static func read(
+        _ texts: [ConfigurationText], problems: [Problem]
+    ) throws(ConfigurationError) -> LoadedSettings {
+        var context = ReadContext(problems: problems)
+        var settings = Settings()
+        for text in texts {
+            context.sources.add(text.text, file: text.file)
+            let (root, mistakes) = TOMLText.read(text.text, file: text.file, sources: context.sources)
+            context.problems += mistakes
+            settings.read(root, path: "", context: &context)
+        }
+        // What could not be read would look as if it were missing.
+        let readable = !context.problems.contains { $0.code == .syntax || $0.code == .unreadable }
+        if readable { context.checkConsistency(of: settings) }
+        settings.origins = context.origins
+        let files = texts.map(\.file)
+        let sorted = context.problems.enumerated().sorted { left, right in
+            func place(_ problem: Problem, _ index: Int) -> (Int, Int, Int, Int) {
+                guard let position = problem.position else { return (files.count, 0, 0, index) }
+                return (files.firstIndex(of: position.file) ?? files.count, position.line, position.column, index)
+            }
+            return place(left.element, left.offset) < place(right.element, right.offset)
+        }.map(\.element)
+        guard sorted.allSatisfy({ $0.severity == .warning }) else { throw ConfigurationError(sorted) }
+        return LoadedSettings(settings: settings, warnings: sorted, files: files, sources: context.sources)
+    }
+
+    /// The names `*.toml` in a directory, in order; none when there is no such directory.
+    private static func namesOfParts(in directory: String) throws(SystemError) -> [String] {
+        guard let stream = opendir(directory) else {
+            if errno == ENOENT || errno == ENOTDIR { return [] }
+            throw SystemError("opendir")
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name.hasSuffix(".toml") && !name.hasPrefix(".") { names.append(name) }
+        }
+        return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+
+    private static func readText(path: String) throws(Problem) -> String {
+        // Never blocks: a FIFO of that name is refused below.
+        let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard raw >= 0 else {
+            let error = SystemError("open")
+            let advice =
+                switch error.number {
+                case EACCES: "; run as a user who may read it"
+                case ENOENT: "; give another with --config FILE"
+                default: ""
+                }
+            throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))\(advice)")
+        }
+        let descriptor = Descriptor(raw)
+        var status = stat()
+        guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw Problem(.unreadable, "cannot read \(path): it is no regular file")
+        }
+        var bytes: [UInt8] = []
+        while bytes.count <= largestFile {
+            let count = withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 16) { buffer in
+                let count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
+                if count > 0 { bytes.append(contentsOf: buffer[..<count]) }
+                return count
+            }
+            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            if count < 0 && errno != EINTR {
+                throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(errno))")
+            }
+        }
+        throw Problem(.unreadable, "\(path) is larger than \(SizeText.print(largestFile)); is it the right file?")
+    }
+}

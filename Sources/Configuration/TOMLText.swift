@@ -1,0 +1,126 @@
+internal import CTOML
+
+/// Reads TOML texts, and goes on after a mistake to find the next one.
+enum TOMLText {
+    /// How many mistakes of form are looked for: beyond it the file is something else than TOML.
+    static let mostMistakes = 20
+
+    /// A section whose heading could not be read gets this name: nothing is said of what stands in it.
+    static let unreadableSection = "\u{1}unreadable"
+
+    /// Reads a text.
+    ///
+    /// The parser stops at its first mistake. To find the others, the line it stopped at is blanked and the text read
+    /// again, as long as mistakes move forward.
+    /// - Returns: the root table of what could be read, and the mistakes of form in the order of lines.
+    static func read(_ text: String, file: String, sources: SourceLines) -> (root: TOMLNode, problems: [Problem]) {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        var problems: [Problem] = []
+        var lastLine = 0
+        while problems.count < mostMistakes {
+            let result = parse(lines.joined(separator: "\n"), file: file)
+            switch result {
+            case .success(let root): return (root, problems)
+            case .failure(let mistake):
+                // The parser may stop behind the last line; the mistake is then in what never ended.
+                let line = min(max(mistake.line, 1), lines.count)
+                if mistake.line == 0 {
+                    let position = Position(file: file, line: 1, column: 1)
+                    problems.append(Problem(.syntax, mistake.message, at: position))
+                }
+                guard mistake.line > 0, line > lastLine else {
+                    return (TOMLNode(value: .table([]), position: nil), problems)
+                }
+                lastLine = line
+                let position = Position(file: file, line: line, column: max(1, mistake.column))
+                problems.append(
+                    Problem(
+                        .syntax, mistake.message, at: position, sourceLine: sources[position]))
+                let isHeading = lines[line - 1].drop { $0 == " " || $0 == "\t" }.first == "["
+                lines[line - 1] = isHeading ? "[\"\\u0001unreadable\".\"\(line)\"]" : ""
+            }
+        }
+        return (TOMLNode(value: .table([]), position: nil), problems)
+    }
+
+    /// A line without the carriage return that may end it.
+    static func trimmed(_ line: Substring) -> String {
+        String(line.last == "\r" ? line.dropLast() : line)
+    }
+
+    private struct Mistake: Error {
+        let message: String
+        let line: Int
+        let column: Int
+    }
+
+    private static func parse(_ text: String, file: String) -> Result<TOMLNode, Mistake> {
+        var text = text
+        let parsed = text.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { ctoml_parse($0.baseAddress, $0.count) }
+        }
+        guard let document = parsed else {
+            return .failure(Mistake(message: "the parser failed", line: 1, column: 1))
+        }
+        defer { ctoml_free(document) }
+        var line: UInt32 = 0
+        var column: UInt32 = 0
+        if let message = ctoml_error(document, &line, &column) {
+            return .failure(
+                Mistake(message: words(of: String(cString: message)), line: Int(line), column: Int(column)))
+        }
+        let nodes = UnsafeBufferPointer(start: ctoml_nodes(document), count: ctoml_count(document))
+        return .success(tree(of: nodes, file: file))
+    }
+
+    /// The parser's message, without what is the same in all of them.
+    private static func words(of message: String) -> String {
+        let prefix = "Error while parsing "
+        guard message.hasPrefix(prefix), let colon = message.firstIndex(of: ":") else { return "not TOML: " + message }
+        return "not TOML (\(message[..<colon].dropFirst(prefix.count)))" + message[colon...]
+    }
+
+    /// Makes a tree of the flat list, in which what a table holds comes after the table.
+    private static func tree(of nodes: UnsafeBufferPointer<ctoml_node>, file: String) -> TOMLNode {
+        var children: [[Int]] = Array(repeating: [], count: nodes.count)
+        for (index, node) in nodes.enumerated() where node.parent >= 0 { children[Int(node.parent)].append(index) }
+        var built: [TOMLNode?] = Array(repeating: nil, count: nodes.count)
+        for index in nodes.indices.reversed() {
+            let node = nodes[index]
+            let value: TOMLNode.Value
+            switch Int(node.kind) {
+            case CTOML_TABLE:
+                let members = children[index].compactMap { child -> TOMLNode.Member? in
+                    guard let member = built[child] else { return nil }
+                    let entry = nodes[child]
+                    return TOMLNode.Member(
+                        key: string(entry.key, entry.key_length),
+                        keyPosition: position(entry.key_line, entry.key_column, file), node: member)
+                }
+                value = .table(members.sorted { precedes($0.keyPosition, $1.keyPosition) })
+            case CTOML_ARRAY: value = .array(children[index].compactMap { built[$0] })
+            case CTOML_STRING: value = .string(string(node.text, node.text_length))
+            case CTOML_INTEGER: value = .integer(node.integer)
+            case CTOML_FLOAT: value = .double(node.number)
+            case CTOML_BOOLEAN: value = .boolean(node.boolean)
+            default: value = .date
+            }
+            built[index] = TOMLNode(value: value, position: position(node.line, node.column, file))
+        }
+        return built.first.flatMap { $0 } ?? TOMLNode(value: .table([]), position: nil)
+    }
+
+    private static func precedes(_ left: Position?, _ right: Position?) -> Bool {
+        (left?.line ?? 0, left?.column ?? 0) < (right?.line ?? 0, right?.column ?? 0)
+    }
+
+    private static func position(_ line: UInt32, _ column: UInt32, _ file: String) -> Position? {
+        line == 0 ? nil : Position(file: file, line: Int(line), column: Int(column))
+    }
+
+    private static func string(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {
+        UnsafeBufferPointer(start: start, count: length).withMemoryRebound(to: UInt8.self) {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+}

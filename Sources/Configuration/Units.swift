@@ -1,0 +1,103 @@
+/// Reads and writes durations: `"6s"`, `"1h30m"`, `"0.5s"`.
+public enum DurationText {
+    static let units: [(name: String, nanoseconds: Int64)] = [
+        ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+    ]
+
+    /// The duration that a text says: one or more numbers, each with its unit (d, h, m, s, ms), perhaps a minus before.
+    ///
+    /// - Returns: nil for anything else, and for what does not fit in 64 bits of nanoseconds (292 years).
+    public static func parse(_ text: String) -> Duration? {
+        var rest = Substring(text)
+        let negative = rest.first == "-"
+        if negative { rest.removeFirst() }
+        if rest == "0" { return .zero }
+        var total: Int64 = 0
+        guard !rest.isEmpty else { return nil }
+        while !rest.isEmpty {
+            guard let number = DecimalNumber(prefixOf: &rest) else { return nil }
+            let name = rest.prefix { $0.isLetter }
+            guard let unit = units.first(where: { $0.name == name }), let part = number.times(unit.nanoseconds)
+            else { return nil }
+            rest = rest.dropFirst(name.count)
+            let (sum, overflow) = total.addingReportingOverflow(part)
+            guard !overflow else { return nil }
+            total = sum
+        }
+        return .nanoseconds(negative ? -total : total)
+    }
+
+    /// The shortest text that `parse` reads as that duration, in whole milliseconds.
+    public static func print(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        let milliseconds = attoseconds / 1_000_000_000_000_000
+        if milliseconds != 0 { return "\(seconds * 1_000 + milliseconds)ms" }
+        guard seconds != 0 else { return "0s" }
+        for unit in units where seconds % max(1, unit.nanoseconds / 1_000_000_000) == 0 {
+            return "\(seconds / (unit.nanoseconds / 1_000_000_000))\(unit.name)"
+        }
+        return "\(seconds)s"
+    }
+}
+
+/// Reads and writes sizes: `"10MB"` is 10,000,000 bytes, `"10MiB"` 10,485,760.
+public enum SizeText {
+    static let units: [(name: String, bytes: Int64)] = [
+        ("TiB", 1 << 40), ("TB", 1_000_000_000_000), ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20),
+        ("MB", 1_000_000), ("KiB", 1 << 10), ("kB", 1_000), ("KB", 1_000), ("B", 1),
+    ]
+
+    /// The number of bytes that a text says: a number with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB).
+    ///
+    /// - Returns: nil for anything else, for parts of a byte, and for what does not fit in 64 bits.
+    public static func parse(_ text: String) -> Int? {
+        var rest = Substring(text)
+        if rest == "0" { return 0 }
+        guard let number = DecimalNumber(prefixOf: &rest), let unit = units.first(where: { $0.name == rest })
+        else { return nil }
+        return number.times(unit.bytes, exactly: true).map { Int($0) }
+    }
+
+    /// The text with the largest unit that `parse` reads as exactly that number of bytes.
+    public static func print(_ bytes: Int) -> String {
+        guard bytes != 0 else { return "0B" }
+        let unit = units.first { bytes % Int($0.bytes) == 0 } ?? ("B", 1)
+        return "\(bytes / Int(unit.bytes))\(unit.name)"
+    }
+}
+
+/// A decimal number, kept exactly.
+private struct DecimalNumber {
+    let digits: Int64
+    let scale: Int64
+
+    /// Takes a number from the front of a text: digits, perhaps a point and up to nine more.
+    init?(prefixOf text: inout Substring) {
+        let whole = text.prefix { $0.isASCII && $0.isNumber }
+        guard !whole.isEmpty, whole.count <= 18 else { return nil }
+        var rest = text.dropFirst(whole.count)
+        var fraction = Substring()
+        if rest.first == "." {
+            rest = rest.dropFirst()
+            fraction = rest.prefix { $0.isASCII && $0.isNumber }
+            guard !fraction.isEmpty, fraction.count <= 9 else { return nil }
+            rest = rest.dropFirst(fraction.count)
+        }
+        let scale = (0..<fraction.count).reduce(Int64(1)) { scale, _ in scale * 10 }
+        guard let whole = Int64(whole), let part = fraction.isEmpty ? 0 : Int64(fraction) else { return nil }
+        let (product, tooMuch) = whole.multipliedReportingOverflow(by: scale)
+        let (sum, overflow) = product.addingReportingOverflow(part)
+        guard !tooMuch, !overflow else { return nil }
+        digits = sum
+        self.scale = scale
+        text = rest
+    }
+
+    /// The number times a unit, rounded down; nil where that does not fit, or is not whole though it must be.
+    func times(_ unit: Int64, exactly: Bool = false) -> Int64? {
+        let (quotient, remainder) = (Int128(digits) * Int128(unit)).quotientAndRemainder(dividingBy: Int128(scale))
+        guard let quotient = Int64(exactly: quotient) else { return nil }
+        return exactly && remainder != 0 ? nil : quotient
+    }
+}

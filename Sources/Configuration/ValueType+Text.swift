@@ -1,0 +1,187 @@
+/// A setting that is one of a few words.
+public protocol SettingChoice: Sendable, Equatable, CaseIterable {
+    /// The word.
+    var name: String { get }
+}
+
+extension SettingChoice where Self: RawRepresentable, RawValue == String {
+    /// The word.
+    public var name: String { rawValue }
+}
+
+extension ValueType where Value: SettingChoice {
+    static var choice: ValueType {
+        let names = Value.allCases.map(\.name)
+        return ValueType("choice", range: names.joined(separator: ", ")) { node throws(ValueMistake) in
+            guard case .string(let text) = node.value else {
+                throw .wrongType("one of " + names.map { "\"\($0)\"" }.joined(separator: ", "), node)
+            }
+            guard let value = Value.allCases.first(where: { $0.name == text }) else {
+                let meant = nearestName(to: text.lowercased(), among: names).map { "; did you mean \"\($0)\"?" } ?? ""
+                throw ValueMistake(
+                    .outOfRange,
+                    "is \(SettingValue.quote(text)); must be one of \(names.joined(separator: ", "))\(meant)")
+            }
+            return value
+        } print: {
+            .string($0.name)
+        }
+    }
+}
+
+extension ValueType where Value == String {
+    /// Text of at most so many bytes, without control characters.
+    static func text(_ name: String = "string", range: String = "", maxLength: Int = 1024) -> ValueType {
+        ValueType(name, range: range) { node throws(ValueMistake) in
+            guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
+            guard !text.isEmpty else { throw ValueMistake(.outOfRange, "is empty") }
+            guard text.utf8.count <= maxLength else {
+                throw ValueMistake(.outOfRange, "is \(text.utf8.count) bytes long; must be at most \(maxLength)")
+            }
+            guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
+                throw ValueMistake(.outOfRange, "holds a control character")
+            }
+            return text
+        } print: {
+            .string($0)
+        }
+    }
+
+    /// An absolute path.
+    static var path: ValueType {
+        let text = text("path", range: "absolute", maxLength: 4095)
+        return ValueType(text.name, range: text.range) { node throws(ValueMistake) in
+            let path = try text.parse(node)
+            guard path.hasPrefix("/") else {
+                throw ValueMistake(
+                    .outOfRange, "is \(SettingValue.quote(path)); must be an absolute path, beginning with /")
+            }
+            return path
+        } print: {
+            .string($0)
+        }
+    }
+
+    /// A text that a test accepts; what it must be is said when it does not.
+    static func checked(
+        _ name: String, range: String = "", mustBe wanted: String, _ accepts: @escaping @Sendable (String) -> Bool
+    ) -> ValueType {
+        let text = text(name, range: range)
+        return ValueType(name, range: range) { node throws(ValueMistake) in
+            let value = try text.parse(node)
+            guard accepts(value) else {
+                throw ValueMistake(.outOfRange, "is \(SettingValue.quote(value)); must be \(wanted)")
+            }
+            return value
+        } print: {
+            .string($0)
+        }
+    }
+
+    /// The name of a destination: it becomes a metric label and part of commands.
+    static var destinationName: ValueType {
+        checked("name", range: "a-z, 0-9, _ and -, at most 40", mustBe: "1 to 40 of a-z, 0-9, _ and -") { name in
+            (1...40).contains(name.utf8.count)
+                && name.utf8.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                        UInt8(ascii: "-"), UInt8(ascii: "_"):
+                        true
+                    default: false
+                    }
+                }
+        }
+    }
+
+    /// A country by ISO 3166-1 alpha-2, either case in, capitals out.
+    static var country: ValueType {
+        let wanted = "two letters by ISO 3166-1, as \"IT\""
+        let checked = checked("country code", range: "ISO 3166-1 alpha-2", mustBe: wanted) { code in
+            CountryCodes.all.contains(code.uppercased())
+        }
+        return ValueType(checked.name, range: checked.range) { node throws(ValueMistake) in
+            try checked.parse(node).uppercased()
+        } print: {
+            .string($0)
+        }
+    }
+}
+
+extension ValueType where Value == Secret {
+    static var secret: ValueType {
+        ValueType("secret") { node throws(ValueMistake) in
+            guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
+            guard !text.isEmpty else { throw ValueMistake(.outOfRange, "is empty") }
+            guard text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw ValueMistake(.outOfRange, "is too long or holds a control character")
+            }
+            return Secret(text)
+        } print: {
+            .secret($0)
+        }
+    }
+}
+
+extension ValueType {
+    /// A list of values; duplicates are refused where they make no sense.
+    static func list<Element>(
+        of element: ValueType<Element>, count: ClosedRange<Int> = 0...1000, unique: Bool = false
+    ) -> ValueType where Value == [Element] {
+        ValueType("list of \(element.name)", range: element.range) { node throws(ValueMistake) in
+            guard case .array(let nodes) = node.value else { throw .wrongType("a list, as [\"…\"]", node) }
+            guard count.contains(nodes.count) else {
+                throw ValueMistake(
+                    .outOfRange, "has \(nodes.count) values; must have \(count.lowerBound) to \(count.upperBound)")
+            }
+            var values: [Element] = []
+            for node in nodes {
+                let value: Element
+                do throws(ValueMistake) {
+                    value = try element.parse(node)
+                } catch {
+                    throw ValueMistake(
+                        error.code, "has a value that " + error.message, at: error.position ?? node.position)
+                }
+                if unique && values.contains(value) {
+                    throw ValueMistake(.conflict, "has a value twice", at: node.position)
+                }
+                values.append(value)
+            }
+            return values
+        } print: { values in
+            .array(values.compactMap { element.print($0) })
+        }
+    }
+
+    /// Names and values.
+    static func map<Element>(
+        of element: ValueType<Element>, names: String = "any name",
+        accepts: @escaping @Sendable (String) -> Bool = { !$0.isEmpty }
+    ) -> ValueType where Value == [String: Element] {
+        ValueType("table of \(element.name)", range: element.range) { node throws(ValueMistake) in
+            guard case .table(let members) = node.value else { throw .wrongType("a table, as { name = … }", node) }
+            guard members.count <= 1000 else { throw ValueMistake(.outOfRange, "has more than 1000 members") }
+            var values: [String: Element] = [:]
+            for member in members {
+                guard accepts(member.key) else {
+                    throw ValueMistake(
+                        .unknownKey, "has the name \(SettingValue.quote(member.key)); names are \(names)",
+                        at: member.keyPosition)
+                }
+                do throws(ValueMistake) {
+                    values[member.key] = try element.parse(member.node)
+                } catch {
+                    throw ValueMistake(
+                        error.code, "has \(SettingValue.quote(member.key)), which " + error.message,
+                        at: error.position ?? member.node.position)
+                }
+            }
+            return values
+        } print: { values in
+            .table(
+                values.sorted { $0.key < $1.key }.compactMap { name, value in
+                    element.print(value).map { SettingValue.Member(name, $0) }
+                })
+        }
+    }
+}

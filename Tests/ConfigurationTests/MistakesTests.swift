@@ -1,0 +1,165 @@
+import Configuration
+import Testing
+
+@Suite("Mistakes")
+struct MistakesTests {
+    static func problems(_ text: String, file: String = "spoolship.toml") -> [Problem] {
+        do {
+            return try Settings.read([ConfigurationText(file: file, text: text)]).warnings
+        } catch {
+            return error.problems
+        }
+    }
+
+    @Test("fault22: five mistakes in one file are five errors, each with its place, its line and what to write")
+    func fault22_fiveMistakesFiveErrors() {
+        let text = """
+            [queue]
+            max_sise = "20MiB"
+            max_age = 30
+
+            [dispatch]
+            interval = "100ms"
+            batch_events =
+
+            [[destination]]
+            name = "main"
+            url = "ftp://example.com"
+            """
+        #expect(
+            MistakesTests.problems(text).map(\.text).joined(separator: "\n") == """
+                spoolship.toml:2:1: no setting max_sise in [queue]; did you mean max_size?
+                    max_sise = "20MiB"
+                    ^
+                spoolship.toml:3:11: queue.max_age needs a unit; write "30s" for seconds or "30ms" for milliseconds
+                    max_age = 30
+                              ^
+                spoolship.toml:6:12: dispatch.interval is 100ms; must be 1s to 1d, or "off"
+                    interval = "100ms"
+                               ^
+                spoolship.toml:7:15: not TOML (key-value pair): expected value, saw '\\n'
+                    batch_events =
+                                  ^
+                spoolship.toml:11:7: destination.main.url begins with ftp://; must begin with https://, http://, nats://, tls://, kafka://
+                    url = "ftp://example.com"
+                          ^
+                """)
+    }
+
+    @Test("several lines that are not TOML are all found, and a broken heading blames no line below it")
+    func mistakesOfFormAreAllFound() {
+        let problems = MistakesTests.problems("[queue\nmax_sise = 1\n[retry]\njitter = = 1\nintervals = [\"1s\"]\n")
+        #expect(problems.map(\.code) == [.syntax, .syntax])
+        #expect(problems.map { $0.position?.line } == [1, 4])
+    }
+
+    @Test(
+        "texts at which the parser's assertions fail are mistakes like others",
+        arguments: [
+            "[a.\n]", "[[a. ]]", "a = { = 1 }", "a.\n", "[\"a\".", "a = [ . ]", "a = { b. = 1 }", "[.a]", "a.=1", "= 1",
+        ])
+    func assertionsAreMistakes(text: String) {
+        let problems = MistakesTests.problems("\n" + text + "\n[queue]\n")
+        #expect(problems.first?.code == .syntax)
+        #expect(problems.first?.position?.line ?? 0 >= 2, "\(problems)")
+    }
+
+    @Test("a text that never ends is one mistake")
+    func unterminatedText() {
+        #expect(MistakesTests.problems("[agent]\nlog_level = \"\"\"info\n\n\n").map(\.code) == [.syntax])
+        #expect(MistakesTests.problems("[spool]\ndirectory = \"a\0b\"\n").map(\.code).contains(.syntax))
+    }
+
+    @Test(
+        "an unknown key is an error with the nearest known one",
+        arguments: [
+            ("[queu]", "no setting queu; did you mean queue?"),
+            ("[queue]\nmaxsize = 1", "did you mean max_size?"),
+            ("[[destinations]]\nname = \"a\"", "did you mean destination?"),
+            ("[dispatch]\nmax_size = \"1GB\"", "it belongs in [queue]"),
+            ("[[destination]]\nname=\"a\"\ntype=\"stdout\"\n[destination.tls]\nca = \"/a\"", "[destination.a.tls]"),
+            ("[retry]\nwhen_exausted = \"probe\"", "did you mean when_exhausted?"),
+            ("[xyzzy]", "sections are agent, spool, destination"),
+        ])
+    func unknownKeysAreErrors(text: String, message: String) {
+        let problems = MistakesTests.problems(text)
+        #expect(problems.first?.code == .unknownKey)
+        #expect(problems.first?.message.contains(message) == true, "\(problems)")
+    }
+
+    @Test(
+        "a value of the wrong form says what to write",
+        arguments: [
+            ("[queue]\nmax_size = 10", "needs a unit; write \"10B\", \"10MB\" (10^6 bytes) or \"10MiB\" (2^20)"),
+            ("[queue]\nmax_size = \"10mb\"", "write \"10MB\""), ("[queue]\nmax_size = \"10M\"", "write \"10MB\""),
+            ("[queue]\nmax_size = \"x\"", "write a number and a unit"), ("[queue]\nmax_size = -1", "negative"),
+            ("[queue]\nmax_age = 1.5", "needs a unit"), ("[queue]\nmax_age = \"90\"", "write \"90s\""),
+            ("[queue]\nmax_age = true", "not true or false"), ("[queue]\nmax_age = 2026-11-20", "not a date or time"),
+            ("[queue]\nmax_age = \"5 minutes\"", "no duration"),
+            ("[queue]\ndurability = \"powerloss\"", "\"power_loss\"?"),
+            ("[agent]\nlog_level = \"Info\"", "did you mean \"info\"?"),
+            ("[agent]\nstate_directory = \"state\"", "absolute"),
+            ("queue = 3", "must be a section"), ("[destination]", "must be written [[destination]]"),
+            ("[dispatch]\nbatch_on_size = \"yes\"", "true or false"), ("[dispatch]\nbatch_events = 0", "1 to 100000"),
+            ("[retry]\nintervals = [\"1s\", 5]", "has a value that needs a unit"), ("[retry]\njitter = nan", "0 to 1"),
+            ("[country]\ncode = \"XX\"", "ISO 3166-1"), ("[stats]\nlisten = \"localhost\"", "127.0.0.1:9464"),
+            ("[device]\noverrides = { modle = \"a\" }", "names are sdk_name"),
+            ("[[deadline]]\nname = \"a\"\ntime_zone = \"../../etc\"", "tz database"),
+            ("[[deadline]]\nname = \"a\"\ntime_zone = \"UTC\"\ntime = \"24:00\"", "as \"04:00\""),
+        ])
+    func wrongValuesSayWhatToWrite(text: String, message: String) {
+        let problems = MistakesTests.problems(text)
+        #expect(problems.first?.message.contains(message) == true, "\(problems.map(\.text))")
+        #expect(problems.first?.position?.line == text.split(separator: "\n").count)
+    }
+
+    @Test(
+        "what contradicts something else, or is missing, is said",
+        arguments: [
+            ("[[destination]]\nname = \"a\"", "has no url"), ("[[destination]]\nurl = \"https://a\"", "has no name"),
+            ("[[destination]]\nname = \"A b\"\nurl = \"https://a\"", "a-z, 0-9"),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"",
+                "exists already (spoolship.toml:1)"
+            ), ("[[destination]]\nname = \"a\"\nurl = \"http://example.com\"", "allow_plain_http"),
+            ("[[destination]]\nname = \"a\"\nurl = \"https://u:p@example.com\"", "password_file"),
+            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nindex = \"i\"", "for format elasticsearch only"),
+            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"", "keep one"),
+            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nuser = \"u\"", "no password_file"),
+            ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nurl = \"kafka://a\"", "has no topic"),
+            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
+            ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),
+            ("[dispatch]\ncritical_delay = \"0s\"", "allow_zero_delay"),
+            ("[[container]]\nid = \"GTM-1\"", "neither default_file nor url"),
+            ("[[container]]\nid = \"GTM-1\"\nurl = \"https://a\"", "has no public_key"),
+            (
+                "[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\nmay_set = [\"queue.durability\"]",
+                "only a restart"
+            ),
+            ("[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\nmay_call = [\"f\"]", "no such function"),
+            ("[functions.f]\ncommand = [\"lookup\"]", "absolute path"),
+            ("[functions.f]\nparallel = 2", "has no command"),
+        ])
+    func contradictionsAreErrors(text: String, message: String) {
+        let problems = MistakesTests.problems(text)
+        #expect(problems.count == 1, "\(problems.map(\.text))")
+        #expect(problems.first?.severity == .error)
+        #expect(problems.first?.message.contains(message) == true, "\(problems.map(\.text))")
+    }
+
+    @Test(
+        "plain http is allowed to this machine, and by name",
+        arguments: ["localhost", "127.0.0.1:80", "127.9.9.9", "[::1]:1"])
+    func plainHTTPToLoopback(host: String) {
+        #expect(MistakesTests.problems("[[destination]]\nname = \"a\"\nurl = \"http://\(host)/x\"").isEmpty)
+        let allowed = "[[destination]]\nname = \"a\"\nurl = \"http://example.com\"\nallow_plain_http = true"
+        #expect(MistakesTests.problems(allowed).isEmpty)
+    }
+
+    @Test(
+        "hosts that only look like this machine are others",
+        arguments: ["127.0.0.1.example.com", "127.1.example", "localhost.evil"])
+    func notLoopback(host: String) {
+        #expect(EndpointURL("http://\(host)/")?.isLoopback == false)
+    }
+}

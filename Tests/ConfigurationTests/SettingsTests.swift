@@ -1,0 +1,292 @@
+import Configuration
+import Glibc
+import Logs
+import Model
+import TestKit
+import Testing
+
+@Suite("Settings")
+struct SettingsTests {
+    static func read(_ texts: String...) throws -> Settings {
+        let texts = texts.enumerated().map { ConfigurationText(file: "\($0.offset).toml", text: $0.element) }
+        return try Settings.read(texts).settings
+    }
+
+    @Test("nothing is needed: without a file the defaults hold")
+    func defaultsHold() throws {
+        let settings = try SettingsTests.read("")
+        #expect(settings == Settings())
+        #expect(settings.queue.maxSize == 10_485_760)
+        #expect(settings.queue.maxAge == .seconds(25 * 86_400))
+        #expect(settings.dispatch.interval == .every(.seconds(6)))
+        #expect(settings.dispatch.criticalDelay == .seconds(3))
+        #expect(settings.retry.intervals == [.seconds(10), .seconds(300), .seconds(1200)])
+        #expect(settings.spool.maxEventSize == 1_000_000)
+        #expect(settings.agent.logLevel == .warning)
+        #expect(settings.origin(of: "queue.max_size") == .standard)
+    }
+
+    @Test(
+        "ac02: the interval is one total function",
+        arguments: [
+            ("\"off\"", DispatchInterval.off), ("0", .off), ("-1", .off), ("-10000", .off), ("-0.5", .off),
+            ("\"0s\"", .off), ("\"-5s\"", .off), ("\"0\"", .off), ("\"1s\"", .every(.seconds(1))),
+            ("\"6s\"", .every(.seconds(6))), ("\"86400s\"", .every(.seconds(86_400))),
+            ("\"1d\"", .every(.seconds(86_400))),
+            ("\"2m\"", .every(.seconds(120))),
+        ])
+    func ac02_intervalIsTotal(text: String, interval: DispatchInterval) throws {
+        #expect(try SettingsTests.read("[dispatch]\ninterval = \(text)").dispatch.interval == interval)
+    }
+
+    @Test(
+        "ac02: everything else is a mistake, with a hint where a unit is wanting",
+        arguments: ["10", "10000", "0.5", "\"999ms\"", "\"86401s\"", "\"10\"", "\"soon\"", "true", "[]", "\"\""])
+    func ac02_intervalIsRefused(text: String) {
+        #expect(throws: ConfigurationError.self) { try SettingsTests.read("[dispatch]\ninterval = \(text)") }
+    }
+
+    @Test("ac02: the command line reads intervals in the same way")
+    func ac02_intervalOfTheCommandLine() throws {
+        #expect(try DispatchInterval(text: "off") == .off)
+        #expect(try DispatchInterval(text: "2m") == .every(.seconds(120)))
+        #expect(try DispatchInterval(text: "-3") == .off)
+        #expect(throws: Problem.self) { try DispatchInterval(text: "10000") }
+        #expect(throws: Problem.self) { try DispatchInterval(text: "500ms") }
+    }
+
+    @Test(
+        "both ends of a range are allowed, and nothing beyond",
+        arguments: [
+            ("queue", "max_size", "\"24KiB\"", true), ("queue", "max_size", "\"24575B\"", false),
+            ("queue", "max_size", "\"100GB\"", true), ("queue", "max_age", "\"1m\"", true),
+            ("queue", "max_age", "\"59s\"", false), ("queue", "max_age", "\"3650d\"", true),
+            ("queue", "max_age", "\"3651d\"", false), ("dispatch", "batch_events", "1", true),
+            ("dispatch", "batch_events", "100000", true), ("dispatch", "batch_events", "100001", false),
+            ("dispatch", "parallel_batches", "64", true), ("dispatch", "parallel_batches", "65", false),
+            ("retry", "jitter", "0", true), ("retry", "jitter", "1", true), ("retry", "jitter", "1.01", false),
+            ("retry", "jitter", "-0.01", false), ("retry", "intervals", "[]", true),
+            ("limits", "event_names", "0", true), ("limits", "event_names", "-1", false),
+            ("limits", "name_length", "65536", true), ("limits", "name_length", "65537", false),
+            ("spool", "max_unread", "0", true), ("spool", "max_unread", "\"1B\"", false),
+            ("spool", "max_event_size", "\"64MiB\"", true), ("spool", "max_event_size", "\"65MiB\"", false),
+            ("agent", "shutdown_drain_timeout", "\"0s\"", true), ("agent", "shutdown_drain_timeout", "\"61m\"", false),
+        ])
+    func rangesEnds(section: String, key: String, value: String, allowed: Bool) {
+        let text = "[\(section)]\n\(key) = \(value)\n"
+        if allowed {
+            #expect(throws: Never.self) { try SettingsTests.read(text) }
+        } else {
+            #expect(throws: ConfigurationError.self) { try SettingsTests.read(text) }
+        }
+    }
+
+    @Test("a critical delay of nothing needs its switch")
+    func zeroDelayNeedsItsSwitch() throws {
+        let settings = try SettingsTests.read("[dispatch]\ncritical_delay = 0\nallow_zero_delay = true")
+        #expect(settings.dispatch.criticalDelay == .zero)
+    }
+
+    @Test("a whole configuration, with all kinds of sections, arrives typed")
+    func everythingArrivesTyped() throws {
+        let settings = try SettingsTests.read(
+            """
+            [agent]
+            log_level = "debug"
+            [[destination]]
+            name = "main"
+            url = "https://events.example.com/in"
+            compression = "zstd"
+            token_credential = "main-token"
+            headers = { X-Scope = "shop" }
+            outcomes = { 404 = "retry", 5xx = "hold" }
+            tls.ca_file = "/etc/ca.pem"
+            tls.minimum_version = "1.3"
+            [[destination]]
+            name = "reports"
+            type = "file"
+            path = "/tmp/reports"
+            by_default = false
+            [[deadline]]
+            name = "views"
+            time_zone = "Europe/Rome"
+            destinations = ["reports"]
+            [[container]]
+            id = "GTM-1234"
+            default_file = "/etc/spoolship/GTM-1234"
+            public_key = ["MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqo=", "BCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqo="]
+            [apps.shop]
+            default_event_name = "log"
+            priority = "critical"
+            country = "it"
+            limits.properties = 0
+            [functions.lookup]
+            command = ["/bin/lookup", "-j"]
+            [priorities]
+            default = "normal"
+            [[priorities.rule]]
+            event = "Pay*"
+            [[priorities.rule]]
+            app = "shop"
+            event = "Seen"
+            priority = "normal"
+            force = true
+            """)
+        #expect(settings.agent.logLevel == .debug)
+        #expect(settings.destinations.map(\.name) == ["main", "reports"])
+        #expect(settings.destinations[0].compression == .zstd)
+        #expect(settings.destinations[0].token == .credential("main-token"))
+        #expect(settings.destinations[0].headers["X-Scope"]?.revealed == "shop")
+        #expect(settings.destinations[0].outcomes == ["404": .retry, "5xx": .hold])
+        #expect(settings.destinations[0].tls.minimumVersion == .tls13)
+        #expect(settings.destinations[1].byDefault == false)
+        #expect(settings.deadlines[0].time == TimeOfDay(hour: 4, minute: 0))
+        #expect(settings.deadlines[0].margin == .seconds(1800))
+        #expect(settings.containers[0].publicKeys.count == 2)
+        #expect(settings.apps["shop"]?.country == "IT")
+        #expect(settings.apps["shop"]?.priority == .critical)
+        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).properties == 0)
+        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength == 256)
+        #expect(settings.functions["lookup"]?.command == ["/bin/lookup", "-j"])
+        #expect(settings.priorities.rules[0].fits(app: "any", event: "Payment"))
+        #expect(!settings.priorities.rules[0].fits(app: "any", event: "pay"))
+        #expect(settings.priorities.rules[1].fits(app: "shop", event: "Seen"))
+        #expect(!settings.priorities.rules[1].fits(app: "other", event: "Seen"))
+    }
+
+    @Test("later files override single settings and add sections; each value knows its line")
+    func laterFilesOverride() throws {
+        let settings = try SettingsTests.read(
+            "[queue]\nmax_size = \"20MiB\"\nmax_age = \"2d\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n",
+            "\n[queue]\nmax_size = \"30MiB\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\"\n[apps.shop]\ncountry=\"IT\"",
+            "[apps.shop]\ndefault_event_name = \"x\"")
+        #expect(settings.queue.maxSize == 30 << 20)
+        #expect(settings.origin(of: "queue.max_size") == .file(Position(file: "1.toml", line: 3, column: 12)))
+        #expect(settings.origin(of: "queue.max_age").description == "0.toml:3")
+        #expect(settings.origin(of: "queue.durability").description == "default")
+        #expect(settings.origin(of: "destination.b.type").description == "1.toml:6")
+        #expect(settings.destinations.map(\.name) == ["a", "b"])
+        #expect(settings.apps["shop"]?.country == "IT")
+        #expect(settings.apps["shop"]?.defaultEventName == "x")
+    }
+
+    @Test("conf.d/*.toml beside the file are read in the order of their names; all mistakes of all files are told")
+    func partsAreReadInOrder() throws {
+        let directory = try TemporaryDirectory()
+        func write(_ name: String, _ text: String) throws {
+            let file = try #require(fopen("\(directory.path)/\(name)", "w"))
+            fputs(text, file)
+            fclose(file)
+        }
+        mkdir("\(directory.path)/conf.d", 0o755)
+        try write("spoolship.toml", "[queue]\nmax_size = \"20MiB\"\n")
+        try write("conf.d/20-b.toml", "[queue]\nmax_size = \"40MiB\"\n")
+        try write("conf.d/10-a.toml", "[queue]\nmax_size = \"30MiB\"\nmax_age = \"1d\"\n")
+        try write("conf.d/.hidden.toml", "nonsense")
+        try write("conf.d/readme.txt", "nonsense")
+        let loaded = try Settings.load(path: "\(directory.path)/spoolship.toml")
+        #expect(loaded.settings.queue.maxSize == 40 << 20)
+        #expect(loaded.settings.queue.maxAge == .seconds(86_400))
+        #expect(loaded.files.map { $0.split(separator: "/").last } == ["spoolship.toml", "10-a.toml", "20-b.toml"])
+
+        try write("conf.d/10-a.toml", "[queue]\nmax_aeg = \"1d\"\n")
+        try write("conf.d/20-b.toml", "[queue]\nmax_size = 1\n")
+        mkfifo("\(directory.path)/conf.d/30-c.toml", 0o600)
+        let error = #expect(throws: ConfigurationError.self) {
+            try Settings.load(path: "\(directory.path)/spoolship.toml")
+        }
+        #expect(error?.problems.map(\.code) == [.unknownKey, .wrongType, .unreadable])
+        let missing = #expect(throws: ConfigurationError.self) {
+            try Settings.load(path: "\(directory.path)/none.toml")
+        }
+        #expect(
+            missing?.problems.contains {
+                $0.message.hasSuffix("No such file or directory; give another with --config FILE")
+            } == true)
+    }
+
+    @Test("a file that is too large is refused, not read to its end")
+    func hugeFileIsRefused() throws {
+        let directory = try TemporaryDirectory()
+        let file = try #require(fopen("\(directory.path)/spoolship.toml", "w"))
+        ftruncate(fileno(file), 1 << 40)
+        fclose(file)
+        let error = #expect(throws: ConfigurationError.self) {
+            try Settings.load(path: "\(directory.path)/spoolship.toml")
+        }
+        #expect(error?.problems.first?.message.contains("larger than 1MiB") == true)
+    }
+
+    @Test("ac24: no secret is shown: not in TOML, JSON, changes, descriptions, dumps or messages")
+    func ac24_secretsAreMasked() throws {
+        let secret = "correct-horse-battery-staple-0123456789"
+        let text = """
+            [[destination]]
+            name = "main"
+            url = "https://example.com/in?api_key=\(secret)"
+            token = "\(secret)"
+            proxy = "http://user:\(secret)@proxy:1"
+            headers = { X-Key = "\(secret)" }
+            """
+        let settings = try SettingsTests.read(text)
+        #expect(settings.destinations[0].url?.text.hasSuffix(secret) == true)
+        var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
+        shown += Settings().changes(to: settings).map(\.description).joined()
+        shown += "\(settings.destinations[0].token as Any) \(settings.destinations[0].headers)"
+        dump(settings.destinations[0].inlineToken, to: &shown)
+        #expect(shown.contains("23456789"))
+        #expect(shown.range(of: String(secret.suffix(9))) == nil)
+        #expect(Secret("short").description == "****t")
+        #expect(Secret("abc").description == "****")
+    }
+
+    @Test("the comparison at reload says what changed, what is new, what is gone, and what needs a restart")
+    func comparisonAtReload() throws {
+        let before = try SettingsTests.read(
+            "[queue]\nmax_size = \"20MiB\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n")
+        let after = try SettingsTests.read(
+            "[queue]\nmax_size = \"21MiB\"\ndurability = \"crash\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\"\n")
+        let changes = before.changes(to: after)
+        #expect(before.changes(to: before) == [])
+        #expect(changes.contains { $0.description == "queue.max_size \"20MiB\" -> \"21MiB\"" })
+        #expect(changes.contains { $0.description == "queue.durability \"power_loss\" -> \"crash\" (needs a restart)" })
+        #expect(changes.contains { $0.path == "destination.b.name" && $0.before == nil })
+        #expect(changes.contains { $0.path == "destination.a.name" && $0.after == nil })
+        #expect(changes.filter(\.needsRestart).map(\.path) == ["queue.durability"])
+        // Where a value stands is no change.
+        let moved = try SettingsTests.read(
+            "\n\n[queue]\nmax_size = \"20480KiB\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n")
+        #expect(before.changes(to: moved) == [])
+    }
+
+    @Test("tm10: a container sets a setting only to what a file could, and its origin tells")
+    func tm10_settingAtRunTime() throws {
+        let settings = try SettingsTests.read("[queue]\nmax_size = \"20MiB\"\n")
+        let changed = try settings.setting("dispatch.interval", to: .string("2m"), origin: .container("GTM-1"))
+        #expect(changed.dispatch.interval == .every(.seconds(120)))
+        #expect(changed.origin(of: "dispatch.interval").description == "container GTM-1")
+        #expect(changed.origin(of: "queue.max_size").description == "0.toml:2")
+        #expect(throws: ConfigurationError.self) {
+            try settings.setting("dispatch.interval", to: .integer(10), origin: .container("GTM-1"))
+        }
+        #expect(throws: ConfigurationError.self) {
+            try settings.setting("dispatch.critical_delay", to: .integer(0), origin: .container("GTM-1"))
+        }
+        #expect(throws: ConfigurationError.self) {
+            try settings.setting("dispatch.nothing", to: .integer(0), origin: .container("GTM-1"))
+        }
+    }
+
+    @Test("what `check --print` prints reads back as the same settings")
+    func printedSettingsReadBack() throws {
+        let settings = try SettingsTests.read(
+            "[queue]\nmax_size = \"20MiB\"\n[retry]\nintervals = []\njitter = 0.25\n[stats]\nlisten = \"off\"\n[limits]\nevent_names = 0"
+        )
+        var text = ""
+        for setting in settings.effective where !setting.section.path.contains(".") {
+            guard let value = setting.value else { continue }
+            text += "\(setting.path) = \(value.toml)\n"
+        }
+        #expect(try SettingsTests.read(text).changes(to: settings) == [])
+    }
+}

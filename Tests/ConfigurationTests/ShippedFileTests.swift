@@ -1,0 +1,137 @@
+import Configuration
+import Glibc
+import Testing
+
+@Suite("The shipped file")
+struct ShippedFileTests {
+    /// The repository, found from this source file.
+    static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
+
+    static func text(of path: String) throws -> String {
+        let file = try #require(fopen(path, "r"), "\(path) is missing")
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = fread(&block, 1, block.count, file)
+            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            bytes += block[..<count]
+        }
+    }
+
+    @Test("etc/spoolship.toml is what the table of settings says (`scripts/generate` writes it)")
+    func shippedFileIsCurrent() throws {
+        #expect(try ShippedFileTests.text(of: ShippedFileTests.root + "/etc/spoolship.toml") == Settings.shippedFile)
+    }
+
+    @Test("as it is shipped, it changes nothing, and says that a destination is wanting")
+    func shippedFileIsValid() throws {
+        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: Settings.shippedFile)])
+        #expect(loaded.settings.changes(to: Settings()).isEmpty)
+        #expect(loaded.warnings.map(\.code) == [.missing])
+    }
+
+    @Test("with every default of the general sections uncommented, nothing changes: its defaults are the program's")
+    func shippedDefaultsAreTheProgramsDefaults() throws {
+        var text = ""
+        var settings = 0
+        for section in Settings.description where section.kind == .once {
+            text += "[\(section.name)]\n"
+            for case .setting(let setting) in section.entries {
+                settings += 1
+                let line = "\(setting.name) = "
+                let start = try #require(Settings.shippedFile.range(of: "\n[\(section.name)]\n"))
+                let rest = Settings.shippedFile[start.upperBound...]
+                let shown = try #require(rest.split(separator: "\n").first { $0.hasPrefix("#" + line) })
+                if setting.defaultValue != nil { text += shown.dropFirst() + "\n" }
+            }
+        }
+        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: text)])
+        #expect(Settings().changes(to: loaded.settings) == [])
+        #expect(settings > 50)
+    }
+
+    @Test("every example of a setting without a default is accepted")
+    func examplesAreAccepted() throws {
+        func check(_ section: SectionDescription, heading: String, prefix: String) throws {
+            for entry in section.entries {
+                switch entry {
+                case .setting(let setting):
+                    guard setting.defaultValue == nil else { continue }
+                    let example = try #require(setting.example, "\(heading) \(setting.name) shows no example")
+                    let text = "\(prefix)\(heading)\n\(setting.name) = \(example)\n"
+                    do {
+                        _ = try Settings.read([ConfigurationText(file: "t", text: text)])
+                    } catch {
+                        // Alone, the section may lack something; the value itself must be right.
+                        #expect(error.problems.allSatisfy { $0.code == .missing || $0.code == .conflict }, "\(error)")
+                    }
+                case .section(let inner):
+                    switch section.kind {
+                    case .once: try check(inner, heading: "[[\(section.name).\(inner.name)]]", prefix: "")
+                    case .list: try check(inner, heading: "[\(section.name).\(inner.name)]", prefix: heading + "\n")
+                    case .named: try check(inner, heading: "[\(section.name).NAME.\(inner.name)]", prefix: "")
+                    }
+                }
+            }
+        }
+        for section in Settings.description { try check(section, heading: section.heading, prefix: "") }
+    }
+
+    @Test("every setting says why one would change it, in one line")
+    func everySettingIsExplained() {
+        func check(_ section: SectionDescription) {
+            #expect(!section.why.isEmpty)
+            for entry in section.entries {
+                switch entry {
+                case .setting(let setting):
+                    #expect(setting.why.count > 8 && setting.why.hasSuffix("."), "\(section.name).\(setting.name)")
+                case .section(let inner): check(inner)
+                }
+            }
+        }
+        Settings.description.forEach(check)
+    }
+
+    @Test(
+        "the sections and settings of the product's table are all there",
+        arguments: [
+            "agent": "state_directory log_level log_format shutdown_drain_timeout",
+            "spool":
+                "directory when_full max_unread after_read archive_directory max_event_size max_open_files poll_interval"
+                + " quarantine_max_size",
+            "dead_letters": "max_size",
+            "limits": "event_names name_length properties property_key_length property_value_length",
+            "dispatch": "interval batch_events batch_size parallel_batches critical_delay batch_on_size",
+            "queue": "max_size max_age compression durability",
+            "retry": "intervals jitter when_exhausted probe_interval",
+            "priorities": "default rule", "country": "code rule database", "session": "mode timeout",
+            "device": "properties overrides",
+            "apps": "default_event_name priority may_be_critical country limits destinations",
+            "destination":
+                "name type url format compression headers token token_file tls proxy connect_timeout request_timeout"
+                + " rate_limit",
+            "deadline": "name time time_zone margin apps destinations",
+            "functions": "command timeout parallel cache",
+            "container":
+                "id default_file url public_key open timeout fresh_for refresh_interval may_set may_call",
+            "stats": "listen status_page", "control": "socket group",
+        ])
+    func tableIsComplete(section: String, settings: String) throws {
+        let described = try #require(Settings.description.first { $0.name == section })
+        for name in settings.split(separator: " ") {
+            #expect(described.entries.contains { $0.name == name }, "\(section).\(name)")
+        }
+    }
+}
+
+extension String {
+    func range(of text: String) -> Range<String.Index>? {
+        var start = startIndex
+        while start < endIndex {
+            if self[start...].hasPrefix(text) { return start..<index(start, offsetBy: text.count) }
+            start = index(after: start)
+        }
+        return nil
+    }
+}
