@@ -1,0 +1,103 @@
+/// Who can tell figures: reads what others have published, never waits.
+public protocol MetricCollector: Sendable {
+    /// Adds samples of any families.
+    func collect(into exposition: inout Exposition)
+}
+
+/// The samples of one answer, gathered from all collectors, then written in the order of the table.
+///
+/// Bounded whatever the collectors do: a family has at most `MetricFamily.seriesLimit` series, a closed label only its
+/// own values (others become `other`), and a series that is given twice keeps the last figure.
+public struct Exposition: Sendable {
+    /// A histogram's figures.
+    public struct Buckets: Sendable, Equatable {
+        /// Observations in each bucket, not cumulated; one more than the family has bounds.
+        public var counts: [Int]
+        /// The sum of all observations.
+        public var sum: Double
+
+        /// Figures of a histogram.
+        public init(counts: [Int], sum: Double) {
+            self.counts = counts
+            self.sum = sum
+        }
+    }
+
+    enum Value: Sendable, Equatable {
+        case integer(Int)
+        case real(Double)
+        case buckets(Buckets)
+    }
+
+    struct Series: Sendable {
+        let labels: [String]
+        var value: Value
+    }
+
+    private struct Samples: Sendable {
+        var series: [Series] = []
+        var places: [[String]: Int] = [:]
+    }
+
+    private var samples: [String: Samples] = [:]
+    private(set) var suppressed = 0
+
+    /// Nothing is told yet.
+    public init() {}
+
+    /// Asks all collectors.
+    public init(from collectors: [any MetricCollector]) {
+        for collector in collectors { collector.collect(into: &self) }
+    }
+
+    /// Sets a series to a whole number.
+    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Int) {
+        put(family, labels, .integer(value))
+    }
+
+    /// Sets a series to a real number.
+    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Double) {
+        put(family, labels, .real(value))
+    }
+
+    /// Sets a series to 1 or 0.
+    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Bool) {
+        put(family, labels, .integer(value ? 1 : 0))
+    }
+
+    /// Sets a series of a histogram.
+    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to buckets: Buckets) {
+        put(family, labels, .buckets(buckets))
+    }
+
+    /// The figure of a series; nil when there is none or it is a histogram.
+    public func value(_ family: MetricFamily, _ labels: [String] = []) -> Double? {
+        guard let samples = samples[family.name], let place = samples.places[labels] else { return nil }
+        switch samples.series[place].value {
+        case .integer(let number): return Double(number)
+        case .real(let number): return number
+        case .buckets: return nil
+        }
+    }
+
+    func series(of family: MetricFamily) -> [Series] { samples[family.name]?.series ?? [] }
+
+    private mutating func put(_ family: MetricFamily, _ labels: [String], _ value: Value) {
+        precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
+        if case .buckets(let buckets) = value {
+            precondition(buckets.counts.count == family.buckets.count + 1, "\(family.name) has other buckets")
+        }
+        let labels = zip(family.labels, labels).map { label, value in
+            label.values.map { $0.contains(value) ? value : "other" } ?? value
+        }
+        if let place = samples[family.name]?.places[labels] {
+            samples[family.name]?.series[place].value = value
+        } else if samples[family.name, default: Samples()].series.count < MetricFamily.seriesLimit {
+            let place = samples[family.name, default: Samples()].series.count
+            samples[family.name, default: Samples()].series.append(Series(labels: labels, value: value))
+            samples[family.name]?.places[labels] = place
+        } else {
+            suppressed += 1
+        }
+    }
+}

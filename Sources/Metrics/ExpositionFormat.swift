@@ -1,0 +1,113 @@
+/// How figures are written: negotiated with who asks.
+///
+/// Source: Prometheus, "Exposition formats" (text 0.0.4); OpenMetrics 1.0.
+public enum ExpositionFormat: Sendable, CaseIterable {
+    /// Prometheus' text format 0.0.4.
+    case prometheusText
+    /// OpenMetrics 1.0.
+    case openMetrics
+
+    /// The `Content-Type` of an answer.
+    public var contentType: String {
+        switch self {
+        case .prometheusText: "text/plain; version=0.0.4; charset=utf-8"
+        case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        }
+    }
+
+    /// What a request's `Accept` header prefers; Prometheus' text when it says nothing that we know.
+    public init(accept: String?) {
+        var best: (format: ExpositionFormat, quality: Double) = (.prometheusText, 0)
+        for range in (accept ?? "").split(separator: ",").prefix(32) {
+            let parts = range.split(separator: ";").map(ExpositionFormat.trimmed)
+            let parameters = parts.dropFirst().map {
+                $0.split(separator: "=", maxSplits: 1).map(ExpositionFormat.trimmed)
+            }
+            func parameter(_ name: String) -> String? { parameters.first { $0.first == name && $0.count == 2 }?[1] }
+            let quality = parameter("q").flatMap(Double.init) ?? 1
+            let format: ExpositionFormat
+            switch parts.first {
+            case "application/openmetrics-text":
+                guard (parameter("version") ?? "1.0.0") == "1.0.0" else { continue }
+                format = .openMetrics
+            case "text/plain", "text/*", "*/*": format = .prometheusText
+            default: continue
+            }
+            if quality > best.quality || (quality == best.quality && quality > 0 && format == .openMetrics) {
+                best = (format, quality)
+            }
+        }
+        self = best.format
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
+        let start = text.drop { $0 == " " || $0 == "\t" || $0 == "\"" }
+        let end = start.lastIndex { $0 != " " && $0 != "\t" && $0 != "\"" }
+        return end.map { start[...$0].lowercased() } ?? ""
+    }
+
+    /// Writes all samples, in the order of the table; families without samples are left out.
+    public func write(_ exposition: Exposition) -> String {
+        var exposition = exposition
+        exposition.set(.seriesSuppressed, to: exposition.suppressed)
+        var text = ""
+        for family in MetricFamily.all {
+            let series = exposition.series(of: family)
+            guard !series.isEmpty else { continue }
+            writeHead(family, to: &text)
+            for one in series { write(one, of: family, to: &text) }
+        }
+        if self == .openMetrics { text += "# EOF\n" }
+        return text
+    }
+
+    private func writeHead(_ family: MetricFamily, to text: inout String) {
+        let name = self == .openMetrics ? family.openMetricsName : family.name
+        let kind = self == .prometheusText && family.kind == .info ? "gauge" : family.kind.rawValue
+        text += "# HELP \(name) \(ExpositionFormat.escaped(family.help, quotes: self == .openMetrics))\n"
+        text += "# TYPE \(name) \(kind)\n"
+        if self == .openMetrics, let unit = family.unit { text += "# UNIT \(name) \(unit)\n" }
+    }
+
+    private func write(_ series: Exposition.Series, of family: MetricFamily, to text: inout String) {
+        let labels = zip(family.labels, series.labels).map { label, value in
+            "\(label.name)=\"\(ExpositionFormat.escaped(value, quotes: true))\""
+        }
+        func line(_ suffix: String, _ labels: [String], _ value: String) {
+            text += family.name + suffix
+            if !labels.isEmpty { text += "{\(labels.joined(separator: ","))}" }
+            text += " \(value)\n"
+        }
+        switch series.value {
+        case .integer(let number): line("", labels, "\(number)")
+        case .real(let number): line("", labels, ExpositionFormat.number(number))
+        case .buckets(let buckets):
+            var sum = 0
+            for (bound, count) in zip(family.buckets + [.infinity], buckets.counts) {
+                sum += count
+                line("_bucket", labels + ["le=\"\(ExpositionFormat.number(bound))\""], "\(sum)")
+            }
+            line("_sum", labels, ExpositionFormat.number(buckets.sum))
+            line("_count", labels, "\(sum)")
+        }
+    }
+
+    private static func number(_ value: Double) -> String {
+        if value.isNaN { return "NaN" }
+        if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+        return "\(value)"
+    }
+
+    private static func escaped(_ text: String, quotes: Bool) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": result += #"\\"#
+            case "\n": result += #"\n"#
+            case "\"" where quotes: result += #"\""#
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

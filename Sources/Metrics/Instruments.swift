@@ -1,0 +1,85 @@
+internal import Synchronization
+
+/// A number that only grows, counted from any thread.
+public final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    /// A counter at 0.
+    public init() {}
+
+    /// Counts.
+    public func add(_ number: Int = 1) { count.wrappingAdd(number, ordering: .relaxed) }
+
+    /// What was counted so far.
+    public var value: Int { count.load(ordering: .relaxed) }
+}
+
+/// Counters told apart by labels: one family.
+///
+/// The lock is held for a dictionary's access, never while anything waits.
+public final class CounterSet: MetricCollector {
+    /// What is counted.
+    public let family: MetricFamily
+    private let counts = Mutex<[[String]: Int]>([:])
+
+    /// Counters of that family, without series yet.
+    public init(_ family: MetricFamily) { self.family = family }
+
+    /// Counts in the series of these labels; beyond the family's limit new series are left out.
+    public func add(_ labels: [String] = [], _ number: Int = 1) {
+        precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
+        counts.withLock { counts in
+            guard counts[labels] != nil || counts.count <= MetricFamily.seriesLimit else { return }
+            counts[labels, default: 0] += number
+        }
+    }
+
+    /// Adds all series.
+    public func collect(into exposition: inout Exposition) {
+        let counts = counts.withLock { $0 }
+        for (labels, count) in counts.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            exposition.set(family, labels, to: count)
+        }
+    }
+}
+
+/// Observations counted by size: one family of kind histogram.
+///
+/// The lock is held for a few additions, never while anything waits.
+public final class HistogramSet: MetricCollector {
+    /// What is observed.
+    public let family: MetricFamily
+    private let buckets = Mutex<[[String]: Exposition.Buckets]>([:])
+
+    /// Histograms of that family, without series yet.
+    public init(_ family: MetricFamily) {
+        precondition(family.kind == .histogram, "\(family.name) is no histogram")
+        self.family = family
+    }
+
+    /// Counts an observation in the series of these labels; beyond the family's limit new series are left out.
+    public func observe(_ labels: [String] = [], _ value: Double) {
+        precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
+        let place = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
+        buckets.withLock { buckets in
+            guard buckets[labels] != nil || buckets.count <= MetricFamily.seriesLimit else { return }
+            let empty = Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0)
+            buckets[labels, default: empty].counts[place] += 1
+            buckets[labels]?.sum += value
+        }
+    }
+
+    /// Counts how long something took.
+    public func observe(_ labels: [String] = [], _ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        observe(labels, Double(seconds) + Double(attoseconds) / 1e18)
+    }
+
+    /// Adds all series.
+    public func collect(into exposition: inout Exposition) {
+        let buckets = buckets.withLock { $0 }
+        for (labels, figures) in buckets.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            exposition.set(family, labels, to: figures)
+        }
+    }
+}

@@ -1,0 +1,354 @@
+internal import Logs
+internal import Model
+
+extension MetricFamily {
+    /// Every family, in the order of the exposition.
+    public static let all: [MetricFamily] =
+        ledger + intake + queue + delivery + spool + agent + process
+
+    private static let destination = Label.open("destination")
+    private static let priority = Label.closed("priority", Priority.allCases.map(\.name))
+    private static let seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+    // MARK: Ledger (durable: counts since the database was made)
+
+    /// Deliveries taken into the queue.
+    public static let deliveriesAccepted = ledgerCounter(
+        "accepted", "Deliveries (an event for one of its destinations) taken into the queue.")
+    /// Dead letters sent back by a person.
+    public static let deliveriesRetried = ledgerCounter("retried", "Dead letters that a person sent back.")
+    /// Deliveries that the destination has confirmed.
+    public static let deliveriesAcknowledged = ledgerCounter(
+        "acknowledged", "Deliveries that the destination has confirmed.")
+    /// Deliveries that the destination rejected for good.
+    public static let deliveriesDeadLettered = ledgerCounter(
+        "dead_lettered", "Deliveries that the destination rejected for good; purging does not change it.")
+    /// Deliveries that the storage cap forced out.
+    public static let deliveriesEvicted = ledgerCounter("evicted", "Deliveries that the storage cap forced out.")
+    /// Deliveries that became too old.
+    public static let deliveriesExpired = ledgerCounter("expired", "Deliveries that grew older than queue.max_age.")
+    /// Deliveries that were taken out on purpose.
+    public static let deliveriesDiscarded = ledgerCounter(
+        "discarded", "Deliveries that a rule, disabled collection or a person took out.")
+    /// Deliveries that corruption took.
+    public static let deliveriesLost = ledgerCounter("lost", "Deliveries that corruption took, beyond salvage.")
+    /// Deliveries that wait.
+    public static let deliveriesQueued = MetricFamily(
+        .gauge, "spoolship_deliveries_queued", "Deliveries that wait in the queue, in flight ones included.",
+        [destination, priority])
+    /// Whether the ledger adds up.
+    public static let ledgerBalanced = MetricFamily(
+        .gauge, "spoolship_ledger_balanced",
+        "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + queued.")
+
+    private static let ledger = [
+        deliveriesAccepted, deliveriesRetried, deliveriesAcknowledged, deliveriesDeadLettered, deliveriesEvicted,
+        deliveriesExpired, deliveriesDiscarded, deliveriesLost, deliveriesQueued, ledgerBalanced,
+    ]
+
+    private static func ledgerCounter(_ figure: String, _ help: String) -> MetricFamily {
+        MetricFamily(.counter, "spoolship_deliveries_\(figure)_total", help, [destination, priority])
+    }
+
+    // MARK: Intake
+
+    /// Events read from the spool.
+    public static let eventsRead = MetricFamily(
+        .counter, "spoolship_events_read_total", "Events read: accepted, refused or quarantined.")
+    /// Events that were taken.
+    public static let eventsAccepted = MetricFamily(.counter, "spoolship_events_accepted_total", "Events taken.")
+    /// Events that were not taken.
+    public static let eventsRefused = MetricFamily(
+        .counter, "spoolship_events_refused_total", "Events not taken: a limit, or a queue full of graver ones.")
+    /// Lines and files that are no events.
+    public static let eventsQuarantined = MetricFamily(
+        .counter, "spoolship_events_quarantined_total", "Lines and files that could not be read as an event.")
+    /// Quarantined by reason, since the start.
+    public static let quarantined = MetricFamily(
+        .counter, "spoolship_quarantined_total", "What was put into quarantine since the start, by reason.",
+        [.closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue))])
+    /// What lies in quarantine.
+    public static let quarantineRecords = MetricFamily(
+        .gauge, "spoolship_quarantine_records", "Records that lie in quarantine.")
+    /// What lies in quarantine, in bytes.
+    public static let quarantineBytes = MetricFamily(
+        .gauge, "spoolship_quarantine_bytes", "Bytes that lie in quarantine.")
+    /// What was cut.
+    public static let truncations = MetricFamily(
+        .counter, "spoolship_event_truncations_total", "What the limits cut off events since the start, by kind.",
+        [.closed("kind", ["name", "property_key", "property_value", "properties"])])
+    /// What rules discarded.
+    public static let discards = MetricFamily(
+        .counter, "spoolship_events_discarded_total", "Events discarded since the start, by reason or rule.",
+        [.open("reason")])
+    /// Different event names of an app.
+    public static let eventNames = MetricFamily(
+        .gauge, "spoolship_event_names", "Different event names of an app in this UTC day.", [.open("app")])
+    /// Sessions that were started.
+    public static let sessions = MetricFamily(
+        .counter, "spoolship_sessions_started_total", "Sessions started since the start of the agent, by mode.",
+        [.closed("mode", ["automatic", "manual", "event"])])
+
+    private static let intake = [
+        eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
+        truncations, discards, eventNames, sessions,
+    ]
+
+    // MARK: Queue
+
+    /// What the queued rows hold.
+    public static let queueBytes = MetricFamily(
+        .gauge, "spoolship_queue_bytes", "What the queue holds, frames and metadata: the figure that the cap bounds.")
+    /// The storage cap.
+    public static let queueMaxBytes = MetricFamily(
+        .gauge, "spoolship_queue_max_bytes", "The storage cap in force (queue.max_size).")
+    /// The size of the files.
+    public static let queueFileBytes = MetricFamily(
+        .gauge, "spoolship_queue_file_bytes", "The size of the queue's files.",
+        [.closed("file", ["database", "wal"])])
+    /// How long the oldest delivery has waited.
+    public static let queueOldestAge = MetricFamily(
+        .gauge, "spoolship_queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
+        [destination, priority])
+    /// Whether reading waits because the queue is near its cap or the disk is full.
+    public static let queueBackpressure = MetricFamily(
+        .gauge, "spoolship_queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
+    /// Transactions.
+    public static let queueCommits = MetricFamily(
+        .counter, "spoolship_queue_commits_total", "Transactions of the queue since the start, by result.",
+        [.closed("result", ["ok", "failed"])])
+    /// Databases moved aside.
+    public static let queueRecoveries = MetricFamily(
+        .counter, "spoolship_queue_recoveries_total",
+        "Corrupt databases that were moved aside and salvaged since the start.")
+    /// Dead letters that are kept.
+    public static let deadLetters = MetricFamily(
+        .gauge, "spoolship_dead_letters", "Dead letters that are kept.")
+    /// Dead letters that are kept, in bytes.
+    public static let deadLetterBytes = MetricFamily(
+        .gauge, "spoolship_dead_letters_bytes", "Bytes of the dead letters that are kept.")
+    /// Dead letters that are gone.
+    public static let deadLettersPurged = MetricFamily(
+        .counter, "spoolship_dead_letters_purged_total",
+        "Dead letters removed by a person or by dead_letters.max_size since the start.")
+
+    private static let queue = [
+        queueBytes, queueMaxBytes, queueFileBytes, queueOldestAge, queueBackpressure, queueCommits,
+        queueRecoveries, deadLetters, deadLetterBytes, deadLettersPurged,
+    ]
+
+    // MARK: Delivery
+
+    /// What became of attempts.
+    public static let attempts = MetricFamily(
+        .counter, "spoolship_delivery_attempts_total", "Attempts to send a batch since the start, by outcome.",
+        [
+            destination,
+            .closed(
+                "outcome",
+                ["acknowledged", "partial", "retry", "retry_after", "too_large", "rejected", "held", "offline"]),
+        ])
+    /// Why attempts failed.
+    public static let failures = MetricFamily(
+        .counter, "spoolship_delivery_failures_total", "Attempts that failed since the start, by kind of failure.",
+        [destination, .closed("kind", Failure.Kind.allCases.map(\.rawValue))])
+    /// What destinations answered.
+    public static let responses = MetricFamily(
+        .counter, "spoolship_delivery_responses_total", "Answers since the start, by HTTP status.",
+        [destination, .open("code")])
+    /// Batches that are being sent.
+    public static let inFlight = MetricFamily(
+        .gauge, "spoolship_delivery_in_flight", "Batches that are being sent.", [destination])
+    /// Attempts after the first.
+    public static let retries = MetricFamily(
+        .counter, "spoolship_delivery_retries_total", "Attempts after a batch's first since the start.", [destination])
+    /// Batches that wait for their retry.
+    public static let retryWaiting = MetricFamily(
+        .gauge, "spoolship_delivery_retry_waiting", "Batches that wait for their retry.", [destination])
+    /// How long attempts took.
+    public static let attemptSeconds = MetricFamily(
+        .histogram, "spoolship_delivery_duration_seconds", "How long attempts took.", [destination], buckets: seconds)
+    /// Bytes of bodies.
+    public static let sentBytes = MetricFamily(
+        .counter, "spoolship_delivery_sent_bytes_total", "Bytes of request bodies sent since the start, as compressed.",
+        [destination])
+    /// When the last batch was acknowledged.
+    public static let lastAcknowledged = MetricFamily(
+        .gauge, "spoolship_delivery_last_acknowledged_timestamp_seconds",
+        "When a destination last acknowledged something (Unix time); 0 if never.", [destination])
+    /// How a destination stands.
+    public static let destinationState = MetricFamily(
+        .gauge, "spoolship_destination_state", "1 for the state that a destination is in, 0 for the others.",
+        [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
+    /// When a destination's certificate ends.
+    public static let certificateExpiry = MetricFamily(
+        .gauge, "spoolship_destination_certificate_expiry_timestamp_seconds",
+        "When a certificate that we use for a destination ends (Unix time).",
+        [destination, .closed("certificate", ["ca", "client"])])
+    /// Events that missed their deadline.
+    public static let lateEvents = MetricFamily(
+        .counter, "spoolship_deadline_late_events_total",
+        "Events acknowledged after their deadline since the start, by deadline.", [.open("deadline")])
+
+    private static let delivery = [
+        attempts, failures, responses, inFlight, retries, retryWaiting, attemptSeconds, sentBytes, lastAcknowledged,
+        destinationState, certificateExpiry, lateEvents,
+    ]
+
+    // MARK: Spool
+
+    /// Bytes that are written and not read.
+    public static let spoolLagBytes = MetricFamily(
+        .gauge, "spoolship_spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
+    /// Age of the oldest unread bytes.
+    public static let spoolLagSeconds = MetricFamily(
+        .gauge, "spoolship_spool_lag_seconds",
+        "How long the oldest unread data has waited in the spool; 0 if none does.")
+    /// Files that the agent follows.
+    public static let spoolFiles = MetricFamily(
+        .gauge, "spoolship_spool_files", "Files of the spool that the agent knows, by kind.",
+        [.closed("kind", ["append", "drop"])])
+    /// Open files.
+    public static let spoolOpenFiles = MetricFamily(
+        .gauge, "spoolship_spool_open_files", "Files of the spool that are held open.")
+    /// Bytes read.
+    public static let spoolReadBytes = MetricFamily(
+        .counter, "spoolship_spool_read_bytes_total", "Bytes read from the spool since the start.")
+    /// Bytes that were gone before they could be read.
+    public static let spoolGivenUpBytes = MetricFamily(
+        .counter, "spoolship_spool_given_up_bytes_total",
+        "Bytes that were truncated or deleted before they could be read, since the start.")
+    /// Files that may not or cannot be read.
+    public static let spoolRefusedFiles = MetricFamily(
+        .gauge, "spoolship_spool_refused_files", "Files that are not read, by reason.",
+        [
+            .closed(
+                "reason",
+                [
+                    "symbolic_link", "hard_link", "not_regular", "other_file_system", "too_deep", "permission",
+                ]
+            )
+        ])
+    /// Whether the spool is polled.
+    public static let spoolPolling = MetricFamily(
+        .gauge, "spoolship_spool_polling", "1 while the spool is polled because it cannot be watched.")
+    /// Files removed.
+    public static let spoolFilesFinished = MetricFamily(
+        .counter, "spoolship_spool_files_finished_total", "Files that were read to their end since the start, by kind.",
+        [.closed("kind", ["append", "drop"])])
+
+    private static let spool = [
+        spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
+        spoolRefusedFiles, spoolPolling, spoolFilesFinished,
+    ]
+
+    // MARK: Agent
+
+    /// What runs here.
+    public static let build = MetricFamily(
+        .info, "spoolship_build_info", "What runs here.", [.open("version"), .open("commit"), .open("toolchain")])
+    /// Whether the agent is ready.
+    public static let ready = MetricFamily(.gauge, "spoolship_ready", "1 if /readyz says yes.")
+    /// Whether events are collected.
+    public static let collectionEnabled = MetricFamily(
+        .gauge, "spoolship_collection_enabled", "1 unless collection was disabled.")
+    /// Whether the agent may connect.
+    public static let networkEnabled = MetricFamily(
+        .gauge, "spoolship_network_enabled", "1 unless the network was switched off.")
+    /// Pause tokens that are held.
+    public static let pauseTokens = MetricFamily(.gauge, "spoolship_pause_tokens", "Pause tokens that are held.")
+    /// The dispatch interval.
+    public static let dispatchInterval = MetricFamily(
+        .gauge, "spoolship_dispatch_interval_seconds", "The dispatch interval in force; 0 if periodic dispatch is off.")
+    /// The last reload.
+    public static let reloadSuccessful = MetricFamily(
+        .gauge, "spoolship_config_last_reload_successful", "1 if the configuration last read is in force.")
+    /// When the configuration was last read.
+    public static let reloadTime = MetricFamily(
+        .gauge, "spoolship_config_last_reload_success_timestamp_seconds",
+        "When a configuration was last read and taken (Unix time).")
+    /// Failures to persist.
+    public static let persistenceFailures = MetricFamily(
+        .counter, "spoolship_persistence_failures_total",
+        "What could not be made durable since the start, by what it was.",
+        [.closed("what", ["queue", "state_file"])])
+    /// Log messages.
+    public static let logMessages = MetricFamily(
+        .counter, "spoolship_log_messages_total", "Log messages since the start, by level.",
+        [.closed("level", LogLevel.allCases.map(\.name))])
+    /// Log lines that are missing.
+    public static let logLinesSuppressed = MetricFamily(
+        .counter, "spoolship_log_lines_suppressed_total",
+        "Log lines that were not written because their reader was too slow or gone, since the start.")
+    /// Requests to the agent.
+    public static let requests = MetricFamily(
+        .counter, "spoolship_http_requests_total",
+        "Requests to the stats port and the control socket, by status class.",
+        [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
+    /// Series that are missing.
+    public static let seriesSuppressed = MetricFamily(
+        .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
+
+    private static let agent = [
+        build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
+        persistenceFailures, logMessages, logLinesSuppressed, requests, seriesSuppressed,
+    ]
+
+    // MARK: Process
+
+    /// CPU time.
+    public static let processCPU = MetricFamily(
+        .counter, "process_cpu_seconds_total", "User and system CPU time spent, in seconds.")
+    /// Resident memory.
+    public static let processResident = MetricFamily(
+        .gauge, "process_resident_memory_bytes", "Resident memory size in bytes.")
+    /// Private memory.
+    public static let processPrivate = MetricFamily(
+        .gauge, "spoolship_process_private_memory_bytes",
+        "Resident memory that is the process's own (RssAnon), in bytes.")
+    /// Virtual memory.
+    public static let processVirtual = MetricFamily(
+        .gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
+    /// Open descriptors.
+    public static let processOpenDescriptors = MetricFamily(
+        .gauge, "process_open_fds", "Number of open file descriptors.")
+    /// The limit of open descriptors.
+    public static let processMaxDescriptors = MetricFamily(
+        .gauge, "process_max_fds", "Maximum number of open file descriptors.")
+    /// When the process started.
+    public static let processStart = MetricFamily(
+        .gauge, "process_start_time_seconds", "Start time of the process since unix epoch in seconds.")
+
+    private static let process = [
+        processCPU, processResident, processPrivate, processVirtual, processOpenDescriptors, processMaxDescriptors,
+        processStart,
+    ]
+}
+
+/// The states that a destination can be in, as metrics, status and the control API call them.
+///
+/// What stands higher wins: everything is sent in the last one only.
+public enum DestinationStateName: String, Sendable, CaseIterable {
+    /// Collection is disabled.
+    case disabled
+    /// `network off`.
+    case networkOff = "network_off"
+    /// A pause token is held.
+    case paused
+    /// The agent is stopping.
+    case stopping
+    /// The destination or its settings are wrong: a person must look.
+    case held
+    /// The destination said when to come back.
+    case retryAfter = "retry_after"
+    /// No route leads to the destination.
+    case offline
+    /// Retries were used up: only probes go.
+    case breakerOpen = "breaker_open"
+    /// What is left failed and waits for its next try.
+    case waitingForRetry = "waiting_for_retry"
+    /// The configuration does not name it any more.
+    case orphaned
+    /// Nothing stands in the way.
+    case active
+}

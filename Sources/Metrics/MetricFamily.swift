@@ -1,0 +1,74 @@
+//  Metrics: what the agent tells of itself in numbers.
+//  Promise: every family stands in one table (MetricFamily+All.swift); labels are bounded; collecting reads published
+//  figures and never waits for another loop.
+//  It knows nothing of HTTP, nor of who counts.
+
+/// One metric: its name, what it means, and which labels tell its series apart.
+///
+/// All families are declared in one table, which the golden file, the documentation, the dashboard and the alerts are
+/// held to.
+/// Source: prometheus.io, "Metric and label naming".
+public struct MetricFamily: Sendable, Hashable {
+    /// What kind of number it is.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// Only grows, and starts at 0 with the process or with the database.
+        case counter
+        /// Goes up and down.
+        case gauge
+        /// Counts of observations by size.
+        case histogram
+        /// A constant 1 whose labels are the message.
+        case info
+    }
+
+    /// What tells series apart.
+    public struct Label: Sendable, Hashable {
+        /// The label's name.
+        public let name: String
+        /// All values that it can have; nil when the configuration names them. Others become `other`.
+        public let values: [String]?
+
+        /// A label whose values the configuration names: destinations, containers.
+        public static func open(_ name: String) -> Label { Label(name: name, values: nil) }
+
+        /// A label with these values only.
+        public static func closed(_ name: String, _ values: [String]) -> Label { Label(name: name, values: values) }
+    }
+
+    /// The name in Prometheus' text: of a counter with `_total`, of an info with `_info`.
+    public let name: String
+    /// What kind of number it is.
+    public let kind: Kind
+    /// One sentence: what it counts, and in which unit.
+    public let help: String
+    /// What tells its series apart, in their order.
+    public let labels: [Label]
+    /// The upper bounds of a histogram's buckets, growing, without infinity.
+    public let buckets: [Double]
+
+    /// More series than this of one family are counted and left out.
+    public static let seriesLimit = 1000
+
+    init(_ kind: Kind, _ name: String, _ help: String, _ labels: [Label] = [], buckets: [Double] = []) {
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.labels = labels
+        self.buckets = buckets
+    }
+
+    /// The unit by the name's end; nil for plain counts.
+    public var unit: String? {
+        let stem = openMetricsName
+        return ["seconds", "bytes"].first { stem.hasSuffix("_\($0)") }
+    }
+
+    /// The family's name in OpenMetrics, where `_total` and `_info` belong to the sample.
+    var openMetricsName: String {
+        switch kind {
+        case .counter: String(name.dropLast("_total".count))
+        case .info: String(name.dropLast("_info".count))
+        case .gauge, .histogram: name
+        }
+    }
+}

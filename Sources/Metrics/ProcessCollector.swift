@@ -1,0 +1,71 @@
+internal import EventLoops
+internal import Glibc
+
+/// The process's own figures, from `/proc`. A figure that cannot be read is left out.
+public struct ProcessCollector: MetricCollector {
+    /// It needs no setting up.
+    public init() {}
+
+    /// Adds CPU time, memory, descriptors and the time of the start.
+    public func collect(into exposition: inout Exposition) {
+        var usage = rusage()
+        if getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
+            exposition.set(
+                .processCPU, to: ProcessCollector.seconds(usage.ru_utime) + ProcessCollector.seconds(usage.ru_stime))
+        }
+        let status = ProcessCollector.read("/proc/self/status")
+        for (key, family) in [
+            ("VmRSS", MetricFamily.processResident), ("RssAnon", .processPrivate), ("VmSize", .processVirtual),
+        ] {
+            if let kilobytes = ProcessCollector.number(after: "\(key):", in: status) {
+                exposition.set(family, to: kilobytes * 1024)
+            }
+        }
+        if let count = ProcessCollector.openDescriptors() { exposition.set(.processOpenDescriptors, to: count) }
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= Int.max {
+            exposition.set(.processMaxDescriptors, to: Int(limit.rlim_cur))
+        }
+        if let start = ProcessCollector.startTime { exposition.set(.processStart, to: start) }
+    }
+
+    /// When the process started, in Unix time: ticks since the boot, and the boot's time. Read once.
+    private static let startTime: Double? = {
+        // The name, in parentheses, may hold anything; field 22 of proc(5) is the 20th after it.
+        let fields = read("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        guard fields.count > 19, let ticks = Double(fields[19]),
+            let boot = number(after: "btime ", in: read("/proc/stat"))
+        else { return nil }
+        return Double(boot) + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }()
+
+    private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+
+    private static func openDescriptors() -> Int? {
+        guard let directory = opendir("/proc/self/fd") else { return nil }
+        defer { closedir(directory) }
+        var count = 0
+        while readdir(directory) != nil { count += 1 }
+        // Without "." and "..", and the one that reads.
+        return max(0, count - 3)
+    }
+
+    private static func number(after key: String, in text: String) -> Int? {
+        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
+        let rest = line.dropFirst(key.count).drop { $0 == " " || $0 == "\t" }
+        return Int(rest.prefix { $0.isNumber })
+    }
+
+    /// A small file of `/proc`; empty when it cannot be read.
+    private static func read(_ path: String) -> String {
+        guard let descriptor = try? Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open") else { return "" }
+        var text: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 16_384)
+        while text.count < 1_048_576 {
+            let count = Glibc.read(descriptor.raw, &block, block.count)
+            guard count > 0 else { break }
+            text.append(contentsOf: block[..<count])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

@@ -1,0 +1,99 @@
+import Metrics
+import TestKit
+import Testing
+
+/// One series for each combination of closed labels; open labels have one harmless value.
+struct EveryFamily: MetricCollector {
+    static let names = [
+        "destination": "main", "app": "shop", "reason": "rule:bots", "code": "503",
+        "deadline": "daily", "version": "1.0.0", "commit": "0123abc", "toolchain": "Swift 6.3",
+    ]
+
+    func collect(into exposition: inout Exposition) {
+        for (place, family) in MetricFamily.all.enumerated() where family != .seriesSuppressed {
+            var combinations: [[String]] = [[]]
+            for label in family.labels {
+                let values = label.values ?? [EveryFamily.names[label.name] ?? "?"]
+                combinations = combinations.flatMap { start in values.map { start + [$0] } }
+            }
+            for (number, labels) in combinations.enumerated() {
+                switch family.kind {
+                case .histogram:
+                    let counts = (0...family.buckets.count).map { $0 * 2 }
+                    exposition.set(family, labels, to: Exposition.Buckets(counts: counts, sum: 12.5))
+                case .info: exposition.set(family, labels, to: true)
+                case .counter, .gauge: exposition.set(family, labels, to: place * 100 + number)
+                }
+            }
+        }
+    }
+}
+
+@Suite("Metric families")
+struct MetricFamilyTests {
+    @Test(
+        "the golden files hold every family, as Prometheus text and as OpenMetrics",
+        arguments: ExpositionFormat.allCases)
+    func goldenFile(format: ExpositionFormat) throws {
+        let exposition = Exposition(from: [EveryFamily()])
+        let name = format == .openMetrics ? "openmetrics.txt" : "metrics.txt"
+        let difference = try GoldenFile("Tests/MetricsTests/Fixtures/\(name)").difference(
+            from: format.write(exposition))
+        #expect(difference == nil)
+    }
+
+    @Test("promtool finds nothing to say against the golden file")
+    func promtoolIsSilent() throws {
+        let path = GoldenFile("Tests/MetricsTests/Fixtures/metrics.txt").path
+        let (code, output) = try runShell("promtool check metrics < '\(path)'")
+        #expect(code == 0)
+        #expect(output == "")
+    }
+
+    @Test("docs/metrics.md is what the table says")
+    func documentation() throws {
+        #expect(try GoldenFile("docs/metrics.md").difference(from: MetricDocumentation.markdown) == nil)
+    }
+
+    @Test("names follow Prometheus' rules, and no two families share one")
+    func names() {
+        let families = MetricFamily.all
+        #expect(Set(families.map(\.name)).count == families.count)
+        for family in families {
+            #expect(family.name.allSatisfy { "abcdefghijklmnopqrstuvwxyz_".contains($0) }, "\(family.name)")
+            #expect(family.name.hasPrefix("spoolship_") || family.name.hasPrefix("process_"), "\(family.name)")
+            #expect(family.name.hasSuffix("_total") == (family.kind == .counter), "\(family.name)")
+            #expect(family.name.hasSuffix("_info") == (family.kind == .info), "\(family.name)")
+            #expect(family.help.hasSuffix("."), "\(family.name)")
+            #expect(family.buckets == family.buckets.sorted() && family.buckets.isEmpty == (family.kind != .histogram))
+            for word in ["dropped", "drop_", "_ms", "_kb"] { #expect(!family.name.contains(word), "\(family.name)") }
+        }
+    }
+}
+
+/// The page that lists all metrics.
+enum MetricDocumentation {
+    static var markdown: String {
+        var text = """
+            # Metrics
+
+            What `http://127.0.0.1:9464/metrics` tells, in Prometheus' text format or, by `Accept`, as OpenMetrics 1.0.
+            This page is generated from the table in `Sources/Metrics/MetricFamily+All.swift`; a test holds it there.
+
+            Counters whose description does not say "since the start" are kept in the database: they survive restarts
+            and crashes, and change in the transaction that they count.
+
+            | metric | type | labels | meaning |
+            | --- | --- | --- | --- |
+
+            """
+        for family in MetricFamily.all {
+            let labels = family.labels.map { label in
+                label.values.map { "`\(label.name)`: \($0.joined(separator: ", "))" } ?? "`\(label.name)`"
+            }
+            text +=
+                "| `\(family.name)` | \(family.kind.rawValue) | \(labels.joined(separator: "; ")) | \(family.help) |\n"
+        }
+        return text
+    }
+}
