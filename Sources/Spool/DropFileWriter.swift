@@ -1,0 +1,90 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+
+/// The writer's side of the spool protocol: puts a file into a spool directory, all of it or nothing, durably.
+public enum DropFileWriter {
+    /// Names drawn before giving up.
+    private static let attempts = 8
+
+    /// Writes a drop file: under a hidden name, synced, renamed without replacing anything, the directory synced.
+    ///
+    /// When it returns, the file survives a power cut. When it throws, no reader has seen anything.
+    /// - Parameters:
+    ///   - bytes: a JSON object, or an array of objects.
+    ///   - directory: where to put it: an app's directory in the spool, or `incoming/`.
+    ///   - label: what the name begins with; letters, digits, `-` and `_`, others become `_`.
+    ///   - random: makes the name one of its kind.
+    /// - Returns: the file's name in the directory.
+    /// - Throws: `cannotWrite`, with what the system said.
+    public static func put(
+        _ bytes: UnsafeRawBufferPointer, in directory: String, label: String = "event",
+        using random: inout some RandomNumberGenerator
+    ) throws(SpoolError) -> String {
+        do throws(SystemError) {
+            let raw = directory.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            let folder = try Descriptor(checking: raw, "open")
+            let stem = String(label.utf8.prefix(64).map { isPlain($0) ? Character(UnicodeScalar($0)) : "_" })
+            for _ in 0..<attempts {
+                let digits = String(random.next() as UInt64, radix: 16)
+                let name = FileName("\(stem)-\(digits).json")
+                let hidden = FileName(".\(stem)-\(digits).json.tmp")
+                do throws(SystemError) {
+                    try write(bytes, to: hidden, in: folder.raw)
+                } catch {
+                    if error.number == EEXIST { continue }
+                    throw error
+                }
+                do throws(SystemError) {
+                    try FileSystem.rename(folder.raw, hidden, to: name)
+                } catch {
+                    // What cannot be removed here stays hidden, and is never read.
+                    try? FileSystem.unlink(folder.raw, hidden)
+                    if error.number == EEXIST { continue }
+                    throw error
+                }
+                guard fsync(folder.raw) == 0 else { throw SystemError("fsync") }
+                return name.text
+            }
+            throw SystemError("renameat2", number: EEXIST)
+        } catch {
+            throw SpoolError(
+                .cannotWrite, "cannot write into \(directory): may this user write there, and is there room?",
+                cause: error)
+        }
+    }
+
+    private static func write(
+        _ bytes: UnsafeRawBufferPointer, to name: FileName, in directory: Int32
+    ) throws(SystemError) {
+        // Readable by the group, as the protocol asks, whatever the umask adds.
+        let raw = name.withCString { openat(directory, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640) }
+        let file = try Descriptor(checking: raw, "openat")
+        do throws(SystemError) {
+            guard fchmod(file.raw, 0o640) == 0 else { throw SystemError("fchmod") }
+            var rest = bytes
+            while let base = rest.baseAddress, !rest.isEmpty {
+                let count = Glibc.write(file.raw, base, rest.count)
+                if count < 0 {
+                    if errno == EINTR { continue }
+                    throw SystemError("write")
+                }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+            guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
+        } catch {
+            // What cannot be removed here stays hidden, and is never read.
+            try? FileSystem.unlink(directory, name)
+            throw error
+        }
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

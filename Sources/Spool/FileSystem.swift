@@ -1,0 +1,136 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+
+/// What the kernel says about a file.
+struct FileStatus: Equatable {
+    var device: UInt64
+    var inode: UInt64
+    var size: Int64
+    var links: UInt64
+    var owner: UInt32
+    var mode: UInt32
+    /// Nanoseconds since 1970.
+    var modified: Int64
+    /// Nanoseconds since 1970.
+    var changed: Int64
+
+    var isRegular: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFREG) }
+    var isDirectory: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFDIR) }
+    var isLink: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFLNK) }
+
+    fileprivate init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+        links = UInt64(status.st_nlink)
+        owner = status.st_uid
+        mode = status.st_mode
+        modified = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+        changed = Int64(status.st_ctim.tv_sec) * 1_000_000_000 + Int64(status.st_ctim.tv_nsec)
+    }
+}
+
+/// The system calls of the spool: each beneath an open directory, none follows a link, none blocks on a file lease or
+/// a FIFO.
+enum FileSystem {
+    /// Opens a file or directory for its metadata only: safe whatever it is, FIFO and device included.
+    static func look(_ directory: Int32, _ name: FileName) throws(SystemError) -> Descriptor {
+        try open(directory, name, CLINUX_O_PATH | O_NOFOLLOW)
+    }
+
+    /// Opens a directory beneath another, to work in it.
+    static func openDirectory(_ directory: Int32, _ path: FileName) throws(SystemError) -> Descriptor {
+        try open(directory, path, CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW)
+    }
+
+    private static func open(
+        _ directory: Int32, _ name: FileName, _ flags: Int32
+    ) throws(SystemError) -> Descriptor {
+        let raw = name.withCString { clinux_open_beneath(directory, $0, flags | O_CLOEXEC) }
+        return try Descriptor(checking: raw, "openat2")
+    }
+
+    /// Opens for reading what was looked at: the very same file, whatever its name means by now.
+    ///
+    /// It must be a regular file or a directory. EWOULDBLOCK: somebody's file lease is in the way; try later.
+    static func read(_ looked: borrowing Descriptor, directory: Bool = false) throws(SystemError) -> Descriptor {
+        let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (directory ? O_DIRECTORY : 0)
+        let raw = selfPath(looked.raw).withCString { Glibc.open($0, flags) }
+        return try Descriptor(checking: raw, "open")
+    }
+
+    /// The name by which the kernel finds a descriptor of ours.
+    static func selfPath(_ descriptor: Int32) -> String { "/proc/self/fd/\(descriptor)" }
+
+    /// Opens the spool itself; links on the way to it are the administrator's.
+    static func openRoot(_ path: String) throws(SystemError) -> Descriptor {
+        try Descriptor(checking: path.withCString { Glibc.open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }, "open")
+    }
+
+    /// Whether other machines or programs change the file system without the kernel's noticing.
+    static func isRemote(_ descriptor: Int32) -> Bool {
+        var status = statfs()
+        guard fstatfs(descriptor, &status) == 0 else { return false }
+        return remoteTypes.contains(UInt32(truncatingIfNeeded: status.f_type))
+    }
+
+    /// NFS, SMB, CIFS, SMB2, FUSE, 9P, Ceph, AFS. Source: statfs(2).
+    private static let remoteTypes: Set<UInt32> = [
+        0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997, 0x00C3_6400, 0x5346_414F,
+    ]
+
+    static func status(_ descriptor: borrowing Descriptor) throws(SystemError) -> FileStatus {
+        try status(of: descriptor.raw)
+    }
+
+    static func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw SystemError("fstat") }
+        return FileStatus(status)
+    }
+
+    static func status(_ directory: Int32, _ name: FileName) throws(SystemError) -> FileStatus {
+        var status = stat()
+        let result = name.withCString { fstatat(directory, $0, &status, AT_SYMLINK_NOFOLLOW) }
+        guard result == 0 else { throw SystemError("fstatat") }
+        return FileStatus(status)
+    }
+
+    /// Renames within a directory without replacing.
+    static func rename(_ directory: Int32, _ old: FileName, to new: FileName) throws(SystemError) {
+        try rename(directory, old, to: directory, new)
+    }
+
+    static func rename(
+        _ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName
+    ) throws(SystemError) {
+        let result = old.withCString { old in
+            new.withCString { new in clinux_rename_new(from, old, directory, new) }
+        }
+        guard result == 0 else { throw SystemError("renameat2") }
+    }
+
+    static func unlink(_ directory: Int32, _ name: FileName) throws(SystemError) {
+        guard name.withCString({ unlinkat(directory, $0, 0) }) == 0 else { throw SystemError("unlinkat") }
+    }
+
+    /// Makes names in a directory durable.
+    static func sync(_ directory: Int32) throws(SystemError) {
+        // A descriptor that only looks cannot be synced.
+        let raw = clinux_open_beneath(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let readable = try Descriptor(checking: raw, "openat2")
+        guard fsync(readable.raw) == 0 else { throw SystemError("fsync") }
+    }
+
+    /// Reads up to `buffer.count` bytes of a regular file at `offset`; fewer only at its end.
+    static func read(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(SystemError) -> Int {
+        while true {
+            let count = pread(descriptor, buffer.baseAddress, buffer.count, Int(offset))
+            if count >= 0 { return count }
+            guard errno == EINTR else { throw SystemError("pread") }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+/// A quick hash of bytes, to see whether they are still the same; not against an adversary, who could only fool the
+/// reading of a file of his own.
+enum ByteHash {
+    /// The hash of the bytes; the same on every machine and in every version, because it is kept.
+    static func of(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hash = UInt64(bytes.count) &* 0x9E37_79B9_7F4A_7C15 ^ 0xD6E8_FEB8_6659_FD93
+        var index = 0
+        while index + 8 <= bytes.count {
+            hash = mix(hash, UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+            index += 8
+        }
+        var rest: UInt64 = 0
+        var shift: UInt64 = 0
+        while index < bytes.count {
+            rest |= UInt64(bytes[index]) << shift
+            shift += 8
+            index += 1
+        }
+        hash = mix(hash, rest)
+        return hash ^ (hash >> 29)
+    }
+
+    private static func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+        let (high, low) = ((hash ^ word) &* 0xA076_1D64_78BD_642F).multipliedFullWidth(by: 0xE703_7ED1_A0B4_28DB)
+        return high ^ low
+    }
+}
+
+/// A place in a file and the hash of the bytes right before it: proof that the file was read up to here.
+struct Mark: Equatable {
+    /// How many bytes before it the hash covers, or all if there are fewer.
+    static let window = 256
+
+    /// All bytes before it were read.
+    var offset: Int64
+    /// `ByteHash` of the last `window` of them.
+    var hash: UInt64
+
+    /// Nothing was read.
+    static let start = Mark(offset: 0, hash: ByteHash.of(UnsafeRawBufferPointer(start: nil, count: 0)))
+
+    /// How many bytes the hash covers.
+    var covered: Int { Int(min(offset, Int64(Mark.window))) }
+}
+
+/// The first bytes of a file: two files that begin alike may still be two, but one that begins otherwise is another.
+struct Fingerprint: Hashable {
+    /// How many bytes it covers at most.
+    static let longest = 1024
+
+    /// How many bytes it covers; less than `longest` while no more were read.
+    var length: Int
+    /// `ByteHash` of them.
+    var hash: UInt64
+
+    /// Of no bytes.
+    static let empty = Fingerprint(length: 0, hash: 0)
+}
+
+/// What a file held before it was truncated: a copy of it may be there, and must not be read again.
+struct FormerContent: Equatable {
+    var fingerprint: Fingerprint
+    /// All bytes before it were taken.
+    var place: Mark
+}
+
+/// What the spool keeps of a file beside its checkpoint, to know it again and to find its place in it again.
+struct FileTrace: Equatable {
+    /// How many marks are kept at most.
+    static let mostMarks = 64
+    /// How many former contents are kept at most.
+    static let mostFormer = 4
+
+    /// The inode number: a hint where to look for the file under a name that says nothing.
+    var inode: UInt64 = 0
+    /// The file's beginning.
+    var fingerprint = Fingerprint.empty
+    /// Places of earlier commits, ascending; the last is the checkpoint itself.
+    var marks: [Mark] = []
+    /// Milliseconds since 1970 when the file was last missed; nil while it is there.
+    var missingSince: Int64?
+    /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
+    ///
+    /// The number tells the version of the content that was read (from its size and times); another one is read anew.
+    var doneVersion: UInt64?
+    /// What it held before it was truncated, the last few times; the latest is the last.
+    var former: [FormerContent] = []
+
+    /// Remembers what the file held, because it was truncated.
+    mutating func addFormer(_ place: Mark) {
+        guard fingerprint.length > 0 else { return }
+        former.append(FormerContent(fingerprint: fingerprint, place: place))
+        if former.count > FileTrace.mostFormer { former.removeFirst() }
+    }
+
+    /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
+    /// recent marks stay close together and old ones lie far apart.
+    mutating func add(_ mark: Mark) {
+        if let last = marks.last, last.offset >= mark.offset {
+            marks.removeAll { $0.offset >= mark.offset }
+        }
+        marks.append(mark)
+        guard marks.count > FileTrace.mostMarks else { return }
+        var victim = 1
+        var least = Double.infinity
+        for index in 1..<(marks.count - 1) {
+            let gap = Double(marks[index + 1].offset - marks[index - 1].offset)
+            let age = Double(mark.offset - marks[index].offset)
+            if gap / age < least {
+                least = gap / age
+                victim = index
+            }
+        }
+        marks.remove(at: victim)
+    }
+}
+
+// MARK: - As the queue keeps it
+
+extension FileTrace {
+    private static let version: UInt8 = 1
+    /// No state that this program wrote is longer.
+    private static let longest = 2048
+
+    /// The bytes to keep: a version, then numbers of variable length; marks as distances.
+    var encoded: [UInt8] {
+        var bytes = [FileTrace.version]
+        FileTrace.put(fixed: inode, &bytes)
+        FileTrace.put(fingerprint, &bytes)
+        FileTrace.put(missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
+        bytes.append(doneVersion == nil ? 0 : 1)
+        if let doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
+        FileTrace.put(UInt64(former.count), &bytes)
+        for former in former {
+            FileTrace.put(former.fingerprint, &bytes)
+            FileTrace.put(UInt64(former.place.offset), &bytes)
+            FileTrace.put(fixed: former.place.hash, &bytes)
+        }
+        FileTrace.put(UInt64(marks.count), &bytes)
+        var last: Int64 = 0
+        for mark in marks {
+            FileTrace.put(UInt64(bitPattern: mark.offset - last), &bytes)
+            FileTrace.put(fixed: mark.hash, &bytes)
+            last = mark.offset
+        }
+        return bytes
+    }
+
+    /// What was kept; nil if it is not what this version writes, whatever the bytes are.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count <= FileTrace.longest, bytes.first == FileTrace.version else { return nil }
+        var rest = bytes[1...]
+        guard let inode = FileTrace.fixed(&rest), let fingerprint = FileTrace.fingerprint(&rest),
+            let missing = FileTrace.number(&rest), missing <= UInt64(Int64.max),
+            let isDone = rest.popFirst(), isDone <= 1
+        else { return nil }
+        self.inode = inode
+        self.fingerprint = fingerprint
+        missingSince = missing == 0 ? nil : Int64(missing - 1)
+        if isDone == 1 {
+            guard let done = FileTrace.fixed(&rest) else { return nil }
+            doneVersion = done
+        }
+        guard let formerCount = FileTrace.number(&rest), formerCount <= UInt64(FileTrace.mostFormer)
+        else { return nil }
+        for _ in 0..<formerCount {
+            guard let fingerprint = FileTrace.fingerprint(&rest), let offset = FileTrace.number(&rest),
+                offset <= UInt64(Int64.max), let hash = FileTrace.fixed(&rest)
+            else { return nil }
+            former.append(FormerContent(fingerprint: fingerprint, place: Mark(offset: Int64(offset), hash: hash)))
+        }
+        guard let count = FileTrace.number(&rest), count <= UInt64(FileTrace.mostMarks) else { return nil }
+        var last: UInt64 = 0
+        for _ in 0..<count {
+            guard let distance = FileTrace.number(&rest), let hash = FileTrace.fixed(&rest) else { return nil }
+            let (offset, overflow) = last.addingReportingOverflow(distance)
+            guard !overflow, offset <= UInt64(Int64.max), distance > 0 || marks.isEmpty else { return nil }
+            last = offset
+            marks.append(Mark(offset: Int64(offset), hash: hash))
+        }
+        guard rest.isEmpty else { return nil }
+    }
+
+    private static func put(_ number: UInt64, _ bytes: inout [UInt8]) {
+        var number = number
+        while number >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: number) | 0x80)
+            number >>= 7
+        }
+        bytes.append(UInt8(number))
+    }
+
+    private static func put(fixed number: UInt64, _ bytes: inout [UInt8]) {
+        for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
+    }
+
+    private static func put(_ fingerprint: Fingerprint, _ bytes: inout [UInt8]) {
+        put(UInt64(fingerprint.length), &bytes)
+        put(fixed: fingerprint.hash, &bytes)
+    }
+
+    private static func fingerprint(_ bytes: inout ArraySlice<UInt8>) -> Fingerprint? {
+        guard let length = number(&bytes), length <= UInt64(Fingerprint.longest), let hash = fixed(&bytes)
+        else { return nil }
+        return Fingerprint(length: Int(length), hash: hash)
+    }
+
+    private static func number(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
+        var number: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 63, by: 7) {
+            guard let byte = bytes.popFirst() else { return nil }
+            number |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return number }
+        }
+        return nil
+    }
+
+    private static func fixed(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
+        guard bytes.count >= 8 else { return nil }
+        let number = bytes.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        bytes.removeFirst(8)
+        return number
+    }
+}

@@ -1,0 +1,183 @@
+internal import EventLoops
+internal import Frames
+internal import Logs
+internal import Model
+
+/// What was read of an append file, to recognise a copy of it (copy-and-truncate) or an archive (compressed by
+/// rotation): their lines must not be taken again.
+struct KnownContent {
+    /// The beginning.
+    var fingerprint: Fingerprint
+    /// All bytes before it were taken.
+    var place: Mark
+    /// Earlier places, ascending.
+    var marks: [Mark]
+    /// The file, if it still has this content; it is then read by itself.
+    var live: AppendFile?
+}
+
+extension SpoolReader {
+    /// The contents known of a top directory of the spool.
+    func knownContents(near directory: SpoolDirectory) -> [KnownContent] {
+        let top = SpoolReader.top(directory.path.bytes)
+        var contents: [KnownContent] = []
+        func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?) {
+            for former in trace.former.reversed() {
+                contents.append(
+                    KnownContent(fingerprint: former.fingerprint, place: former.place, marks: [], live: nil))
+            }
+            guard trace.fingerprint.length > 0 else { return }
+            contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
+        }
+        for file in files.values where SpoolReader.top(file.directory.path.bytes) == top && !file.isCopySuspect {
+            add(file.trace, file.taken, file)
+        }
+        for checkpoint in kept.values where SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top {
+            guard let trace = FileTrace(checkpoint.state), trace.doneVersion == nil, let last = trace.marks.last
+            else { continue }
+            add(trace, last, nil)
+        }
+        return contents
+    }
+
+    private static func top(_ path: [UInt8]) -> ArraySlice<UInt8> { path.prefix { $0 != UInt8(ascii: "/") } }
+
+    private static func parent(_ path: String) -> [UInt8] {
+        let bytes = Array(path.utf8)
+        return Array(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+    }
+
+    // MARK: Copies
+
+    /// How many times the time to settle a copy may take.
+    private static let patience = 10
+
+    /// A new file under a rotated name may be a copy that rotation makes before it truncates. Finds its place in what
+    /// was read. False: that cannot be told yet.
+    func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
+        guard let descriptor = file.descriptor?.raw else { return true }
+        file.size = try FileSystem.status(of: descriptor).size
+        guard file.size > 0 else { return false }
+        let head = try bytes(of: descriptor, at: 0, count: Int(min(file.size, Int64(Fingerprint.longest))))
+        // A copy is made at one go. A file that is written to now and then, under whatever name, is none for ever.
+        let isQuiet =
+            now - file.lastChange >= options.settleTime
+            || now - file.firstSeen >= options.settleTime * SpoolReader.patience
+        for content in knownContents(near: file.directory) {
+            let length = content.fingerprint.length
+            guard length <= head.count else {
+                // It may still grow to be the same.
+                if isQuiet { continue }
+                return false
+            }
+            guard head[..<length].withUnsafeBytes({ ByteHash.of($0) }) == content.fingerprint.hash else { continue }
+            guard isQuiet else { return false }
+            if content.place.offset > file.size {
+                if let mark = content.marks.last(where: { $0.offset <= file.size }),
+                    try mark != self.mark(at: mark.offset, descriptor)
+                {
+                    continue
+                }
+                try adopt(try mark(at: file.size, descriptor), by: file, descriptor)
+                return true
+            }
+            guard try mark(at: content.place.offset, descriptor) == content.place else { continue }
+            if let live = content.live {
+                // What is not read of it yet is read there, or here once it is truncated: never in both.
+                guard live.taken.offset >= live.size, !live.isReady else { return false }
+                // A copy is never longer than what it was copied from.
+                guard live.size >= file.size else { continue }
+            }
+            try adopt(content.place, by: file, descriptor)
+            return true
+        }
+        file.isCopySuspect = false
+        return true
+    }
+
+    private func adopt(_ place: Mark, by file: AppendFile, _ descriptor: Int32) throws(SystemError) {
+        file.isCopySuspect = false
+        file.taken = place
+        try advanced(file, descriptor)
+        log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
+    }
+
+    // MARK: Archives
+
+    /// Where to go on in an archive of an append file.
+    enum ArchiveMatch {
+        /// It is not one of ours.
+        case unknown
+        /// That cannot be told before the file itself is read to its end.
+        case later
+        /// It is one; all before this place was read.
+        case known(Mark)
+    }
+
+    /// Compares an archive with what was read.
+    func match(_ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory) throws(SystemError)
+        -> ArchiveMatch
+    {
+        let contents = knownContents(near: directory)
+        guard !contents.isEmpty else { return .unknown }
+        for content in contents {
+            guard let seen = try place(of: content, in: format, descriptor) else { continue }
+            guard let live = content.live else { return .known(seen) }
+            guard live.taken.offset >= live.size, !live.isReady else { return .later }
+            return .known(seen)
+        }
+        return .unknown
+    }
+
+    /// The place up to which the archive is content that was read; nil if it is another content.
+    private func place(
+        of content: KnownContent, in format: DropFormat, _ descriptor: Int32
+    ) throws(SystemError) -> Mark? {
+        guard let packed = packed(format) else { return nil }
+        try packed.fill(from: descriptor)
+        let length = content.fingerprint.length
+        guard packed.lines.count >= length,
+            ByteHash.of(UnsafeRawBufferPointer(rebasing: packed.lines.prefix(length))) == content.fingerprint.hash
+        else { return nil }
+        // The bytes before the last place tell whether it is the same all the way.
+        var tail: [UInt8] = []
+        while packed.offset + Int64(packed.lines.count) < content.place.offset, packed.end == nil {
+            tail = Array((tail + packed.lines.suffix(Mark.window)).suffix(Mark.window))
+            packed.take(packed.lines.count)
+            try packed.fill(from: descriptor)
+        }
+        let whole = packed.offset + Int64(packed.lines.count)
+        guard whole >= content.place.offset else {
+            // Shorter than what was read: there is nothing new in it.
+            return packed.end == .whole ? Mark(offset: whole, hash: 0) : nil
+        }
+        tail += packed.lines.prefix(Int(content.place.offset - packed.offset))
+        let hash = tail.suffix(content.place.covered).withUnsafeBytes { ByteHash.of($0) }
+        return hash == content.place.hash ? content.place : nil
+    }
+
+    /// A decompressor for a format; nil if there is no memory for one.
+    func packed(_ format: DropFormat) -> PackedLines? {
+        do {
+            return try PackedLines(format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
+        } catch {
+            counters.errors += 1
+            log.error("cannot unpack", ["error": error.message])
+            return nil
+        }
+    }
+
+    func bytes(of descriptor: Int32, at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, read in
+            do throws(SystemError) {
+                read = try FileSystem.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+            } catch {
+                failure = error
+                read = 0
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+}

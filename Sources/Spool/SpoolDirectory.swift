@@ -1,0 +1,54 @@
+internal import EventLoops
+
+/// A directory of the spool. Touched by its reader only.
+final class SpoolDirectory {
+    /// Relative to the spool; empty for the spool itself.
+    let path: FileName
+    /// How far below the spool it lies.
+    let depth: Int
+    /// The app whose directory it is; in `incoming/` the file's owner decides.
+    let app: String
+    /// Whether it is the drop box where anyone may put files.
+    let isIncoming: Bool
+
+    /// The kernel's number of our watch; nil while it cannot be watched.
+    var watch: Int32?
+    /// Open while it is used; the reader closes those that were not used for long.
+    var descriptor: Descriptor?
+    /// The append files that have a name here.
+    var files: [FileName: AppendFile] = [:]
+    /// Drop files that are still being written, as far as one can tell, and what they looked like.
+    var settling: [FileName: DropStamp] = [:]
+    /// Files that were refused because they had more than one name; looked at again when a name goes.
+    var linked: Set<FileName> = []
+    /// Whether it waits to be listed.
+    var isScanQueued = false
+    /// Whether something came while it was being listed that listing may have missed.
+    var isScanStale = false
+    /// Whether it was removed or moved away.
+    var isGone = false
+
+    init(path: FileName, depth: Int) {
+        self.path = path
+        self.depth = depth
+        let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
+        app = first.isEmpty ? "default" : FileName(first).text
+        isIncoming = app == "incoming"
+    }
+
+    /// The path of something in it, relative to the spool.
+    func path(of name: FileName) -> FileName {
+        path.bytes.isEmpty ? name : FileName(path.bytes + [UInt8(ascii: "/")] + name.bytes)
+    }
+}
+
+/// What a drop file looked like, to see whether it is still being written.
+struct DropStamp: Equatable {
+    var size: Int64 = -1
+    var modified: Int64 = 0
+    var changed: Int64 = 0
+    /// Since when it has been seen with more than one name; nil if it has one.
+    var linkedSince: BootInstant?
+
+    static let unknown = DropStamp()
+}

@@ -1,0 +1,90 @@
+public import EventLoops
+
+/// Something about one file or directory that a person should mend.
+public struct SpoolComplaint: Sendable, Equatable {
+    /// Where, relative to the spool, for people.
+    public var path: String
+    /// The user id of the owner.
+    public var owner: UInt32
+    /// What is wrong and what to do.
+    public var advice: String
+
+    /// A complaint of known parts.
+    public init(path: String, owner: UInt32, advice: String) {
+        self.path = path
+        self.owner = owner
+        self.advice = advice
+    }
+}
+
+/// Why a file is not opened at all.
+public enum SpoolRefusal: String, Sendable, CaseIterable {
+    /// A symbolic link.
+    case symbolicLink = "symbolic_link"
+    /// It has more than one name, so it may be somebody else's.
+    case hardLink = "hard_link"
+    /// A FIFO, socket or device.
+    case notRegular = "not_regular"
+    /// It lies on another file system.
+    case otherFileSystem = "other_file_system"
+    /// Directories within directories, deeper than the reader goes.
+    case tooDeep = "too_deep"
+}
+
+/// How reading the spool goes. A snapshot: read it from any thread, as often as you like.
+public struct SpoolFigures: Sendable, Equatable {
+    // MARK: Now
+
+    /// Directories that are read.
+    public var directories = 0
+    /// Of them, those that cannot be watched and are looked at every `SpoolOptions.pollInterval`.
+    public var polledDirectories = 0
+    /// Why directories are polled; nil when none is.
+    public var pollReason: String?
+    /// Append files that are known.
+    public var appendFiles = 0
+    /// Files held open.
+    public var openFiles = 0
+    /// Drop files that were seen and are not read yet; not those in a directory that is still being listed.
+    public var waitingDropFiles = 0
+    /// Bytes that are in files and not yet in the queue, as far as files were looked at.
+    public var unreadBytes: Int64 = 0
+    /// Since when the oldest unread byte has been seen; nil when all is read.
+    public var oldestUnread: Timestamp?
+    /// Whether reading waits for commits.
+    public var isHeldBack = false
+    /// What a person should mend, at most sixteen of them.
+    public var complaints: [SpoolComplaint] = []
+    /// Files and directories that the agent may not read or remove, those not listed in `complaints` included.
+    public var inaccessible = 0
+
+    // MARK: Since the start
+
+    /// Bytes handed over.
+    public var bytesRead: Int64 = 0
+    /// Drop files read to the end.
+    public var dropFilesRead = 0
+    /// Files removed or archived.
+    public var filesRemoved = 0
+    /// Append files that lost their name to another: rotation by rename.
+    public var rotations = 0
+    /// Append files that became shorter or were rewritten: rotation by copy-and-truncate.
+    public var truncations = 0
+    /// Bytes that vanished before they could be read.
+    public var bytesGivenUp: Int64 = 0
+    /// Lines quarantined here because they were too long.
+    public var linesTooLong = 0
+    /// Commits made.
+    public var commits = 0
+    /// How often the kernel's queue of changes overflowed and everything was listed again.
+    public var overflows = 0
+    /// How often a file could not be opened because of somebody's file lease, and was tried again later.
+    public var leaseWaits = 0
+    /// Files not opened, by reason.
+    public var refused: [SpoolRefusal: Int] = [:]
+    /// Errors of system calls that reading survives, such as a failed unlink; each is logged too.
+    public var errors = 0
+
+    /// All figures are zero.
+    public init() {}
+}

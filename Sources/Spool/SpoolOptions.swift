@@ -1,0 +1,67 @@
+public import Model
+
+/// What the spool starts from: what the queue has kept.
+public struct SpoolStart: Sendable {
+    /// How far each file had been read.
+    public var checkpoints: [Checkpoint]
+    /// Drop files that were queued whole, and whose removal may not have been durable.
+    public var done: [DoneRecord]
+
+    /// What was kept; nothing by default.
+    public init(checkpoints: [Checkpoint] = [], done: [DoneRecord] = []) {
+        self.checkpoints = checkpoints
+        self.done = done
+    }
+}
+
+/// How the spool is read.
+public struct SpoolOptions: Sendable, Equatable {
+    /// What becomes of a file all of whose events are queued.
+    public enum AfterRead: Sendable, Equatable {
+        /// It is removed.
+        case delete
+        /// It stays where it is, with a checkpoint that says that it was read.
+        case keep
+        /// It is moved into a folder of the day (UTC) below `directory`, for `retention`; nil: for ever.
+        ///
+        /// - Parameters:
+        ///   - directory: relative to the spool, or absolute and on the same file system.
+        ///   - retention: folders older than that are removed.
+        case archive(directory: String, retention: Duration?)
+    }
+
+    /// The spool: an absolute path.
+    public var directory: String
+    /// What becomes of files that are queued whole; default `delete`.
+    public var afterRead = AfterRead.delete
+    /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
+    public var maxEventSize = 1_000_000
+    /// How many files are held open at most, beside those that must not be let go (deleted, but not read to the end).
+    /// Default 256.
+    public var maxOpenFiles = 256
+    /// How often directories are looked at that cannot be watched. Default 1 s.
+    public var pollInterval = Duration.seconds(1)
+    /// Whether changes are watched for; false: every directory is looked at every `pollInterval`. Default true. File
+    /// systems of other machines (NFS, CIFS, FUSE and the like) are polled in any case: what happens there is not told.
+    public var isWatching = true
+    /// How many bytes are taken, at the least, before a commit is due. Default 2 MiB.
+    public var commitBytes = 2 << 20
+    /// The shortest time between the beginnings of commits that are not due by their size: a lone line is committed at
+    /// once, a steady drip in groups. Default 5 ms.
+    public var linger = Duration.milliseconds(5)
+    /// How long a drop file written in place must be unchanged to count as complete. Default 1 s.
+    public var settleTime = Duration.seconds(1)
+    /// How long after it was found to end too early a drop file is tried once more. Default 5 s.
+    public var secondTry = Duration.seconds(5)
+    /// How long an append file must be unchanged, and without a writer, until its last line counts as whole although
+    /// it has no LF. Default 10 s.
+    public var sealTime = Duration.seconds(10)
+    /// How long an append file must be unchanged, and without a writer, until it counts as given up and may be removed.
+    /// A rotated one may go after `settleTime`. Default 60 s.
+    public var giveUpTime = Duration.seconds(60)
+    /// How long a file that is about to be removed is watched for a writer that comes at the last moment. Default 1 s.
+    public var graceTime = Duration.seconds(1)
+
+    /// The defaults, for a spool.
+    public init(directory: String) { self.directory = directory }
+}

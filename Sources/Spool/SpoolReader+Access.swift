@@ -1,0 +1,153 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+
+extension SpoolReader {
+    /// How many complaints and refusals are remembered, so that each is told once.
+    private static let mostRemembered = 1024
+
+    /// How long a file may have two names.
+    private static let linkTime = Duration.seconds(1)
+
+    // MARK: What may be opened
+
+    /// Whether a file may be opened at all; if not, it is refused, counted and told.
+    func admit(_ status: FileStatus, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
+        if status.isDirectory { return false }
+        guard status.isRegular else {
+            refuse(status.isLink ? .symbolicLink : .notRegular, directory.path(of: name))
+            return false
+        }
+        guard status.links <= 1 else {
+            // Publishing by link and unlink passes through two names.
+            if let since = directory.settling[name]?.linkedSince {
+                guard now - since >= SpoolReader.linkTime else { return false }
+                directory.settling[name] = nil
+                if directory.linked.count < SpoolReader.mostRemembered { directory.linked.insert(name) }
+                refuse(.hardLink, directory.path(of: name))
+            } else {
+                var stamp = DropStamp.unknown
+                stamp.linkedSince = now
+                directory.settling[name] = stamp
+                remember(.settle(directory, name), after: SpoolReader.linkTime)
+            }
+            return false
+        }
+        return status.links == 1
+    }
+
+    /// Counts and tells a file that is never opened, once.
+    func refuse(_ reason: SpoolRefusal, _ path: FileName) {
+        if refusals.count >= SpoolReader.mostRemembered { refusals.removeAll() }
+        guard refusals.insert(path).inserted else { return }
+        counters.refused[reason, default: 0] += 1
+        log.warning("file refused", ["path": path.text, "reason": reason.rawValue])
+    }
+
+    /// A name could not be looked at.
+    func notOpened(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError) {
+        let path = name.bytes.isEmpty ? directory.path : directory.path(of: name)
+        switch error.number {
+        case ENOENT: complaints[path] = nil
+        case ELOOP: refuse(.symbolicLink, path)
+        case EXDEV: refuse(.otherFileSystem, path)
+        case EACCES: complain(path, nil, "the agent may not read it: let its group read and search the directory")
+        default: note(error, "cannot open", path)
+        }
+    }
+
+    /// A file could be seen but not opened or not read.
+    func notRead(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError, _ status: FileStatus?) {
+        switch error.number {
+        case EACCES, EPERM:
+            complain(
+                directory.path(of: name), status?.owner,
+                "the agent may not read it: chmod g+r (0640 or 0660), group spoolship")
+        default: note(error, "cannot read", directory.path(of: name))
+        }
+    }
+
+    /// Tells a person once what to mend; remembered until it is mended.
+    func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
+        guard complaints[path] == nil, complaints.count < SpoolReader.mostRemembered else { return }
+        let owner = owner ?? (try? FileSystem.status(root.raw, path).owner) ?? 0
+        complaints[path] = SpoolComplaint(path: path.text, owner: owner, advice: advice)
+        log.warning("cannot access", ["path": path.text, "owner": ownerName(owner), "advice": advice])
+    }
+
+    // MARK: Descriptors
+
+    /// Opens an append file for reading, unless it is open.
+    func open(_ file: AppendFile) throws(SystemError) {
+        uses += 1
+        file.lastUse = uses
+        guard file.descriptor == nil else { return }
+        guard file.hasName, let raw = descriptor(of: file.directory) else {
+            throw SystemError("open", number: ENOENT)
+        }
+        let looked = try FileSystem.look(raw, file.name)
+        let status = try FileSystem.status(looked)
+        // Another file has the name by now; the change that tells of it is on its way.
+        guard status.isRegular, FileID(looked, status) == file.id else { throw SystemError("open", number: ENOENT) }
+        try open(file, looked)
+        complaints[file.path] = nil
+    }
+
+    func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
+        uses += 1
+        file.lastUse = uses
+        file.owner = try FileSystem.status(looked).owner
+        file.descriptor = try FileSystem.read(looked)
+        openFiles.append(file)
+        closeIdleFiles()
+    }
+
+    /// Closes the least recently used files beyond the limit, of those that can be opened again: what lost its name
+    /// cannot, and what is being removed holds its file lease.
+    func closeIdleFiles() {
+        while openFiles.count > options.maxOpenFiles {
+            let idle = openFiles.indices.filter { index in
+                let file = openFiles[index]
+                return file.lastUse != uses && file.hasName && !file.isLeaving
+            }
+            // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
+            let victim = idle.min {
+                (openFiles[$0].hasUnread ? 1 : 0, openFiles[$0].lastUse)
+                    < (openFiles[$1].hasUnread ? 1 : 0, openFiles[$1].lastUse)
+            }
+            guard let victim else { return }
+            openFiles[victim].descriptor = nil
+            openFiles.swapAt(victim, openFiles.count - 1)
+            openFiles.removeLast()
+        }
+    }
+
+    func closeDescriptor(of file: AppendFile) {
+        guard file.descriptor != nil else { return }
+        file.descriptor = nil
+        openFiles.removeAll { $0 === file }
+    }
+
+    // MARK: Whose a file is
+
+    /// The app of a file: its directory's, or in `incoming/` its owner's name.
+    func app(of directory: SpoolDirectory, _ owner: UInt32) -> String {
+        directory.isIncoming ? ownerName(owner) : directory.app
+    }
+
+    /// A user's name, or `uid-N` for one without.
+    func ownerName(_ owner: UInt32) -> String {
+        if let known = owners[owner] { return known }
+        if owners.count >= SpoolReader.mostRemembered { owners.removeAll() }
+        let name = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer -> String in
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            guard let base = buffer.baseAddress,
+                getpwuid_r(owner, &entry, base, buffer.count, &found) == 0, found != nil
+            else { return "uid-\(owner)" }
+            return entry.pw_name.map { String(cString: $0) } ?? "uid-\(owner)"
+        }
+        owners[owner] = name
+        return name
+    }
+}

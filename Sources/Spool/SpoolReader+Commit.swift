@@ -1,0 +1,146 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// What was taken since the last commit.
+struct Pass {
+    /// Bytes handed to the sink.
+    var bytes = 0
+    /// Whether the sink was given a quarantine record.
+    var hasQuarantine = false
+    /// Append files that were read.
+    var files: [AppendFile] = []
+    /// Checkpoints of drop files and of files that stay; by identity, because the last one counts.
+    var places: [FileID: Checkpoint] = [:]
+    /// Files that are gone for good.
+    var forgotten: [FileID] = []
+    /// Drop files read to the end.
+    var done: [ClaimedFile] = []
+    /// Records whose files are gone for good.
+    var unlinked: [DoneRecord] = []
+
+    var isEmpty: Bool {
+        bytes == 0 && !hasQuarantine && files.isEmpty && places.isEmpty && forgotten.isEmpty && done.isEmpty
+            && unlinked.isEmpty
+    }
+}
+
+/// A pass that is being committed, and what follows when it is.
+struct ClosedPass {
+    var progress: SpoolProgress
+    /// How far each append file will be durable.
+    var files: [(file: AppendFile, offset: Int64)]
+    /// Drop files to remove.
+    var done: [ClaimedFile]
+}
+
+/// A file under a name of ours.
+struct ClaimedFile {
+    var id: FileID
+    var directory: SpoolDirectory
+    /// The name of ours.
+    var claim: FileName
+    /// The app whose it was; for the archive.
+    var app: String
+
+    var record: DoneRecord { DoneRecord(claim: directory.path(of: claim).bytes, handle: id.bytes) }
+}
+
+extension SpoolReader {
+    /// Drop files in one commit at most: their records and removals come in one piece.
+    private static let mostDone = 512
+
+    /// Whether the next thing to do is a commit.
+    var isCommitDue: Bool {
+        sinkWantsCommit || pass.bytes >= options.commitBytes || pass.done.count >= SpoolReader.mostDone
+    }
+
+    /// Closes the pass and has it made durable. Reading goes on once the sink has closed its part.
+    func beginCommit() {
+        var closed = pass
+        pass = Pass()
+        sinkWantsCommit = false
+        if let reading, let place = checkpoint(of: reading) { closed.places[reading.id] = place }
+        var progress = SpoolProgress()
+        var covered: [(file: AppendFile, offset: Int64)] = []
+        for file in closed.files {
+            file.isDirty = false
+            file.trace.add(file.taken)
+            covered.append((file, file.taken.offset))
+            progress.checkpoints.append(
+                Checkpoint(
+                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.trace.encoded))
+        }
+        progress.checkpoints.append(contentsOf: closed.places.values)
+        progress.forgotten = closed.forgotten.map(\.bytes)
+        progress.done = closed.done.map(\.record)
+        progress.unlinked = closed.unlinked
+        commitsUnderWay += 1
+        tasks += 1
+        lastCommit = now
+        planCensus()
+        closing = ClosedPass(progress: progress, files: covered, done: closed.done)
+        Task(executorPreference: loop) { await self.commit() }
+    }
+
+    private func commit() async {
+        guard let closed = closing else { return }
+        // No suspension lies between here and the sink's first one, by which it has closed its part.
+        closing = nil
+        wake()
+        var isUnderWay = true
+        do {
+            try await sink.commit(closed.progress)
+            counters.commits += 1
+            commitsUnderWay -= 1
+            isUnderWay = false
+            for (file, offset) in closed.files { covered(file, to: offset) }
+            wake()
+            if !closed.done.isEmpty {
+                try await sink.persist()
+                remove(closed.done)
+            }
+        } catch {
+            // Nothing after the last successful commit counts: the next start reads it again.
+            if phase == .running || phase == .stopping {
+                log.info("reading ends", ["reason": "\(error)"])
+                pass = Pass()
+                sinkWantsCommit = false
+                reading = nil
+                phase = .stopping
+            }
+            if isUnderWay { commitsUnderWay -= 1 }
+        }
+        tasks -= 1
+        wake()
+    }
+
+    private func covered(_ file: AppendFile, to offset: Int64) {
+        file.committed = max(file.committed, offset)
+        if file.committed >= file.size { isRead(file) }
+        considerLater(file)
+    }
+
+    /// Hands lines to the sink.
+    ///
+    /// - Returns: how many bytes were taken; fewer than all means that a commit comes first.
+    func hand(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
+        let taken = min(max(0, sink.take(lines, from: source, at: offset)), lines.count)
+        pass.bytes += taken
+        counters.bytesRead += Int64(taken)
+        if taken < lines.count { sinkWantsCommit = true }
+        return taken
+    }
+
+    /// Puts what cannot be an event into quarantine, with the next commit.
+    func quarantine(
+        _ reason: QuarantineRecord.Reason, _ detail: String, from source: SpoolSource, at offset: Int64, length: Int64,
+        content: [UInt8]
+    ) {
+        pass.hasQuarantine = true
+        sink.quarantine(
+            QuarantineRecord(
+                reason: reason, detail: detail, app: source.app, path: source.path, offset: offset, length: length,
+                content: content, time: time.wallTime))
+    }
+}

@@ -1,0 +1,225 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Model
+
+/// How an append file goes: sealed when its writers are gone, removed when all of it is queued, remembered for a while
+/// because a copy or an archive of it may turn up.
+extension SpoolReader {
+    /// How long a file that is gone is remembered. Rotation compresses it within minutes; the agent may be off longer.
+    private static let memory = Duration.seconds(86_400)
+    /// How many files that are gone are remembered.
+    private static let mostRemembered = 2048
+    /// How many marks are kept of a file that is gone.
+    private static let marksOfMissing = 8
+    /// How often a file that is about to be removed is looked at: the longest that a writer who comes then must wait.
+    private static let graceStep = Duration.milliseconds(50)
+
+    // MARK: Checks
+
+    /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or forgotten.
+    func considerLater(_ file: AppendFile) {
+        guard files[file.id] === file, !file.isChecked, !file.isReady, !file.isLeaving, !file.isCopySuspect
+        else { return }
+        guard let quiet = quietTime(of: file) else { return }
+        file.isChecked = true
+        remember(.check(file), at: max(now, file.lastChange + quiet))
+    }
+
+    /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
+    private func quietTime(of file: AppendFile) -> Duration? {
+        if file.taken.offset < file.size, !file.isSealed {
+            return file.isRotated ? options.settleTime : options.sealTime
+        }
+        if !file.hasName { return options.settleTime }
+        guard options.afterRead != .keep, file.size > 0 || file.isRotated else { return nil }
+        return file.isRotated ? options.settleTime : options.giveUpTime
+    }
+
+    /// The time has come to look at a quiet file.
+    func check(_ file: AppendFile) {
+        file.isChecked = false
+        guard files[file.id] === file, !file.isReady, !file.isLeaving else { return }
+        guard let quiet = quietTime(of: file) else { return }
+        if now - file.lastChange < quiet { return considerLater(file) }
+        if file.descriptor == nil, file.hasName {
+            // Opening can fail because the file is gone; reading finds that out.
+            guard (try? open(file)) != nil else { return makeReady(file) }
+        }
+        guard let descriptor = file.descriptor?.raw else { return file.hasName ? () : leave(file) }
+        if clinux_take_lease(descriptor) != 0 {
+            switch errno {
+            case EAGAIN:
+                // A writer has it open. It will write or close it, and we are told; of a nameless one maybe not.
+                if !file.hasName { again(file) }
+                return
+            default: break
+            }
+            // Without the capability nobody can tell whether there is a writer: an append file is kept then.
+            return checkWithoutLease(file)
+        }
+        if file.taken.offset < file.size {
+            _ = clinux_return_lease(descriptor)
+            file.isSealed = true
+            return makeReady(file)
+        }
+        guard file.committed >= file.size else {
+            // The commit that is under way asks again.
+            _ = clinux_return_lease(descriptor)
+            return
+        }
+        guard file.hasName else { return leave(file) }
+        beginLeaving(file, descriptor)
+    }
+
+    private func again(_ file: AppendFile) {
+        file.isChecked = true
+        remember(.check(file), after: max(options.settleTime, .milliseconds(100)))
+    }
+
+    private func checkWithoutLease(_ file: AppendFile) {
+        if file.taken.offset < file.size {
+            // Closed as far as we saw, or gone from its name.
+            guard file.closedAfterChange || file.isRotated else { return }
+            file.isSealed = true
+            return makeReady(file)
+        }
+        if !file.hasName, file.committed >= file.size { leave(file) }
+    }
+
+    // MARK: Removal
+
+    /// All of the file is queued, and nobody has it open for writing: it gets a hidden name, and goes if nobody comes
+    /// for it within the time of grace. The lease is ours from here on.
+    private func beginLeaving(_ file: AppendFile, _ descriptor: Int32) {
+        guard let raw = self.descriptor(of: file.directory) else { return }
+        do {
+            let status = try FileSystem.status(of: descriptor)
+            guard status.size == file.taken.offset else {
+                _ = clinux_return_lease(descriptor)
+                return makeReady(file)
+            }
+            if file.name.claimed == nil {
+                let claim = file.name.claim(nextClaim())
+                let old = file.name
+                try FileSystem.rename(raw, old, to: claim)
+                file.directory.files[old] = nil
+                file.directory.files[claim] = file
+                file.name = claim
+            }
+            file.isLeaving = true
+            file.leavesAt = now + options.graceTime
+            remember(.grace(file), after: min(SpoolReader.graceStep, options.graceTime))
+        } catch {
+            _ = clinux_return_lease(descriptor)
+            switch error.number {
+            case ENOENT, EEXIST: makeReady(file)
+            case EACCES, EPERM:
+                complain(
+                    file.path, file.owner,
+                    "the agent may not rename and remove it: let its group write the directory")
+            default: note(error, "cannot rename file", file.path)
+            }
+        }
+    }
+
+    /// Looks at a file in its time of grace.
+    func grace(_ file: AppendFile) {
+        guard file.isLeaving, let descriptor = file.descriptor?.raw else { return }
+        guard let status = try? FileSystem.status(of: descriptor), clinux_holds_lease(descriptor) == 1,
+            status.size == file.taken.offset, status.links == 1, let raw = self.descriptor(of: file.directory)
+        else { return stay(file, descriptor) }
+        guard now >= file.leavesAt else {
+            return remember(.grace(file), after: min(SpoolReader.graceStep, file.leavesAt - now))
+        }
+        do {
+            // The name is ours, so it is this file's: only files that nobody can reach are removed.
+            try putAway(file.name, in: file.directory, raw)
+            counters.filesRemoved += 1
+            log.debug("file removed", ["path": file.path.text, "bytes": file.taken.offset])
+            file.directory.files[file.name] = nil
+            file.hasName = false
+            leave(file)
+        } catch {
+            note(error, "cannot remove file", file.path)
+            stay(file, descriptor)
+        }
+    }
+
+    /// Somebody came for the file at the last moment: it gets its name back, if that is free, and is read on.
+    private func stay(_ file: AppendFile, _ descriptor: Int32) {
+        file.isLeaving = false
+        file.lastChange = now
+        if let raw = self.descriptor(of: file.directory), let original = file.name.claimed {
+            do {
+                try FileSystem.rename(raw, file.name, to: original)
+                file.directory.files[file.name] = nil
+                file.name = original
+                file.directory.files[original] = file
+            } catch {
+                // A new file has the name: this one is read on under ours, and goes later.
+                file.isRotated = true
+            }
+        }
+        _ = clinux_return_lease(descriptor)
+        makeReady(file)
+    }
+
+    // MARK: Files that are gone
+
+    /// Lets go of a file that is gone, and remembers it for a while.
+    func leave(_ file: AppendFile) {
+        closeDescriptor(of: file)
+        isRead(file)
+        nameless[file.id] = nil
+        files[file.id] = nil
+        if file.hasName { file.directory.files[file.name] = nil }
+        pass.files.removeAll { $0 === file }
+        guard file.taken.offset > 0 else {
+            pass.forgotten.append(file.id)
+            return wake()
+        }
+        file.trace.add(file.taken)
+        miss(
+            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []), file.trace)
+        wake()
+    }
+
+    private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace) {
+        var (checkpoint, trace) = (checkpoint, trace)
+        trace.missingSince = trace.missingSince ?? time.wallTime.milliseconds
+        trace.marks = Array(trace.marks.suffix(SpoolReader.marksOfMissing))
+        checkpoint.state = trace.encoded
+        let id = FileID(bytes: checkpoint.key)
+        kept[id] = checkpoint
+        pass.places[id] = checkpoint
+        missing.append(id)
+        let oldest = time.wallTime.milliseconds - SpoolReader.memory.nanosecondsClamped / 1_000_000
+        while let first = missing.first {
+            let since = kept[first].flatMap { FileTrace($0.state)?.missingSince }
+            guard since == nil || missing.count > SpoolReader.mostRemembered || since ?? 0 < oldest else { break }
+            _ = missing.popFirst()
+            guard since != nil else { continue }
+            kept[first] = nil
+            pass.places[first] = nil
+            pass.forgotten.append(first)
+        }
+    }
+
+    /// Remembers the files that were known at the last stop and have not been found since.
+    func missedSinceStart() {
+        for (id, checkpoint) in kept where !keptSeen.contains(id) {
+            guard let trace = FileTrace(checkpoint.state) else {
+                // A drop file read in part, or a state of another version: nothing that a copy could be known by. While
+                // something cannot be accessed it may be there.
+                guard complaints.isEmpty else { continue }
+                kept[id] = nil
+                pass.forgotten.append(id)
+                continue
+            }
+            miss(checkpoint, trace)
+        }
+        keptSeen = []
+    }
+}

@@ -1,0 +1,100 @@
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// Files that were unlinked, and whose records go once that is durable.
+struct Removal {
+    var waiting: [FileName: (directory: SpoolDirectory, records: [DoneRecord])] = [:]
+    var isScheduled = false
+
+    mutating func add(_ record: DoneRecord, in directory: SpoolDirectory) {
+        waiting[directory.path, default: (directory, [])].records.append(record)
+    }
+}
+
+extension SpoolReader {
+    /// How long unlinked files are gathered before their directories are synced. Their records only take room.
+    private static let syncInterval = Duration.seconds(1)
+
+    // MARK: Drop files
+
+    /// Removes drop files whose commit is durable.
+    func remove(_ files: [ClaimedFile]) {
+        for file in files {
+            inHand.remove(file.id)
+            guard let raw = descriptor(of: file.directory) else { continue }
+            remove(file.record, file.claim, in: file.directory, raw)
+        }
+        scheduleSync()
+        wake()
+    }
+
+    private func remove(_ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
+        do {
+            try putAway(name, in: directory, raw)
+            counters.filesRemoved += 1
+        } catch {
+            if error.number != ENOENT {
+                // Its record stays, so it is not read again; the next start tries once more.
+                note(error, "cannot remove file", directory.path(of: name))
+                return
+            }
+        }
+        removal.add(record, in: directory)
+    }
+
+    /// A file that was queued before the reader started, and that is still there.
+    func removeAgain(
+        _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32
+    ) {
+        doneBefore[id] = nil
+        for (index, record) in records.enumerated() {
+            if index == 0 { remove(record, name, in: directory, raw) } else { removal.add(record, in: directory) }
+        }
+        scheduleSync()
+    }
+
+    /// Every directory was listed once: what was not found is gone.
+    func firstListingEnded() {
+        keptInodes = []
+        missedSinceStart()
+        guard let root = directories[FileName("")] else { return }
+        for records in doneBefore.values {
+            for record in records {
+                let path = FileName(record.claim.prefix(upTo: record.claim.lastIndex(of: UInt8(ascii: "/")) ?? 0))
+                removal.add(record, in: directories[path] ?? root)
+            }
+        }
+        doneBefore.removeAll()
+        scheduleSync()
+    }
+
+    private func scheduleSync() {
+        guard !removal.isScheduled, !removal.waiting.isEmpty else { return }
+        removal.isScheduled = true
+        remember(.syncRemovals, after: SpoolReader.syncInterval)
+    }
+
+    /// Makes what was unlinked durable, a directory at a time, and has its records removed.
+    func syncRemovals() {
+        removal.isScheduled = false
+        guard let (path, entry) = removal.waiting.first else { return }
+        removal.waiting[path] = nil
+        if let raw = descriptor(of: entry.directory) {
+            do {
+                try FileSystem.sync(raw)
+            } catch {
+                note(error, "cannot sync directory", path)
+                removal.waiting[path] = entry
+                return scheduleSync()
+            }
+        }
+        // A directory that is gone took its files with it.
+        pass.unlinked.append(contentsOf: entry.records)
+        if !removal.waiting.isEmpty {
+            removal.isScheduled = true
+            remember(.syncRemovals, after: .zero)
+        }
+        wake()
+    }
+}

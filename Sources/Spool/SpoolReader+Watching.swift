@@ -1,0 +1,230 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+internal import Logs
+
+extension SpoolReader {
+    /// What is watched: names that come and go, changes of content, closing writers, permissions.
+    private static let mask = UInt32(
+        IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF
+            | IN_MOVE_SELF | IN_ONLYDIR)
+
+    func beginWatching() {
+        guard options.isWatching else {
+            pollReason = "watching is turned off"
+            return
+        }
+        let raw = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+        do {
+            let descriptor = try Descriptor(checking: raw, "inotify_init1")
+            try loop.watch(raw, for: .readable) { _ in self.assumeIsolated { $0.readChanges() } }
+            inotify = consume descriptor
+        } catch {
+            pollReason = "inotify is not available: \(error)"
+        }
+    }
+
+    func endWatching() {
+        if let kernel = inotify?.raw { loop.forget(kernel) }
+        inotify = nil
+        watches.removeAll()
+    }
+
+    /// Watches a directory, or has it looked at from time to time.
+    func watch(_ directory: SpoolDirectory, _ descriptor: borrowing Descriptor) {
+        guard let kernel = inotify?.raw else { return beginPolling(directory) }
+        let path = FileSystem.selfPath(descriptor.raw)
+        let watch = path.withCString { inotify_add_watch(kernel, $0, SpoolReader.mask) }
+        if watch >= 0 {
+            directory.watch = watch
+            watches[watch] = directory
+            if FileSystem.isRemote(descriptor.raw) {
+                pollReason = "the file system is another machine's"
+                beginPolling(directory)
+            }
+            return
+        }
+        let error = SystemError("inotify_add_watch")
+        if error.number == EACCES {
+            complain(directory.path, nil, "the directory cannot be read: let the agent's group read and search it")
+        } else if error.number == ENOSPC {
+            pollReason = "no more inotify watches: raise fs.inotify.max_user_watches"
+        } else {
+            pollReason = error.description
+        }
+        beginPolling(directory)
+    }
+
+    // MARK: Polling
+
+    private func beginPolling(_ directory: SpoolDirectory) {
+        if polled.isEmpty {
+            log.warning("directories are polled", ["reason": pollReason ?? "a directory cannot be read"])
+            remember(.poll, after: options.pollInterval)
+        }
+        polled.append(directory)
+    }
+
+    func poll() {
+        polled.removeAll { $0.isGone }
+        for directory in polled {
+            scan(directory)
+            for file in directory.files.values { look(again: file) }
+        }
+        if !polled.isEmpty { remember(.poll, after: options.pollInterval) }
+    }
+
+    /// Has a look at a file's size where no event tells of it.
+    private func look(again file: AppendFile) {
+        guard let raw = descriptor(of: file.directory) else { return }
+        // A file that is gone by now is noticed when it is read.
+        guard let status = try? FileSystem.status(raw, file.name) else { return makeReady(file) }
+        // A file can be rewritten to the same size.
+        if status.size != file.size || status.modified != file.modified { changed(file) }
+        update(file, status)
+    }
+
+    // MARK: Changes
+
+    private func readChanges() {
+        guard let kernel = inotify?.raw else { return }
+        withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
+            // Bounded, so that a flood of changes does not keep the loop from everything else.
+            for _ in 0..<16 {
+                let count = read(kernel, buffer.baseAddress, buffer.count)
+                guard count > 0 else { break }
+                take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+        }
+        forgetMoves()
+        wake()
+    }
+
+    private func take(_ changes: UnsafeRawBufferPointer) {
+        var offset = 0
+        let header = MemoryLayout<inotify_event>.size
+        while offset + header <= changes.count {
+            let event = changes.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+            let end = offset + header + Int(event.len)
+            guard end <= changes.count else { break }
+            let name = FileName(changes[(offset + header)..<end].prefix { $0 != 0 })
+            offset = end
+            take(event, name)
+        }
+    }
+
+    private func take(_ event: inotify_event, _ name: FileName) {
+        let mask = Int(event.mask)
+        if mask & Int(IN_Q_OVERFLOW) != 0 {
+            counters.overflows += 1
+            log.info("changes came too fast, everything is listed again")
+            for directory in directories.values { scan(directory) }
+            for file in files.values { makeReady(file) }
+            return
+        }
+        guard let directory = watches[event.wd] else { return }
+        if mask & Int(IN_IGNORED) != 0 {
+            watches[event.wd] = nil
+            return close(directory)
+        }
+        if directory.path.bytes.isEmpty {
+            if mask & Int(IN_MOVE_SELF) != 0 { return close(directory) }
+            if mask & Int(IN_DELETE) != 0, mask & Int(IN_ISDIR) != 0 { planRootCheck() }
+        }
+        guard !name.bytes.isEmpty else { return }
+        if mask & Int(IN_ISDIR) != 0 { return takeDirectory(mask, directory, name) }
+        if mask & Int(IN_MODIFY) != 0 {
+            if let file = directory.files[name] { changed(file) }
+            changedNameless(in: directory, name)
+        } else if mask & Int(IN_CLOSE_WRITE) != 0 {
+            if let file = directory.files[name] {
+                file.closedAfterChange = true
+                considerLater(file)
+            } else {
+                appeared(directory, name, isComplete: false)
+            }
+            changedNameless(in: directory, name)
+        } else if mask & Int(IN_CREATE) != 0 {
+            appeared(directory, name, isComplete: false)
+        } else if mask & Int(IN_MOVED_TO) != 0 {
+            if let file = moved.removeValue(forKey: event.cookie) {
+                moved(file, to: directory, name)
+            } else {
+                appeared(directory, name, isComplete: true)
+            }
+        } else if mask & Int(IN_MOVED_FROM) != 0 {
+            if let file = directory.files[name] {
+                displaced(file)
+                moved[event.cookie] = file
+            }
+        } else if mask & Int(IN_DELETE) != 0 {
+            if let file = directory.files[name] { displaced(file) }
+            directory.settling[name] = nil
+            lookAgain(atLinkedIn: directory)
+        } else if mask & Int(IN_ATTRIB) != 0 {
+            permissionsChanged(directory, name)
+        }
+    }
+
+    private func takeDirectory(_ mask: Int, _ directory: SpoolDirectory, _ name: FileName) {
+        if mask & Int(IN_CREATE | IN_MOVED_TO) != 0 {
+            open(directory.path(of: name), depth: directory.depth + 1)
+        } else if mask & Int(IN_MOVED_FROM | IN_DELETE) != 0 {
+            if let gone = directories[directory.path(of: name)] { close(gone) }
+        } else if mask & Int(IN_ATTRIB) != 0 {
+            let path = directory.path(of: name)
+            if complaints[path] != nil, let known = directories[path] { close(known) }
+            open(path, depth: directory.depth + 1)
+        }
+    }
+
+    /// A file's content has changed.
+    private func changed(_ file: AppendFile) {
+        file.lastChange = now
+        file.isSealed = false
+        if file.closedAfterChange {
+            file.closedAfterChange = false
+            file.closedBeforeChange = true
+        }
+        makeReady(file)
+    }
+
+    /// Changes of a file that lost its name are told under the name it had.
+    private func changedNameless(in directory: SpoolDirectory, _ name: FileName) {
+        guard !nameless.isEmpty else { return }
+        for file in nameless.values where file.directory === directory && file.name == name { changed(file) }
+    }
+
+    /// A name has appeared, or its writer has closed the file.
+    func appeared(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
+        switch name.kind {
+        case .append: notice(directory, name)
+        case .drop:
+            // Our own claims are told too; those of earlier readers are found by listing.
+            if name.claimed == nil { offer(directory, name, isComplete: isComplete) }
+        case .other: break
+        }
+    }
+
+    /// A name has gone: it may have been the second one of a file that was refused.
+    private func lookAgain(atLinkedIn directory: SpoolDirectory) {
+        guard !directory.linked.isEmpty else { return }
+        let names = directory.linked
+        directory.linked.removeAll()
+        for name in names { appeared(directory, name, isComplete: false) }
+    }
+
+    private func permissionsChanged(_ directory: SpoolDirectory, _ name: FileName) {
+        if let file = directory.files[name] {
+            // Unlinking the last name of an open file is told as a change of attributes too.
+            if file.descriptor == nil || complaints[file.path] != nil { makeReady(file) }
+        } else if complaints[directory.path(of: name)] != nil {
+            appeared(directory, name, isComplete: false)
+        }
+    }
+
+    /// A file that was renamed and has not turned up is outside of what is watched.
+    private func forgetMoves() {
+        moved.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,351 @@
+internal import CLinux
+public import EventLoops
+internal import Glibc
+public import Logs
+internal import Model
+internal import Synchronization
+
+/// Reads the spool: finds its files, hands their lines to a sink, commits, and removes what is safely queued.
+///
+/// It lives on an event loop and does a bounded piece of work at a time. With nothing to do it makes no system call.
+/// Exactly-once hand-over (invariant 1): a file's lines, and how far it was read, go into the same commit; a file is
+/// removed only after the commit that covers all of it.
+public actor SpoolReader {
+    /// Where the reader lives.
+    nonisolated let loop: EventLoop
+    /// The loop, as the compiler checks it.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    let options: SpoolOptions
+    let log: Log
+    let time: any TimeSource
+    let sink: any SpoolSink
+    var random: any RandomNumberGenerator
+
+    // MARK: The tree
+
+    var root: Descriptor
+    var archive: Archive?
+    var inotify: Descriptor?
+    var directories: [FileName: SpoolDirectory] = [:]
+    var watches: [Int32: SpoolDirectory] = [:]
+    var polled: [SpoolDirectory] = []
+    var pollReason: String?
+    var openDirectories: [SpoolDirectory] = []
+    var listing = Listing()
+
+    // MARK: Files
+
+    var files: [FileID: AppendFile] = [:]
+    var ready = Queue<AppendFile>()
+    var drops = Queue<PendingDrop>()
+    var reading: DropReading?
+    /// Drop files that ended too early and are tried once more.
+    var cutDrops: [FileID: DropReading] = [:]
+    /// Drop files under names of ours: those that are being read, and those that wait for their commit or removal.
+    var inHand: Set<FileID> = []
+    /// Append files that lost their name and are not read to the end.
+    var nameless: [FileID: AppendFile] = [:]
+    /// Files renamed in the watch's last events, by the kernel's cookie.
+    var moved: [UInt32: AppendFile] = [:]
+    /// Checkpoints of files that have not been seen since the start.
+    var kept: [FileID: Checkpoint]
+    /// Inode numbers in `kept`, to find files under names that say nothing; only during the first listing.
+    var keptInodes: Set<UInt64> = []
+    /// Of `kept`, drop files that stay and were found; only during the first listing.
+    var keptSeen: Set<FileID> = []
+    /// Of `kept`, files that are gone, in the order in which they were missed.
+    var missing = Queue<FileID>()
+    /// Drop files that are in the queue and whose removal was not durable when the reader started.
+    var doneBefore: [FileID: [DoneRecord]] = [:]
+    var openFiles: [AppendFile] = []
+    /// Append files with bytes that are not in the queue.
+    var unread: [FileID: AppendFile] = [:]
+    var uses: UInt64 = 0
+    var lastClaim: UInt64
+    var owners: [UInt32: String] = [:]
+    var complaints: [FileName: SpoolComplaint] = [:]
+    var refusals: Set<FileName> = []
+
+    // MARK: The pass
+
+    var pass = Pass()
+    var removal = Removal()
+    var commitsUnderWay = 0
+    /// The pass that the sink has not closed its part of; nothing is taken meanwhile.
+    var closing: ClosedPass?
+    var sinkWantsCommit = false
+    var lastCommit: BootInstant
+    var buffer: UnsafeMutableRawBufferPointer?
+    var isBufferUsed = false
+    var turn: UInt64 = 0
+
+    // MARK: Life
+
+    enum Phase { case idle, running, stopping, stopped }
+    var phase = Phase.idle
+    var isPumpPosted = false
+    var tasks = 0
+    var agenda = Agenda<Errand>()
+    var alarm: (deadline: BootInstant, timer: EventLoop.TimerID)?
+    var census: Census?
+    var isCensusPlanned = false
+    var rootChecksLeft = 0
+    var waitingDrops = 0
+    var waitingDropBytes: Int64 = 0
+    var oldestDrop: Timestamp?
+    var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    var counters = SpoolFigures()
+    nonisolated let published = Mutex(SpoolFigures())
+
+    /// What is to be done at a later time.
+    enum Errand {
+        case check(AppendFile)
+        case settle(SpoolDirectory, FileName)
+        case retryCut(FileID)
+        case reopen(AppendFile)
+        case grace(AppendFile)
+        case syncRemovals
+        case commit
+        case poll
+        case census
+        case findRoot
+        case checkRoot
+    }
+
+    /// A reader of a spool; it does nothing before `start`.
+    ///
+    /// - Parameters:
+    ///   - options: what to read, and how.
+    ///   - start: what the queue has kept of earlier reading.
+    ///   - sink: takes the lines; lives on `loop` as well.
+    ///   - loop: where to live.
+    ///   - log: for what a person should know.
+    ///   - time: for time stamps and ages; waits are the loop's.
+    ///   - random: for the names of claims.
+    /// - Throws: `noDirectory` if the spool cannot be opened, `noArchive` if the archive cannot.
+    public init(
+        _ options: SpoolOptions, start: SpoolStart = SpoolStart(), sink: sending any SpoolSink, on loop: EventLoop,
+        log: Log, time: any TimeSource = SystemTime(),
+        random: sending any RandomNumberGenerator = SystemRandomNumberGenerator()
+    ) throws(SpoolError) {
+        self.options = options
+        self.sink = sink
+        self.loop = loop
+        self.log = log
+        self.time = time
+        self.random = random
+        lastClaim = self.random.next()
+        kept = Dictionary(start.checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
+        keptInodes = Set(kept.values.compactMap { FileTrace($0.state)?.inode })
+        for record in start.done { doneBefore[FileID(bytes: record.handle), default: []].append(record) }
+        lastCommit = BootInstant(nanoseconds: 0)
+        root = try SpoolReader.openRoot(options.directory)
+        if case .archive(let path, let retention) = options.afterRead {
+            archive = Archive(
+                directory: try SpoolReader.openArchive(path, retention: retention, spool: root), retention: retention)
+        }
+    }
+
+    static func openRoot(_ path: String) throws(SpoolError) -> Descriptor {
+        do {
+            return try FileSystem.openRoot(path)
+        } catch {
+            throw SpoolError(
+                .noDirectory, "cannot open the spool \(path): make it, or set spool.directory", cause: error)
+        }
+    }
+
+    /// The figures, as they were published last. From any thread.
+    public nonisolated var figures: SpoolFigures { published.withLock { $0 } }
+
+    /// Lets the caller reach the sink, on the reader's loop.
+    public func withSink<Value: Sendable>(_ body: @Sendable (any SpoolSink) throws -> Value) rethrows -> Value {
+        try body(sink)
+    }
+
+    /// Begins to watch and to read.
+    public func start() {
+        guard phase == .idle else { return }
+        phase = .running
+        // A writer who breaks one of our file leases is noticed by asking; the signal that comes too would kill us.
+        signal(SIGIO, SIG_IGN)
+        beginWatching()
+        open(FileName(""), depth: 0)
+        wake()
+    }
+
+    /// Ends reading at a commit: what was taken is committed, nothing new is taken. Returns when that is done.
+    ///
+    /// Whoever waits in the sink's `commit` for room must make it throw, or this waits as long.
+    public func stop() async {
+        await withCheckedContinuation { continuation in
+            // In here, because other work may come before it.
+            guard phase == .running || phase == .stopping else {
+                if phase == .idle { phase = .stopped }
+                return continuation.resume()
+            }
+            phase = .stopping
+            stopWaiters.append(continuation)
+            wake()
+        }
+    }
+
+    // MARK: Work, a piece at a time
+
+    /// Has the next piece of work done as soon as the loop comes to it.
+    func wake() {
+        guard !isPumpPosted, phase == .running || phase == .stopping else { return }
+        isPumpPosted = true
+        loop.post { self.assumeIsolated { $0.pump() } }
+    }
+
+    private func pump() {
+        isPumpPosted = false
+        switch phase {
+        case .idle, .stopped: return
+        case .stopping: return windUp()
+        case .running: break
+        }
+        // The sink must have closed the commit before anything new is taken; `run` wakes us.
+        guard closing == nil else { return }
+        guard commitsUnderWay < 2 else { return publish() }
+        var isQuiet = false
+        let limit = pass.bytes + SpoolReader.slice
+        while !isCommitDue, pass.bytes < limit {
+            guard step() else {
+                isQuiet = true
+                break
+            }
+        }
+        if isCommitDue {
+            beginCommit()
+        } else if isQuiet {
+            becomeQuiet()
+        } else {
+            wake()
+        }
+    }
+
+    /// How many bytes are read before timers and changes get their turn.
+    private static let slice = 1 << 20
+
+    /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none.
+    private func step() -> Bool {
+        turn &+= 1
+        if turn.isMultiple(of: 2) {
+            return readAppendFile() || readDropFiles() || list()
+        }
+        return readDropFiles() || readAppendFile() || list()
+    }
+
+    private func becomeQuiet() {
+        if !pass.isEmpty, commitsUnderWay == 0 {
+            let next = lastCommit + options.linger
+            if next <= now { beginCommit() } else { remember(.commit, at: next) }
+        }
+        if isBufferUsed, commitsUnderWay == 0, pass.isEmpty { releaseBuffer() }
+        publish()
+    }
+
+    private func windUp() {
+        guard closing == nil, commitsUnderWay < 2 else { return }
+        if !pass.isEmpty { return beginCommit() }
+        guard tasks == 0 else { return }
+        phase = .stopped
+        endWatching()
+        if let alarm { loop.cancel(alarm.timer) }
+        alarm = nil
+        for file in openFiles { file.descriptor = nil }
+        openFiles.removeAll()
+        releaseBuffer()
+        publish()
+        for waiter in stopWaiters { waiter.resume() }
+        stopWaiters.removeAll()
+    }
+
+    // MARK: Later
+
+    var now: BootInstant { time.bootTime }
+
+    /// Puts something on the agenda.
+    func remember(_ errand: Errand, at deadline: BootInstant) {
+        agenda.add(errand, at: deadline)
+        setAlarm()
+    }
+
+    /// Puts something on the agenda.
+    func remember(_ errand: Errand, after wait: Duration) { remember(errand, at: now + wait) }
+
+    private func setAlarm() {
+        guard let next = agenda.next, phase == .running else { return }
+        if let alarm {
+            guard next < alarm.deadline else { return }
+            loop.cancel(alarm.timer)
+        }
+        let timer = loop.after(max(.zero, next - now)) { self.assumeIsolated { $0.ring() } }
+        alarm = (next, timer)
+    }
+
+    private func ring() {
+        alarm = nil
+        while phase == .running, let errand = agenda.popDue(now) { run(errand) }
+        setAlarm()
+    }
+
+    private func run(_ errand: Errand) {
+        switch errand {
+        case .check(let file): check(file)
+        case .settle(let directory, let name): settle(directory, name)
+        case .retryCut(let id): retryCut(id)
+        case .reopen(let file): makeReady(file)
+        case .grace(let file): grace(file)
+        case .syncRemovals: syncRemovals()
+        case .commit: wake()
+        case .poll: poll()
+        case .census: takeCensus()
+        case .findRoot: findRoot()
+        case .checkRoot: checkRoot()
+        }
+    }
+
+    // MARK: The buffer
+
+    /// The one buffer that blocks are read into. It is given back when reading becomes quiet.
+    func takeBuffer() -> UnsafeMutableRawBufferPointer {
+        isBufferUsed = true
+        if let buffer { return buffer }
+        let count = Mark.window + max(SpoolReader.slice, options.maxEventSize + 1) + 1
+        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
+        buffer = fresh
+        return fresh
+    }
+
+    private func releaseBuffer() {
+        buffer?.deallocate()
+        buffer = nil
+        isBufferUsed = false
+    }
+
+    // MARK: Figures
+
+    func publish() {
+        counters.directories = directories.count
+        counters.polledDirectories = polled.count
+        counters.pollReason = pollReason
+        counters.appendFiles = files.count
+        counters.openFiles = openFiles.count
+        countUnread()
+        counters.isHeldBack = isHeldBack
+        counters.complaints = Array(complaints.values.prefix(16))
+        counters.inaccessible = complaints.count
+        let figures = counters
+        published.withLock { $0 = figures }
+    }
+
+    /// Counts and logs an error that reading survives.
+    func note(_ error: SystemError, _ text: StaticString, _ path: FileName) {
+        counters.errors += 1
+        log.warning(text, ["path": path.text, "error": error.description])
+    }
+}

@@ -1,0 +1,71 @@
+//  Spool: finds the files that apps write, knows them again, frames their lines, hands them on, and removes what is
+//  safely queued.
+//  Promise: every whole line is handed over once, in its file's order; a file is removed only after the commit that
+//  covers all of it; nothing outside the spool is opened, no link is followed, no open blocks.
+//  It knows nothing of SQLite, of JSON members, or of what becomes of a line.
+
+public import Model
+
+/// Where lines come from, as the taker needs to know it.
+public struct SpoolSource: Sendable, Equatable {
+    /// The app: the name of its directory; `default` at the top; the name of the file's owner in `incoming/`.
+    public var app: String
+    /// The file relative to the spool, for people: bytes that are not UTF-8 are replaced.
+    public var path: String
+    /// Names an append file for as long as it lives, across renames and restarts; nil for a drop file.
+    public var producer: [UInt8]?
+    /// Whether events of this file may call themselves critical when nothing else is configured: false in `incoming/`.
+    public var mayBeCritical: Bool
+    /// Whether a writer closed the file between the lines taken before and these: the process may be gone since.
+    public var wasClosed: Bool
+
+    /// A source of known parts.
+    public init(app: String, path: String, producer: [UInt8]?, mayBeCritical: Bool = true, wasClosed: Bool = false) {
+        self.app = app
+        self.path = path
+        self.producer = producer
+        self.mayBeCritical = mayBeCritical
+        self.wasClosed = wasClosed
+    }
+
+    /// Whether the lines come from a drop file.
+    public var isDropFile: Bool { producer == nil }
+}
+
+/// Who takes what the spool reads. It lives on the reader's loop; every call comes on that loop's thread.
+public protocol SpoolSink: AnyObject {
+    /// Takes whole lines.
+    ///
+    /// - Parameters:
+    ///   - lines: one line or many, each ending in LF (a sealed last line that had none is given one); CR before it is
+    ///     left to the taker, as are lines that are empty. No line is longer than `SpoolOptions.maxEventSize` without
+    ///     its LF. Valid only during the call. From a `.json` file it is always one event, brought to one line.
+    ///   - source: the file.
+    ///   - offset: where the first byte lies in the file (uncompressed).
+    /// - Returns: how many bytes were taken: all, or up to the end of some line (0 included) when the taker wants a
+    ///   commit first. The rest is offered again after a commit has begun, so a taker that has nothing to commit must
+    ///   take at least one line.
+    func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int
+
+    /// Takes what cannot become an event: too long, cut short, a broken archive. It belongs to the next commit.
+    func quarantine(_ record: QuarantineRecord)
+
+    /// Makes all that was taken since the call before durable, together with `progress`, all or nothing.
+    ///
+    /// Called in order, and a second time while the first is still waiting (reading goes on meanwhile), but no more
+    /// often. So the taker closes what it holds *before it first suspends*: what is taken later belongs to the next
+    /// commit. Waiting here is the backpressure: with two commits waiting nothing is read.
+    /// - Throws: only when the agent is stopping or cannot persist any more; reading then ends where the last
+    ///   successful commit left it.
+    func commit(_ progress: SpoolProgress) async throws
+
+    /// Returns when what was committed before the call survives a power cut: files are removed only then.
+    ///
+    /// With `durability = "power_loss"` a commit is that already, and so the default returns at once.
+    func persist() async throws
+}
+
+extension SpoolSink {
+    /// Returns at once: a commit is durable already.
+    public func persist() async throws {}
+}

@@ -1,0 +1,84 @@
+internal import EventLoops
+internal import Glibc
+
+/// What the agent accepts now, as it tells writers: in `.spoolship/state` in the spool, readable by all (ac08).
+///
+/// The first line is one word, `all`, `critical` or `none`; the second says why, for a person. Writers may look there before
+/// they write; no file, or a word that is not known, means `all`, because writing needs no agent.
+public struct SpoolState: Sendable, Equatable {
+    /// What is accepted.
+    public enum Accepting: String, Sendable, CaseIterable {
+        /// Every event.
+        case all
+        /// Critical events only: the queue is full of such.
+        case critical
+        /// No event: collecting is disabled, or nothing can be stored.
+        case none
+    }
+
+    /// What is accepted.
+    public let accepting: Accepting
+    /// Why not all, for a person: one line; empty for `all`.
+    public let reason: String
+
+    /// A state; of the reason only the first line counts.
+    public init(_ accepting: Accepting, reason: String = "") {
+        self.accepting = accepting
+        self.reason = accepting == .all ? "" : String(reason.prefix { $0 != "\n" })
+    }
+
+    /// Whether an event that is critical, or is not, is accepted.
+    public func accepts(critical isCritical: Bool) -> Bool {
+        accepting == .all || (accepting == .critical && isCritical)
+    }
+
+    /// What a spool says; everything is accepted where it says nothing.
+    ///
+    /// - Parameter spool: the spool's directory.
+    public static func read(in spool: String) -> SpoolState {
+        guard let directory = try? folder(in: spool) else { return SpoolState(.all) }
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
+        guard let file = try? Descriptor(checking: openat(directory.raw, "state", flags), "openat") else {
+            return SpoolState(.all)
+        }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = Glibc.read(file.raw, &bytes, bytes.count)
+        let lines = String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+            .split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
+        guard let accepting = lines.first.flatMap({ Accepting(rawValue: String($0)) }) else { return SpoolState(.all) }
+        return SpoolState(accepting, reason: lines.count > 1 ? String(lines[1]) : "")
+    }
+
+    /// Tells writers, replacing what was told before: whoever reads finds the old state or the new one.
+    ///
+    /// Not synced: after a power cut the agent tells it anew.
+    /// - Parameter spool: the spool's directory; `.spoolship` is made in it where it is missing.
+    /// - Throws: `SpoolError` with code `cannotWrite`.
+    public func publish(in spool: String) throws(SpoolError) {
+        do throws(SystemError) {
+            if mkdir("\(spool)/.spoolship", 0o755) != 0, errno != EEXIST { throw SystemError("mkdir") }
+            let directory = try SpoolState.folder(in: spool)
+            // One agent writes here; what an earlier one left half-written is in the way of nobody else.
+            unlinkat(directory.raw, "state.new", 0)
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+            let file = try Descriptor(checking: openat(directory.raw, "state.new", flags, 0o644), "openat")
+            // Readable by all, whatever the umask takes away.
+            guard fchmod(file.raw, 0o644) == 0 else { throw SystemError("fchmod") }
+            let text = Array("\(accepting.rawValue)\n\(reason)\n".utf8)
+            guard write(file.raw, text, text.count) == text.count else { throw SystemError("write") }
+            guard renameat(directory.raw, "state.new", directory.raw, "state") == 0 else {
+                throw SystemError("renameat")
+            }
+        } catch {
+            throw SpoolError(
+                .cannotWrite,
+                "cannot tell writers what is accepted, in \(spool)/.spoolship: give it to the agent's user",
+                cause: error)
+        }
+    }
+
+    private static func folder(in spool: String) throws(SystemError) -> Descriptor {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
+        return try Descriptor(checking: open("\(spool)/.spoolship", flags), "open")
+    }
+}

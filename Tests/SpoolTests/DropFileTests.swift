@@ -1,0 +1,143 @@
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+@Suite("Drop files", .timeLimit(.minutes(5)))
+struct DropFileTests {
+    @Test("a file that is renamed in is taken at once, brought to one line, and removed")
+    func renamedFilesAreTaken() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("shop")
+        let reader = try await spool.start()
+        spool.write("{\n  \"name\": \"a b\",\n  \"x\": [1, 2]\n}\n", to: "shop/.one.json")
+        spool.rename("shop/.one.json", to: "shop/one.json")
+        spool.write("[{\"n\":1},\n {\"n\":2}]", to: "shop/two.json.tmp")
+        spool.rename("shop/two.json.tmp", to: "shop/two.json")
+        await spool.untilLines(["{\"name\":\"a b\",\"x\":[1,2]}", "{\"n\":1}", "{\"n\":2}"])
+        await spool.until("the files are removed") { spool.names(in: "shop").isEmpty }
+        await spool.until("the records go") { spool.queue.with { $0.done.isEmpty } }
+        let first = try #require(spool.queue.with { $0.lines.first { $0.path == "shop/one.json" } })
+        #expect(first.app == "shop")
+        await reader.stop()
+    }
+
+    @Test("hidden names, .tmp and .part are left alone")
+    func unfinishedNamesAreLeftAlone() async throws {
+        let spool = try SpoolHarness()
+        for name in [".a.json", "b.json.tmp", "c.json.part", "d.txt", ".e.jsonl"] { spool.write("{}\n", to: name) }
+        spool.write("{\"n\":1}\n", to: "z.json")
+        let reader = try await spool.start()
+        await spool.untilLines(["{\"n\":1}"])
+        await spool.until("z.json is removed") { !spool.exists("z.json") && spool.names().count == 5 }
+        await reader.stop()
+    }
+
+    @Test("a file written in place is taken once it is quiet and closed")
+    func filesWrittenInPlaceSettle() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        let held = open("\(spool.path)/x.json", O_WRONLY | O_CREAT | O_APPEND, 0o660)
+        write(held, "[{\"n\":1},", 9)
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines.isEmpty)
+        write(held, "{\"n\":2}]", 8)
+        close(held)
+        await spool.untilLines(["{\"n\":1}", "{\"n\":2}"])
+        await spool.until("it is removed") { spool.names().isEmpty }
+        #expect(spool.queue.quarantined.isEmpty)
+        await reader.stop()
+    }
+
+    @Test("a text that ends too early is tried once more, then its rest is quarantined")
+    func cutTextsAreTriedOnceMore() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.secondTry = .seconds(8) }
+        for name in ["stays", "grows"] {
+            spool.write("[{\"\(name)\":1}, {\"a", to: ".\(name)")
+            spool.rename(".\(name)", to: "\(name).json")
+        }
+        await spool.untilLines(["{\"stays\":1}", "{\"grows\":1}"])
+        let grows = try #require(spool.names().first { $0.hasSuffix("grows.json") })
+        spool.append("\":2}]", to: grows)
+        await spool.untilLines(["{\"stays\":1}", "{\"grows\":1}", "{\"a\":2}"])
+        await spool.until("the other is quarantined") { !spool.queue.quarantined.isEmpty }
+        let record = try #require(spool.queue.quarantined.first)
+        #expect(record.reason == .cutShort)
+        #expect(record.path == "stays.json")
+        #expect(String(decoding: record.content, as: UTF8.self).hasSuffix("{\"a"))
+        await spool.until("both are removed") { spool.names().isEmpty }
+        await reader.stop()
+    }
+
+    @Test("a large file is read in several commits, goes on after a restart, and nothing is repeated")
+    func largeFilesGoOnAfterARestart() async throws {
+        let spool = try SpoolHarness()
+        let events = (0..<30_000).map { "{\"number\":\($0),\"text\":\"some text, [brackets] and {braces}\"}" }
+        spool.write("[\n" + events.joined(separator: ",\n") + "\n]\n", to: ".x")
+        spool.rename(".x", to: "x.json")
+        spool.queue.with { $0.failsAfter = 4 }
+        var reader = try await spool.start {
+            $0.commitBytes = 100_000
+            $0.linger = .zero
+            $0.settleTime = .milliseconds(5)
+        }
+        await spool.until("it has failed") { spool.queue.with { $0.commits } == 4 }
+        await reader.stop()
+        spool.queue.with { $0.failsAfter = nil }
+        #expect((1..<30_000).contains(spool.queue.lines.count))
+        reader = try await spool.start { $0.settleTime = .milliseconds(5) }
+        await spool.until("all arrive") { spool.queue.lines.count >= events.count }
+        let odd = zip(spool.queue.lines, events).enumerated().first { $0.element.0 != $0.element.1 }
+        #expect(
+            spool.queue.lines.count == events.count && odd == nil,
+            "the first difference is at \(String(describing: odd))")
+        await spool.until("it is removed") { spool.names().isEmpty }
+        await reader.stop()
+        #expect(spool.queue.with { $0.checkpoints.isEmpty })
+    }
+
+    @Test("a file that was queued is not read again, whether its claim or its unlink was lost by a power cut")
+    func doneRecordsPreventRepetition() async throws {
+        let spool = try SpoolHarness()
+        spool.write("{\"n\":1}", to: ".a")
+        spool.rename(".a", to: "a.json")
+        // Another name for the file, hidden, so that it can come back as if nothing had happened to it.
+        var reader = try await spool.start { $0.settleTime = .milliseconds(5) }
+        await spool.until("it is removed") { spool.queue.lines.count == 1 && spool.names().isEmpty }
+        await reader.stop()
+        let before = spool.queue.with { $0.done }
+        // Records of files that are gone go too.
+        reader = try await spool.start()
+        await spool.until("the record goes") { spool.queue.with { $0.done.isEmpty } }
+        await reader.stop()
+        #expect(before.count <= 1)
+
+        // The file is in the queue and its record too, and it is there under its first name.
+        spool.write("{\"n\":2}", to: ".b")
+        let handle = spool.handle(of: ".b")
+        spool.rename(".b", to: "b.json")
+        spool.queue.with {
+            $0.done = [DoneRecord(claim: Array(".spoolship.0000000000000000.b.json".utf8), handle: handle)]
+        }
+        spool.write("{\"n\":3}", to: "c.json")
+        reader = try await spool.start { $0.settleTime = .milliseconds(5) }
+        await spool.untilLines(["{\"n\":1}", "{\"n\":3}"])
+        await spool.until("it is removed") { spool.names().isEmpty }
+        await spool.until("the records go") { spool.queue.with { $0.done.isEmpty } }
+        await reader.stop()
+    }
+
+    @Test("many small files share commits")
+    func smallFilesShareCommits() async throws {
+        let spool = try SpoolHarness()
+        let names = (0..<3000).map { "\($0).json" }
+        for name in names { spool.write("{\"f\":\"\(name)\"}", to: name) }
+        let reader = try await spool.start { $0.settleTime = .milliseconds(1) }
+        await spool.untilLines(names.map { "{\"f\":\"\($0)\"}" })
+        await spool.until("they are removed") { spool.names().isEmpty }
+        #expect(spool.queue.with { $0.commits } < 100)
+        await reader.stop()
+    }
+}

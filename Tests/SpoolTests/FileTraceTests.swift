@@ -1,0 +1,95 @@
+import TestKit
+import Testing
+
+@testable import Spool
+
+@Suite("What is kept of a file")
+struct FileTraceTests {
+    private func trace(_ random: inout SplitMix64) -> FileTrace {
+        var trace = FileTrace()
+        trace.inode = random.next()
+        trace.fingerprint = Fingerprint(length: Int(random.next() % 1025), hash: random.next())
+        var offset: Int64 = 0
+        for _ in 0..<(random.next() % 200) {
+            offset += Int64(random.next() % 1_000_000) + 1
+            trace.add(Mark(offset: offset, hash: random.next()))
+        }
+        if random.next() % 2 == 0 { trace.missingSince = Int64(random.next() >> 2) }
+        if random.next() % 2 == 0 { trace.doneVersion = random.next() }
+        for _ in 0..<(random.next() % 6) {
+            trace.addFormer(Mark(offset: Int64(random.next() >> 1), hash: random.next()))
+        }
+        return trace
+    }
+
+    @Test("a trace reads back as it was written, and is bounded")
+    func tracesRoundTrip() throws {
+        var random = SplitMix64(seed: 3)
+        for _ in 0..<500 {
+            let trace = trace(&random)
+            let bytes = trace.encoded
+            #expect(bytes.count <= 2048)
+            #expect(FileTrace(bytes) == trace)
+        }
+    }
+
+    @Test("bytes that are no trace are refused, whatever they are")
+    func hostileBytesAreRefused() {
+        var random = SplitMix64(seed: 4)
+        for _ in 0..<2000 {
+            var bytes = trace(&random).encoded
+            switch random.next() % 3 {
+            case 0: bytes.removeLast(Int(random.next() % UInt64(bytes.count)) + 1)
+            case 1: bytes.append(UInt8(truncatingIfNeeded: random.next()))
+            default: bytes = (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            }
+            // Nearly all are refused; none may trap.
+            if let trace = FileTrace(bytes) { #expect(trace.marks.count <= FileTrace.mostMarks) }
+        }
+        #expect(FileTrace([]) == nil)
+        #expect(FileTrace([UInt8](repeating: 1, count: 5000)) == nil)
+    }
+
+    @Test("fault02: 64 marks are kept, the newest close together, the oldest far apart")
+    func fault02_marksAreSpreadOut() throws {
+        var trace = FileTrace()
+        for commit in 1...10_000 { trace.add(Mark(offset: Int64(commit) * 100, hash: UInt64(commit))) }
+        #expect(trace.marks.count == 64)
+        #expect(trace.marks.last?.offset == 1_000_000)
+        let distances = trace.marks.map { 1_000_000 - $0.offset }
+        #expect(distances.contains(100) && distances.contains(200))
+        #expect(try #require(distances.first) > 500_000)
+        for (older, newer) in zip(distances, distances.dropFirst()) { #expect(older > newer) }
+    }
+}
+
+@Suite("Names")
+struct FileNameTests {
+    @Test(
+        "a name tells what its file is",
+        arguments: [
+            ("x.jsonl", .append), ("x.ndjson", .append), ("x.log", .append), ("x.jsonl.1", .append),
+            ("x.log-20261120", .append), ("x.log.2026-11-20T10:00", .append), ("x.jsonl.old", .append),
+            ("2026-11-20.log", .append), ("x.json", .drop(.json)), ("x.jsonl.gz", .drop(.gzipLines)),
+            ("x.jsonl.1.gz", .drop(.gzipLines)), ("x.jsonl.zst", .drop(.zstdLines)),
+            ("x.log-20261120.zst", .drop(.zstdLines)), (".x.json", .other), ("x.json.tmp", .other),
+            ("x.jsonl.part", .other), ("x.txt", .other), ("x.gz", .other), (".jsonl", .other), ("jsonl", .other),
+            ("1", .other), ("x.jsonl.swp", .other), ("", .other),
+        ] as [(String, FileKind)])
+    func namesTellTheKind(name: String, kind: FileKind) {
+        #expect(FileName(name).kind == kind)
+    }
+
+    @Test("a claim is hidden, tells the kind of the original and gives its name back")
+    func claimsGiveTheirNameBack() {
+        let name = FileName("events.json")
+        let claim = name.claim(0xAB)
+        #expect(claim.text == ".spoolship.00000000000000ab.events.json")
+        #expect(claim.claimed == name && claim.kind == .drop(.json) && claim.isHidden)
+        #expect(claim.claim(1).claimed == name)
+        let long = FileName(String(repeating: "n", count: 250) + ".json").claim(.max)
+        #expect(long.bytes.count == 255 && long.kind == .drop(.json))
+        #expect(FileName(".spoolship.00000000000000ag.events.json").claimed == nil)
+        #expect(FileName(".spoolship.state").claimed == nil)
+    }
+}

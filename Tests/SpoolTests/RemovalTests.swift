@@ -1,0 +1,138 @@
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+@Suite("What becomes of files that are read", .timeLimit(.minutes(5)))
+struct RemovalTests {
+    @Test("a rotated append file goes when all of it is queued; the current one stays until it is given up")
+    func rotatedFilesGo() async throws {
+        let spool = try SpoolHarness()
+        spool.write("1\n2\nno line feed", to: "x.jsonl.1")
+        spool.write("3\n", to: "x.jsonl")
+        let reader = try await spool.start()
+        await spool.untilLines(["1", "2", "no line feed", "3"])
+        await spool.until("the rotated file goes") { spool.names() == ["x.jsonl"] }
+        await reader.stop()
+        let second = try await spool.start { $0.giveUpTime = .milliseconds(100) }
+        await spool.until("the other is given up") { spool.names().isEmpty }
+        spool.append("4\n", to: "x.jsonl")
+        await spool.untilLines(["1", "2", "no line feed", "3", "4"])
+        await second.stop()
+    }
+
+    @Test("a file that a writer has open is never removed")
+    func filesWithWritersStay() async throws {
+        let spool = try SpoolHarness()
+        let held = open("\(spool.path)/x.jsonl.1", O_WRONLY | O_CREAT | O_APPEND, 0o660)
+        write(held, "1\n", 2)
+        let reader = try await spool.start()
+        await spool.untilLines(["1"])
+        await spool.pause(.milliseconds(400))
+        #expect(spool.exists("x.jsonl.1"))
+        write(held, "2\n", 2)
+        await spool.untilLines(["1", "2"])
+        close(held)
+        await spool.until("it goes when its writer is gone") { spool.names().isEmpty }
+        await reader.stop()
+    }
+
+    @Test("a writer that opens a file while it is being removed loses nothing")
+    func lateWritersLoseNothing() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start {
+            $0.giveUpTime = .milliseconds(1)
+            $0.graceTime = .seconds(6)
+        }
+        spool.write("1\n", to: "x.jsonl")
+        // In its time of grace it has a name of ours; a writer that opened it under its own just before comes now.
+        await spool.until("it is about to go") { spool.names().contains { $0.hasPrefix(".spoolship") } }
+        let hidden = try #require(spool.names().first { $0.hasPrefix(".spoolship") })
+        let held = open("\(spool.path)/\(hidden)", O_WRONLY | O_APPEND)
+        #expect(held >= 0)
+        write(held, "2\n", 2)
+        await spool.untilLines(["1", "2"])
+        write(held, "3\n", 2)
+        await spool.untilLines(["1", "2", "3"])
+        #expect(spool.exists("x.jsonl"))
+        close(held)
+        await spool.until("it goes in the end") { spool.names().isEmpty }
+        #expect(spool.queue.lines == ["1", "2", "3"])
+        await reader.stop()
+    }
+
+    @Test("writers that open, write and close again and again lose nothing while their files are removed")
+    func busyWritersLoseNothing() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start {
+            $0.giveUpTime = .milliseconds(1)
+            $0.graceTime = .milliseconds(5)
+        }
+        var lines: [String] = []
+        var random = SplitMix64(seed: 5)
+        for number in 0..<400 {
+            lines.append("line \(number)")
+            spool.append("line \(number)\n", to: "x.jsonl")
+            if random.next() % 4 == 0 { await spool.pause(.milliseconds(Int64(random.next() % 12))) }
+        }
+        await spool.untilLines(lines)
+        #expect(reader.figures.filesRemoved > 1)
+        await reader.stop()
+    }
+
+    @Test("an append file that was being removed when the agent stopped is not read again")
+    func removalGoesOnAfterARestart() async throws {
+        let spool = try SpoolHarness()
+        spool.write("1\n", to: "x.jsonl.1")
+        var reader = try await spool.start { $0.graceTime = .seconds(60) }
+        await spool.until("it is about to go") { spool.names().contains { $0.hasPrefix(".spoolship") } }
+        await reader.stop()
+        reader = try await spool.start()
+        await spool.until("it goes") { spool.names().isEmpty }
+        #expect(spool.queue.lines == ["1"])
+        await reader.stop()
+    }
+
+    @Test("keep: files stay, and are not read again, until a drop file's content changes")
+    func keptFilesStay() async throws {
+        let spool = try SpoolHarness()
+        spool.write("1\n", to: "x.jsonl.1")
+        spool.write("{\"n\":2}", to: ".y")
+        spool.rename(".y", to: "y.json")
+        var reader = try await spool.start { $0.afterRead = .keep }
+        await spool.untilLines(["1", "{\"n\":2}"])
+        await reader.stop()
+        reader = try await spool.start { $0.afterRead = .keep }
+        await spool.pause(.milliseconds(200))
+        #expect(spool.names() == ["x.jsonl.1", "y.json"])
+        spool.write("{\"n\":3,\"more\":true}", to: ".z")
+        spool.rename(".z", to: "y.json")
+        await spool.untilLines(["1", "{\"n\":2}", "{\"n\":3,\"more\":true}"])
+        await reader.stop()
+    }
+
+    @Test("archive: files move into the folder of the day, and old days go")
+    func archivedFilesMove() async throws {
+        let spool = try SpoolHarness()
+        for folder in ["shop", ".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop", ".archive/other"] {
+            spool.makeDirectory(folder)
+        }
+        spool.write("old", to: ".archive/2020-01-01/shop/old.json")
+        spool.write("1\n", to: "shop/x.jsonl.1")
+        spool.write("{\"n\":2}", to: "shop/.y")
+        spool.rename("shop/.y", to: "shop/y.json")
+        let reader = try await spool.start {
+            $0.afterRead = .archive(directory: ".archive", retention: .seconds(86_400 * 30))
+        }
+        await spool.untilLines(["1", "{\"n\":2}"])
+        await spool.until("both have moved") {
+            guard let day = spool.names(in: ".archive").first(where: { $0 > "2021" && $0 < "3" }) else { return false }
+            return spool.names(in: ".archive/\(day)/shop") == ["x.jsonl.1", "y.json"]
+        }
+        #expect(spool.names(in: "shop").isEmpty)
+        #expect(!spool.exists(".archive/2020-01-01"))
+        #expect(spool.exists(".archive/other"))
+        await reader.stop()
+    }
+}

@@ -1,0 +1,133 @@
+import Frames
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+@Suite("Rotation", .timeLimit(.minutes(5)))
+struct RotationTests {
+    /// Runs Debian's logrotate on `x.jsonl` with these directives.
+    private func logrotate(_ spool: SpoolHarness, _ directives: String) throws {
+        let configuration = """
+            \(spool.path)/x.jsonl {
+                su root root
+                rotate 4
+                missingok
+                \(directives)
+            }
+            """
+        let folder = "\(spool.path)-logrotate"
+        mkdir(folder, 0o700)
+        defer { removeTree(folder) }
+        let file = try #require(fopen("\(folder)/conf", "w"))
+        fputs(configuration, file)
+        fclose(file)
+        let status = run(["/usr/sbin/logrotate", "--force", "--state", "\(folder)/state", "\(folder)/conf"])
+        try #require(status == 0, "logrotate ended with \(status)")
+    }
+
+    private func run(_ arguments: [String]) -> Int32 {
+        var process = pid_t()
+        var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        guard posix_spawn(&process, arguments[0], nil, nil, &pointers, environ) == 0 else { return -1 }
+        var status: Int32 = 0
+        waitpid(process, &status, 0)
+        return status
+    }
+
+    @Test(
+        "logrotate, run for real: every line arrives once, whatever its way of rotating",
+        arguments: [
+            "create", "copytruncate", "create\ncompress", "copytruncate\ncompress", "create\ncompress\ndelaycompress",
+        ],
+        [true, false])
+    func logrotateLosesAndRepeatsNothing(directives: String, isRestarted: Bool) async throws {
+        try #require(access("/usr/sbin/logrotate", X_OK) == 0, "install logrotate")
+        let spool = try SpoolHarness()
+        var reader = try await spool.start { $0.afterRead = .keep }
+        var lines: [String] = []
+        for round in 0..<4 {
+            for line in 0..<50 {
+                lines.append(
+                    "{\"round\":\(round),\"line\":\(line),\"text\":\"\(String(repeating: "t", count: line))\"}")
+                spool.append(lines[lines.count - 1] + "\n", to: "x.jsonl")
+            }
+            // Copy-and-truncate loses what is written in between; here nothing is, and all is read before.
+            await spool.until("round \(round) is read") { spool.queue.lines.count >= lines.count }
+            if isRestarted { await reader.stop() }
+            try logrotate(spool, directives)
+            if isRestarted { reader = try await spool.start { $0.afterRead = .keep } }
+        }
+        spool.append("last\n", to: "x.jsonl")
+        await spool.until("the last line arrives") { spool.queue.lines.contains("last") }
+        // Time enough for whatever would be read twice.
+        await spool.pause(.milliseconds(400))
+        #expect(spool.queue.lines.sorted() == (lines + ["last"]).sorted())
+        #expect(spool.queue.quarantined.isEmpty)
+        if directives.contains("compress") { #expect(spool.names().contains { $0.hasSuffix(".gz") }) }
+        await reader.stop()
+    }
+
+    @Test("an archive of a file whose tail was not read goes on at the checkpoint and stays")
+    func archivesGoOnAtTheCheckpoint() async throws {
+        for (suffix, compression) in [("gz", Compression.gzip), ("zst", .zstd)] {
+            let spool = try SpoolHarness()
+            let read = (0..<40).map { "line \($0) of those that are read" }
+            spool.write(read.joined(separator: "\n") + "\n", to: "x.jsonl")
+            var reader = try await spool.start()
+            await spool.untilLines(read)
+            await reader.stop()
+            // While the agent is off, lines are added and the file is compressed.
+            let unread = (0..<40).map { "line \($0) of those that are not" }
+            let all = (read + unread).joined(separator: "\n") + "\n"
+            spool.remove("x.jsonl")
+            spool.write(try FrameCompressor(compression).compress(Array(all.utf8)), to: "x.jsonl.1.\(suffix)")
+            reader = try await spool.start()
+            await spool.untilLines(read + unread)
+            await reader.stop()
+            #expect(spool.exists("x.jsonl.1.\(suffix)"))
+            reader = try await spool.start()
+            spool.append("new\n", to: "x.jsonl")
+            await spool.untilLines(read + unread + ["new"])
+            await reader.stop()
+        }
+    }
+
+    @Test("packed lines are drop files: read, then removed", arguments: [("gz", Compression.gzip), ("zst", .zstd)])
+    func packedLinesAreDropFiles(suffix: String, compression: Compression) async throws {
+        let spool = try SpoolHarness()
+        let long = String(repeating: "z", count: 400_000)
+        let lines = (0..<20_000).map { "line number \($0)" }
+        let text = lines.joined(separator: "\n") + "\n" + long + "\nlast without a line feed"
+        spool.write(try FrameCompressor(compression).compress(Array(text.utf8)), to: ".x")
+        spool.rename(".x", to: "x.jsonl.\(suffix)")
+        let reader = try await spool.start {
+            $0.maxEventSize = 10_000
+            $0.commitBytes = 50_000
+            $0.linger = .zero
+        }
+        await spool.until("all lines arrive") { spool.queue.lines.count > lines.count }
+        #expect(spool.queue.lines == lines + ["last without a line feed"])
+        #expect(spool.queue.quarantined.map(\.reason) == [.tooLong])
+        #expect(spool.queue.quarantined.map(\.length) == [400_000])
+        await spool.until("it is removed") { spool.names().isEmpty }
+        await reader.stop()
+    }
+
+    @Test("a damaged archive is quarantined; one that ends too early is tried once more")
+    func badArchivesAreQuarantined() async throws {
+        let spool = try SpoolHarness()
+        let packed = try FrameCompressor(.gzip).compress(Array("first\nsecond\n".utf8))
+        spool.write("not gzip at all", to: ".bad")
+        spool.rename(".bad", to: "bad.jsonl.gz")
+        spool.write(Array(packed.dropLast(6)), to: ".cut")
+        spool.rename(".cut", to: "cut.jsonl.gz")
+        let reader = try await spool.start()
+        await spool.until("both are quarantined") { spool.queue.quarantined.count == 2 }
+        #expect(Set(spool.queue.quarantined.map(\.reason)) == [.badArchive, .cutShort])
+        await spool.until("both are removed") { spool.names().isEmpty }
+        await reader.stop()
+    }
+}

@@ -1,0 +1,150 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import Spool
+import TestKit
+import Testing
+
+@Suite("What is not opened", .timeLimit(.minutes(5)))
+struct SecurityTests {
+    @Test("fault26: links, FIFOs and sockets are refused and counted, whatever is behind them")
+    func fault26_linksAndSpecialFilesAreRefused() async throws {
+        let spool = try SpoolHarness()
+        let secret = try TemporaryDirectory()
+        let file = open("\(secret.path)/secret.jsonl", O_WRONLY | O_CREAT, 0o600)
+        write(file, "secret\n", 7)
+        close(file)
+        symlink("\(secret.path)/secret.jsonl", "\(spool.path)/link.jsonl")
+        symlink("\(secret.path)/secret.jsonl", "\(spool.path)/link.json")
+        symlink(secret.path, "\(spool.path)/folder")
+        link("\(secret.path)/secret.jsonl", "\(spool.path)/hard.jsonl")
+        link("\(secret.path)/secret.jsonl", "\(spool.path)/hard.json")
+        mkfifo("\(spool.path)/fifo.jsonl", 0o660)
+        mkfifo("\(spool.path)/fifo.json", 0o660)
+        spool.write("good\n", to: "good.jsonl")
+        let reader = try await spool.start()
+        await spool.until("all are refused") {
+            let refused = reader.figures.refused
+            return refused[.symbolicLink] == 3 && refused[.hardLink] == 2 && refused[.notRegular] == 2
+        }
+        #expect(spool.queue.lines == ["good"])
+        // A link that replaces a file that is known.
+        spool.remove("good.jsonl")
+        symlink("\(secret.path)/secret.jsonl", "\(spool.path)/good.jsonl")
+        await spool.until("it is refused too") { reader.figures.refused[.symbolicLink] == 4 }
+        #expect(spool.queue.lines == ["good"])
+        await reader.stop()
+    }
+
+    @Test("fault26: a directory replaced by a link is not followed")
+    func fault26_replacedDirectoriesAreNotFollowed() async throws {
+        let spool = try SpoolHarness()
+        let secret = try TemporaryDirectory()
+        let file = open("\(secret.path)/x.jsonl", O_WRONLY | O_CREAT, 0o600)
+        write(file, "secret\n", 7)
+        close(file)
+        spool.makeDirectory("app")
+        spool.write("1\n", to: "app/y.jsonl")
+        let reader = try await spool.start()
+        await spool.untilLines(["1"])
+        spool.rename("app", to: ".gone")
+        symlink(secret.path, "\(spool.path)/app")
+        spool.write("2\n", to: "z.jsonl")
+        await spool.untilLines(["1", "2"])
+        await spool.pause(.milliseconds(100))
+        #expect(spool.queue.lines == ["1", "2"])
+        await reader.stop()
+    }
+
+    @Test("a file published by link and unlink is taken, although it has two names for a moment")
+    func publishingByLinkWorks() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        spool.write("{\"n\":1}", to: ".one")
+        link("\(spool.path)/.one", "\(spool.path)/one.json")
+        usleep(50_000)
+        spool.remove(".one")
+        await spool.untilLines(["{\"n\":1}"])
+        // One that takes its time is refused first.
+        spool.write("{\"n\":2}", to: ".two")
+        link("\(spool.path)/.two", "\(spool.path)/two.json")
+        await spool.until("it is refused") { reader.figures.refused[.hardLink] != nil }
+        spool.remove(".two")
+        await spool.untilLines(["{\"n\":1}", "{\"n\":2}"])
+        await reader.stop()
+    }
+
+    @Test("a file that the agent may not read is told once with its owner, and read when it may be")
+    func unreadableFilesAreTold() async throws {
+        let spool = try SpoolHarness()
+        chmod(spool.path, 0o777)
+        // As a user without root's way around permissions.
+        let symbol = try #require(dlsym(nil, "setfsuid"))
+        let setFileUser = unsafeBitCast(symbol, to: (@convention(c) (UInt32) -> Int32).self)
+        spool.loop.post { _ = setFileUser(65_534) }
+        spool.write("1\n", to: "x.jsonl")
+        chmod("\(spool.path)/x.jsonl", 0o600)
+        spool.write("{\"n\":2}", to: ".y")
+        chmod("\(spool.path)/.y", 0o600)
+        spool.rename(".y", to: "y.json")
+        let reader = try await spool.start()
+        await spool.until("both are told") { reader.figures.inaccessible == 2 }
+        let complaint = try #require(reader.figures.complaints.first { $0.path == "x.jsonl" })
+        #expect(complaint.owner == getuid())
+        #expect(complaint.advice.contains("chmod"))
+        spool.append("1b\n", to: "x.jsonl")
+        await spool.pause(.milliseconds(100))
+        #expect(spool.log.messages.filter { $0.text == "cannot access" }.count == 2)
+        chmod("\(spool.path)/x.jsonl", 0o644)
+        chmod("\(spool.path)/y.json", 0o644)
+        await spool.untilLines(["1", "1b", "{\"n\":2}"])
+        await spool.until("nothing is left to mend") { reader.figures.inaccessible == 0 }
+        await reader.stop()
+    }
+
+    @Test("somebody's write lease on a file does not stop the reader; the file is read when it is gone")
+    func leasesDoNotBlock() async throws {
+        let spool = try SpoolHarness()
+        spool.write("leased\n", to: "a.jsonl")
+        let held = open("\(spool.path)/a.jsonl", O_RDWR)
+        signal(SIGIO, SIG_IGN)
+        #expect(fcntl(held, 1024, F_WRLCK) == 0)
+        spool.write("free\n", to: "b.jsonl")
+        let reader = try await spool.start()
+        await spool.untilLines(["free"])
+        #expect(reader.figures.leaseWaits > 0)
+        close(held)
+        await spool.untilLines(["free", "leased"])
+        await reader.stop()
+    }
+
+    @Test("names of any bytes are handled, and are text for people")
+    func namesOfAnyBytes() async throws {
+        let spool = try SpoolHarness()
+        let name: [UInt8] = [0xFF, 0x0A, 0x20, 0x5C, 0xC3] + Array(".jsonl".utf8)
+        let path = (Array(spool.path.utf8) + [0x2F] + name + [0]).map { CChar(bitPattern: $0) }
+        let file = open(path, O_WRONLY | O_CREAT, 0o660)
+        write(file, "1\n", 2)
+        close(file)
+        let reader = try await spool.start()
+        await spool.untilLines(["1"])
+        #expect(spool.queue.with { $0.lines[0].path } == "\u{FFFD}\n \\\u{FFFD}.jsonl")
+        await reader.stop()
+        unlink(path)
+    }
+
+    @Test("in incoming/ the app is the file's owner, who may not be critical by default")
+    func incomingFilesBelongToTheirOwner() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        spool.write("{\"n\":1}", to: "incoming/.a")
+        chown("\(spool.path)/incoming/.a", 65_534, 65_534)
+        spool.rename("incoming/.a", to: "incoming/a.json")
+        spool.write("{\"n\":2}", to: "top.json")
+        let reader = try await spool.start()
+        await spool.untilLines(["{\"n\":1}", "{\"n\":2}"])
+        #expect(spool.queue.with { $0.wasMayBeCritical } == ["nobody": false, "default": true])
+        await reader.stop()
+    }
+}

@@ -1,0 +1,46 @@
+import Glibc
+@testable import Spool
+import TestKit
+import Testing
+
+@Suite("What the spool tells writers")
+struct SpoolStateTests {
+    @Test("ac08: what is published is read back, by anybody; nothing published means that all is accepted")
+    func ac08_state() throws {
+        let spool = try TemporaryDirectory()
+        #expect(SpoolState.read(in: spool.path) == SpoolState(.all))
+        #expect(SpoolState.read(in: "/nonexistent") == SpoolState(.all))
+        for state in [
+            SpoolState(.critical, reason: "the queue is full of critical events"),
+            SpoolState(.none, reason: "disabled"),
+            SpoolState(.all, reason: "not told"),
+        ] {
+            try state.publish(in: spool.path)
+            #expect(SpoolState.read(in: spool.path) == state)
+        }
+        var status = stat()
+        #expect(stat("\(spool.path)/.spoolship/state", &status) == 0 && status.st_mode & 0o777 == 0o644)
+        #expect(SpoolState(.none, reason: "one\ntwo").reason == "one")
+        #expect(SpoolState(.critical).accepts(critical: true) && !SpoolState(.critical).accepts(critical: false))
+        #expect(SpoolState(.all).accepts(critical: false) && !SpoolState(.none).accepts(critical: true))
+        #expect(throws: SpoolError.self) { try SpoolState(.all).publish(in: "/nonexistent") }
+    }
+
+    @Test("fault 26: a link in the place of the state, or of its directory, is not followed")
+    func fault26_linksAreNotFollowed() throws {
+        let spool = try TemporaryDirectory()
+        let other = try TemporaryDirectory()
+        try SpoolState(.none, reason: "other").publish(in: other.path)
+        symlink("\(other.path)/.spoolship", "\(spool.path)/.spoolship")
+        #expect(SpoolState.read(in: spool.path) == SpoolState(.all))
+        #expect(throws: SpoolError.self) { try SpoolState(.critical).publish(in: spool.path) }
+        #expect(SpoolState.read(in: other.path).accepting == .none)
+        unlink("\(spool.path)/.spoolship")
+        mkdir("\(spool.path)/.spoolship", 0o755)
+        symlink("\(other.path)/.spoolship/state", "\(spool.path)/.spoolship/state")
+        #expect(SpoolState.read(in: spool.path) == SpoolState(.all))
+        try SpoolState(.critical).publish(in: spool.path)
+        #expect(SpoolState.read(in: spool.path).accepting == .critical)
+        #expect(SpoolState.read(in: other.path).accepting == .none)
+    }
+}
