@@ -1,0 +1,49 @@
+internal import EventLoops
+public import TimeZones
+
+/// What is known of the machine, ready to be added to events: the `device` member.
+public struct DeviceText: Sendable, Equatable {
+    /// The members with their values, in their order; none for a `device` of the time zone's offset alone.
+    public var members: [Member]
+    /// The zone whose offset at the event's time is added as `time_zone_offset`, in minutes east of UTC; nil for none.
+    public var zone: TimeZoneRules?
+
+    /// A member and its text.
+    public struct Member: Sendable, Equatable {
+        /// Its name.
+        public var name: String
+        /// Its value.
+        public var value: String
+
+        /// A member and its text.
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// What is known of a machine.
+    public init(members: [Member], zone: TimeZoneRules?) {
+        self.members = members
+        self.zone = zone
+    }
+
+    /// The object as JSON text for events of a time, and how long it stays right.
+    func rendered(at time: Timestamp) -> (text: [UInt8], from: Timestamp, until: Timestamp) {
+        var text: [UInt8] = [.openBrace]
+        func add(_ name: String, _ value: [UInt8]) {
+            if text.count > 1 { text.append(.comma) }
+            text += JSONText.quoted(name) + [.colon] + value
+        }
+        for member in members { add(member.name, JSONText.quoted(member.value)) }
+        var from = Timestamp(nanoseconds: .min)
+        var until = Timestamp(nanoseconds: .max)
+        if let zone {
+            let span = zone.span(at: time)
+            (from, until) = (span.from, span.until)
+            add("time_zone_offset", Array(String(span.offset / 60).utf8))
+        }
+        guard text.count > 1 else { return ([], from, until) }
+        return (text + [.closeBrace], from, until)
+    }
+}

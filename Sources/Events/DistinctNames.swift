@@ -1,0 +1,139 @@
+internal import Glibc
+
+/// The distinct event names of one app in one UTC day: exact, and bounded by the limit.
+struct DistinctNames: ~Copyable {
+    /// The day, counted from 1970; names of another day are forgotten.
+    private(set) var day: Int64 = .min
+    /// How many names the day has had.
+    private(set) var count = 0
+    /// Whether it has changed since it was last saved.
+    var isChanged = false
+
+    private var slots: UnsafeMutablePointer<(hash: UInt64, start: Int, length: Int)>
+    private var capacity: Int
+    private var text = LineBuffer(capacity: 1024)
+    private let seed: UInt64
+
+    /// - Parameter seed: makes collisions unforeseeable for whoever chooses the names.
+    init(seed: UInt64) {
+        self.seed = seed
+        capacity = 64
+        slots = .allocate(capacity: capacity)
+        slots.initialize(repeating: (0, -1, 0), count: capacity)
+    }
+
+    deinit { slots.deallocate() }
+
+    /// Whether the name is one of the day's first `limit` ones; a new one is taken in if there is room.
+    @inline(__always)
+    mutating func admit(_ name: UnsafeBufferPointer<UInt8>, limit: Int) -> Bool {
+        let hash = hash(name)
+        var index = Int(truncatingIfNeeded: hash) & (capacity - 1)
+        while slots[index].start >= 0 {
+            if slots[index].hash == hash, isEqual(index, name) { return true }
+            index = (index + 1) & (capacity - 1)
+        }
+        return insert(name, hash, limit)
+    }
+
+    /// Forgets the names of another day.
+    mutating func turn(to day: Int64) {
+        guard day != self.day else { return }
+        self.day = day
+        guard count > 0 else { return }
+        count = 0
+        text.removeAll(keepingCapacity: 1 << 16)
+        slots.update(repeating: (0, -1, 0), count: capacity)
+        isChanged = true
+    }
+
+    // MARK: Memory
+
+    /// The day and its names, for the next start; nil when there are none.
+    func saved() -> [UInt8]? {
+        guard count > 0 else { return nil }
+        var bytes: [UInt8] = []
+        withUnsafeBytes(of: day.littleEndian) { bytes.append(contentsOf: $0) }
+        for index in 0..<capacity where slots[index].start >= 0 {
+            withUnsafeBytes(of: UInt32(clamping: slots[index].length).littleEndian) { bytes.append(contentsOf: $0) }
+            bytes.append(
+                contentsOf: UnsafeBufferPointer(start: text.start + slots[index].start, count: slots[index].length))
+        }
+        return bytes
+    }
+
+    /// Takes up what was saved; what cannot be read is left out.
+    mutating func restore(_ bytes: [UInt8]) {
+        guard bytes.count >= 8 else { return }
+        turn(to: Int64(bitPattern: bytes[0..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }))
+        var index = 8
+        while index + 4 <= bytes.count {
+            let length = bytes[index..<index + 4].reversed().reduce(0) { $0 << 8 | Int($1) }
+            index += 4
+            guard length <= bytes.count - index else { break }
+            bytes[index..<index + length].withUnsafeBufferPointer { _ = admit($0, limit: .max) }
+            index += length
+        }
+        isChanged = false
+    }
+
+    // MARK: The table
+
+    @inline(__always)
+    private func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
+        var hash = seed ^ UInt64(truncatingIfNeeded: name.count)
+        var left = name.count
+        guard var p = name.baseAddress.map({ UnsafeRawPointer($0) }) else { return hash }
+        while left >= 8 {
+            hash = DistinctNames.mix(hash ^ p.loadUnaligned(as: UInt64.self))
+            p += 8
+            left -= 8
+        }
+        if left > 0 {
+            var last: UInt64 = 0
+            for index in 0..<left { last = last << 8 | UInt64(p.load(fromByteOffset: index, as: UInt8.self)) }
+            hash = DistinctNames.mix(hash ^ last)
+        }
+        return hash
+    }
+
+    @inline(__always)
+    private static func mix(_ value: UInt64) -> UInt64 {
+        let (high, low) = value.multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+        return high ^ low
+    }
+
+    @inline(__always)
+    private func isEqual(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard slots[index].length == name.count else { return false }
+        guard let name = name.baseAddress else { return true }
+        return memcmp(text.start + slots[index].start, name, slots[index].length) == 0
+    }
+
+    @inline(never)
+    private mutating func insert(_ name: UnsafeBufferPointer<UInt8>, _ hash: UInt64, _ limit: Int) -> Bool {
+        guard count < limit else { return false }
+        if (count + 1) * 2 > capacity { grow() }
+        place((hash, text.count, name.count))
+        text.append(UnsafeRawBufferPointer(name))
+        count += 1
+        isChanged = true
+        return true
+    }
+
+    private mutating func grow() {
+        let old = slots
+        let oldCapacity = capacity
+        capacity *= 2
+        slots = .allocate(capacity: capacity)
+        slots.initialize(repeating: (0, -1, 0), count: capacity)
+        for index in 0..<oldCapacity where old[index].start >= 0 { place(old[index]) }
+        old.deallocate()
+    }
+
+    private func place(_ slot: (hash: UInt64, start: Int, length: Int)) {
+        var index = Int(truncatingIfNeeded: slot.hash) & (capacity - 1)
+        while slots[index].start >= 0 { index = (index + 1) & (capacity - 1) }
+        slots[index] = slot
+    }
+}

@@ -1,0 +1,81 @@
+/// What is limited in an event. Closed, because each is a metric label.
+public enum LimitKind: Int, Sendable, CaseIterable {
+    /// Distinct event names of an app in a UTC day.
+    case eventNames
+    /// The length of an event's name.
+    case nameLength
+    /// How many properties an event has.
+    case properties
+    /// The length of a property's name.
+    case propertyKeyLength
+    /// The length of a property's value, where that is a string.
+    case propertyValueLength
+
+    /// The word in settings and metrics.
+    public var name: String {
+        switch self {
+        case .eventNames: "event_names"
+        case .nameLength: "name_length"
+        case .properties: "properties"
+        case .propertyKeyLength: "property_key_length"
+        case .propertyValueLength: "property_value_length"
+        }
+    }
+}
+
+/// What happens to an event beyond a limit.
+public enum LimitConsequence: String, Sendable, CaseIterable {
+    /// What is too long is cut, what is too many is left out, and counted. A name too many is refused: it cannot be cut.
+    case cut
+    /// The event is refused and counted; its line lies in quarantine.
+    case refuse
+    /// The event is quarantined.
+    case quarantine
+    /// Nothing happens, but it is counted.
+    case allow
+}
+
+/// One limit.
+public struct Limit: Sendable, Equatable {
+    /// The greatest value that is right; 0 turns the limit off.
+    public var value: Int
+    /// What happens beyond it.
+    public var consequence: LimitConsequence
+
+    /// A limit.
+    public init(_ value: Int, _ consequence: LimitConsequence) {
+        self.value = value
+        self.consequence = consequence
+    }
+}
+
+/// The limits for the events of an app. Lengths are in UTF-16 code units, and no surrogate pair is ever cut in two.
+///
+/// Source: App Center's limits (ac19); the default consequences are its own.
+public struct EventLimits: Sendable, Equatable {
+    /// Distinct event names in a UTC day; default 200. Each costs memory here and a series at many destinations.
+    public var eventNames = Limit(200, .refuse)
+    /// The length of an event's name; default 256.
+    public var nameLength = Limit(256, .cut)
+    /// Properties of an event; default 20: the first in document order are kept.
+    public var properties = Limit(20, .cut)
+    /// The length of a property's name; default 125. Names that are equal once cut become one: the first one's place, the
+    /// last one's value.
+    public var propertyKeyLength = Limit(125, .cut)
+    /// The length of a string value; default 125.
+    public var propertyValueLength = Limit(125, .cut)
+
+    /// The defaults.
+    public init() {}
+
+    /// No limits.
+    public static var off: EventLimits {
+        var limits = EventLimits()
+        limits.eventNames.value = 0
+        limits.nameLength.value = 0
+        limits.properties.value = 0
+        limits.propertyKeyLength.value = 0
+        limits.propertyValueLength.value = 0
+        return limits
+    }
+}

@@ -1,0 +1,68 @@
+internal import EventLoops
+
+/// The members that are the same for many events: device, country, time of observation.
+extension EventPass {
+    mutating func beginAdditions(_ state: AppState) {
+        added.app = state.quotedName
+        let country = options.countryOverride ?? state.settings.country
+        added.country = country.map { [$0.first, $0.second] } ?? []
+        added.observedAt = Array(TimestampText.text(now).utf8)
+        added.sessionID = []
+        block.serial = 0
+        renderDevice(now)
+        tail.set(added)
+    }
+
+    /// Renders the device for events of another time, whose time zone offset differs.
+    @inline(never)
+    mutating func updateDevice(_ time: Timestamp) {
+        renderDevice(time)
+        tail.set(added)
+    }
+
+    private mutating func renderDevice(_ time: Timestamp) {
+        guard let rendered = state?.device(at: time) else { return }
+        added.device = rendered.text
+        added.deviceFrom = rendered.from
+        added.deviceUntil = rendered.until
+    }
+
+    /// Looks countries up by address from now on; nil ends it.
+    public mutating func useCountries(_ lookup: (any CountryLookup)?) { self.lookup = lookup }
+
+    /// Finds the event's address: a member of its own, or of its properties.
+    @inline(never)
+    mutating func findAddress() {
+        address = nil
+        if scanner.has(.address) {
+            let member = scanner.member(.address)
+            address = base[member.value] == .quote ? member.text : nil
+            if options.removesAddress { remove(member) }
+            return
+        }
+        guard scanner.has(.properties) else { return }
+        let member = scanner.member(.properties)
+        guard base[member.value] == .openBrace else { return }
+        var walk = PropertyWalk(base: base, from: member.value + 1)
+        while let (key, value) = walk.next() {
+            guard isAddress(key), base[value.lowerBound] == .quote else { continue }
+            address = value.lowerBound + 1..<value.upperBound - 1
+        }
+    }
+
+    /// Whether a property's name is that of the address.
+    func isAddress(_ key: Range<Int>) -> Bool {
+        let text = UnsafeBufferPointer(start: base + key.lowerBound, count: key.count)
+        return text.elementsEqual(scanner.addressName)
+            || (text.contains(.backslash) && JSONText.decoded(text) == scanner.addressName)
+    }
+
+    /// Looks up the country of the event's address, if that is all we have.
+    @inline(never)
+    mutating func lookUpCountry() {
+        guard let address, let lookup, wanted.contains(.country), added.country.isEmpty else { return }
+        let text = UnsafeBufferPointer(start: base + address.lowerBound, count: address.count)
+        lookedUp = text.count <= 64 ? lookup.country(of: String(decoding: text, as: UTF8.self)) : nil
+        if lookedUp == nil { counts.unknownAddresses += 1 }
+    }
+}

@@ -1,0 +1,210 @@
+internal import Model
+
+/// The limits of ac19. The usual event is known to keep them after the scan; what may pass one comes here.
+extension EventPass {
+    /// Whether the event may go on: limits that cut have cut.
+    @inline(__always)
+    mutating func keepsLimits(_ name: UnsafeBufferPointer<UInt8>, _ type: EventType) -> Bool {
+        let most = limits.properties.value
+        if (most > 0 && scanner.propertyCount > most) || scanner.hasLongText || scanner.mayRepeat
+            || (options.removesAddress && address != nil)
+        {
+            guard exactProperties() else { return false }
+        }
+        guard limits.eventNames.value > 0, let names else { return true }
+        return names.pointee.admit(name, limit: limits.eventNames.value) || nameTooMany(type)
+    }
+
+    @inline(never)
+    private mutating func nameTooMany(_ type: EventType) -> Bool {
+        // A session's start is our own word: it must not be lost to the names that an app makes up.
+        if type == .startSession { return true }
+        var limit = limits.eventNames
+        if limit.consequence == .cut { limit.consequence = .refuse }
+        return passes(.eventNames, limit)
+    }
+
+    /// What becomes of an event beyond a limit: true if it goes on (cut by the caller, or as it is).
+    mutating func passes(_ kind: LimitKind, _ limit: Limit) -> Bool {
+        switch limit.consequence {
+        case .cut: return true
+        case .allow:
+            counts.allowed[kind.rawValue] += 1
+            return true
+        case .refuse:
+            counts.refused[kind.rawValue] += 1
+            failure = .refused
+        case .quarantine:
+            failure = .quarantined
+        }
+        let unit = kind == .eventNames || kind == .properties ? "" : " UTF-16 code units"
+        problem = Problem(
+            reason: failure == .refused ? .refused : .limit, limit: kind,
+            detail: "beyond limits.\(kind.name) = \(limit.value)\(unit)")
+        return false
+    }
+
+    /// One property on its way through the limits.
+    private struct Property {
+        /// The text of its name, as far as it is kept.
+        var key: Range<Int>
+        /// The value, quotes included.
+        var value: Range<Int>
+        /// How many bytes of the text of a value are kept; nil for all of it.
+        var keptValue: Int?
+    }
+
+    /// Looks at each property: equal names become one, what is too long or too many is cut; writes the object anew if
+    /// anything of it has changed.
+    @inline(never)
+    private mutating func exactProperties() -> Bool {
+        guard scanner.has(.properties) else { return true }
+        let member = scanner.member(.properties)
+        guard base[member.value] == .openBrace else { return true }
+        var kept: [Property] = []
+        var places: [[UInt8]: Int] = [:]
+        var outside: Set<[UInt8]> = []
+        var hasChanged = false
+        var isCounted: Set<LimitKind> = []
+        let most = limits.properties.value
+
+        var walk = PropertyWalk(base: base, from: member.value + 1)
+        while let (key, value) = walk.next() {
+            if options.removesAddress, isAddress(key) {
+                hasChanged = true
+                continue
+            }
+            var shortKey = key
+            if let length = cutLength(key, limits.propertyKeyLength) {
+                guard allows(.propertyKeyLength, limits.propertyKeyLength, &isCounted) else { return false }
+                if limits.propertyKeyLength.consequence == .cut {
+                    counts.cut[LimitKind.propertyKeyLength.rawValue] += 1
+                    shortKey = key.lowerBound..<key.lowerBound + length
+                    hasChanged = true
+                }
+            }
+            let name = JSONText.decoded(text(shortKey))
+            if let place = places[name] {
+                counts.merged += 1
+                kept[place].value = value
+                hasChanged = true
+                continue
+            }
+            if most > 0, kept.count >= most, limits.properties.consequence != .allow {
+                guard allows(.properties, limits.properties, &isCounted) else { return false }
+                hasChanged = true
+                // Which names were left out is remembered only as far as the figure needs it.
+                if outside.count < 1024, outside.insert(name).inserted {
+                    counts.cut[LimitKind.properties.rawValue] += 1
+                }
+                continue
+            }
+            places[name] = kept.count
+            kept.append(Property(key: shortKey, value: value))
+        }
+        if most > 0, kept.count > most { _ = passes(.properties, limits.properties) }
+        for index in kept.indices where base[kept[index].value.lowerBound] == .quote {
+            let value = kept[index].value
+            guard let length = cutLength(value.lowerBound + 1..<value.upperBound - 1, limits.propertyValueLength) else {
+                continue
+            }
+            guard allows(.propertyValueLength, limits.propertyValueLength, &isCounted) else { return false }
+            guard limits.propertyValueLength.consequence == .cut else { continue }
+            counts.cut[LimitKind.propertyValueLength.rawValue] += 1
+            kept[index].keptValue = length
+            hasChanged = true
+        }
+        if hasChanged { replace(member.value..<member.end, with: rendered(kept)) }
+        return true
+    }
+
+    private func text(_ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
+    }
+
+    /// How many bytes of a text a limit leaves; nil for all of them.
+    private func cutLength(_ range: Range<Int>, _ limit: Limit) -> Int? {
+        limit.value > 0 ? JSONText.cut(text(range), toUnits: limit.value) : nil
+    }
+
+    /// As `passes`, but `allow` is counted once an event.
+    private mutating func allows(_ kind: LimitKind, _ limit: Limit, _ isCounted: inout Set<LimitKind>) -> Bool {
+        if limit.consequence == .allow, !isCounted.insert(kind).inserted { return true }
+        return passes(kind, limit)
+    }
+
+    private func rendered(_ properties: [Property]) -> [UInt8] {
+        var result: [UInt8] = [.openBrace]
+        for property in properties {
+            if result.count > 1 { result.append(.comma) }
+            result.append(.quote)
+            result += text(property.key)
+            result += [.quote, .colon]
+            if let length = property.keptValue {
+                result += text(property.value.lowerBound..<property.value.lowerBound + 1 + length)
+                result.append(.quote)
+            } else {
+                result += text(property.value)
+            }
+        }
+        result.append(.closeBrace)
+        return result
+    }
+}
+
+/// Goes through the members of an object that the scanner has found to be right.
+struct PropertyWalk {
+    private let base: UnsafePointer<UInt8>
+    private var position: Int
+
+    /// - Parameter from: the offset after the object's opening bracket.
+    init(base: UnsafePointer<UInt8>, from: Int) {
+        self.base = base
+        position = from
+    }
+
+    /// The text of the next member's name (quotes excluded) and its value (quotes included).
+    mutating func next() -> (key: Range<Int>, value: Range<Int>)? {
+        while base[position] <= .blank || base[position] == .comma { position += 1 }
+        guard base[position] == .quote else { return nil }
+        let key = position + 1
+        skipString()
+        let keyEnd = position - 1
+        while base[position] <= .blank || base[position] == .colon { position += 1 }
+        let value = position
+        skipValue()
+        return (key..<keyEnd, value..<position)
+    }
+
+    private mutating func skipString() {
+        position += 1
+        while base[position] != .quote { position += base[position] == .backslash ? 2 : 1 }
+        position += 1
+    }
+
+    private mutating func skipValue() {
+        var depth = 0
+        while true {
+            switch base[position] {
+            case .quote:
+                skipString()
+                if depth == 0 { return }
+                continue
+            case .openBrace, .openBracket:
+                depth += 1
+            case .closeBrace, .closeBracket:
+                // At depth 0 this is the bracket of the object itself, after a number or a literal.
+                if depth == 0 { return }
+                depth -= 1
+                if depth == 0 {
+                    position += 1
+                    return
+                }
+            case .comma where depth == 0: return
+            case let c where c <= .blank && depth == 0: return
+            default: break
+            }
+            position += 1
+        }
+    }
+}

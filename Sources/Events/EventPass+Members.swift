@@ -1,0 +1,144 @@
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// The types of events that mean something here.
+enum EventType {
+    case other, crash, startSession, dataLayer
+}
+
+/// What the event says of itself: priority, time, and the members that are otherwise added.
+extension EventPass {
+    /// Whether a member is a string with just this text.
+    @inline(__always)
+    func isText(_ member: Member, _ text: StaticString) -> Bool {
+        member.end - member.value == text.utf8CodeUnitCount + 2 && base[member.value] == .quote
+            && memcmp(base + member.value + 1, text.utf8Start, text.utf8CodeUnitCount) == 0
+    }
+
+    /// The order of ac26: a rule that forces, the event's own word, a rule, the app's default.
+    @inline(__always)
+    mutating func priority(_ name: UnsafeBufferPointer<UInt8>, _ type: EventType) -> Priority {
+        var own: Priority?
+        if scanner.has(.priority) || type == .crash { own = ownPriority(type) }
+        if hasRules, let rule = rule(for: name, own: own) { return rule }
+        return own ?? defaultPriority
+    }
+
+    @inline(never)
+    private mutating func ownPriority(_ type: EventType) -> Priority? {
+        let member = scanner.member(.priority)
+        var own: Priority?
+        if type == .crash {
+            own = .critical
+        } else if isText(member, "critical") {
+            own = .critical
+        } else if isText(member, "normal") {
+            own = .normal
+        } else if base[member.value] != UInt8(ascii: "n") {
+            counts.unknownPriorities += 1
+            own = .normal
+        }
+        guard own == .critical, !mayBeCritical else { return own }
+        counts.criticalDenied += 1
+        return nil
+    }
+
+    @inline(never)
+    private func rule(for name: UnsafeBufferPointer<UInt8>, own: Priority?) -> Priority? {
+        guard let state else { return nil }
+        var first: Priority?
+        for rule in state.rules where (rule.force || (own == nil && first == nil)) && rule.fits(name) {
+            if rule.force { return rule.priority }
+            first = rule.priority
+        }
+        return first
+    }
+
+    /// The event's time; that of its observation where it says none, or one that cannot be read.
+    @inline(__always)
+    mutating func eventTime() -> Timestamp {
+        let member = scanner.member(.timestamp)
+        if base[member.value] == .quote {
+            let text = UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)
+            if let time = TimestampText.parse(text) { return time }
+        }
+        return numericTime(member)
+    }
+
+    @inline(never)
+    private mutating func numericTime(_ member: Member) -> Timestamp {
+        let text = UnsafeBufferPointer(start: base + member.value, count: member.end - member.value)
+        if let time = TimestampText.parseNumber(text) { return time }
+        if !isNull(member) { counts.unreadableTimes += 1 }
+        return now
+    }
+
+    /// Whether a member counts as not there.
+    @inline(__always)
+    func isNull(_ member: Member) -> Bool { base[member.value] == UInt8(ascii: "n") }
+
+    /// Looks at the members that are otherwise added: those that are right stay, the others are taken out.
+    @inline(never)
+    mutating func ownMembers() {
+        if scanner.has(.id) { keepIf(isIdentifier(scanner.member(.id)), .id, .id) }
+        if scanner.has(.sessionID) { keepIf(isIdentifier(scanner.member(.sessionID)), .sessionID, .sessionID) }
+        if scanner.has(.device) { keepIf(!isNull(scanner.member(.device)), .device, .device) }
+        if scanner.has(.observedAt) { keepIf(isTime(scanner.member(.observedAt)), .observedAt, .observedAt) }
+        if scanner.has(.app) { ownApp(scanner.member(.app)) }
+        if scanner.has(.country) { ownCountry(scanner.member(.country)) }
+    }
+
+    private mutating func keepIf(_ isRight: Bool, _ name: MemberName, _ addition: Additions) {
+        if isRight { wanted.remove(addition) } else { remove(scanner.member(name)) }
+    }
+
+    private func isIdentifier(_ member: Member) -> Bool {
+        switch base[member.value] {
+        case .quote: member.end - member.value > 2
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
+        default: false
+        }
+    }
+
+    private func isTime(_ member: Member) -> Bool {
+        base[member.value] == .quote
+            && TimestampText.parse(
+                UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)) != nil
+    }
+
+    private mutating func ownApp(_ member: Member) {
+        guard let state else { return }
+        let isOwn =
+            member.end - member.value == state.quotedName.count
+            && memcmp(base + member.value, state.quotedName, state.quotedName.count) == 0
+        if isOwn || (state.settings.mayNameApp && isIdentifier(member)) {
+            wanted.remove(.app)
+        } else {
+            if !isNull(member) { counts.replacedApps += 1 }
+            remove(member)
+        }
+    }
+
+    private mutating func ownCountry(_ member: Member) {
+        let text = base + member.value + 1
+        if member.end - member.value == 4, base[member.value] == .quote, let country = CountryCode(text[0], text[1]) {
+            wanted.remove(.country)
+            if country.first != text[0] || country.second != text[1] {
+                replace(member.text, with: [country.first, country.second])
+            }
+        } else {
+            if !isNull(member) { counts.unknownCountries += 1 }
+            remove(member)
+        }
+    }
+
+    /// Takes out members that a later one of the same name replaces.
+    @inline(never)
+    mutating func removeReplaced() {
+        for member in scanner.replaced {
+            counts.repeated += 1
+            remove(member)
+        }
+    }
+}

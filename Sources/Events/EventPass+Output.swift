@@ -1,0 +1,209 @@
+internal import EventLoops
+internal import Glibc
+
+/// A piece of the line that is written otherwise: the bytes from `from` to `to` of the block become those of `inserted` in
+/// the pass's scratch.
+struct Edit {
+    let from: Int
+    let to: Int
+    var inserted = 0..<0
+}
+
+/// The members that are added to an event.
+struct Additions: OptionSet {
+    let rawValue: UInt8
+
+    static let app = Additions(rawValue: 1)
+    static let sessionID = Additions(rawValue: 2)
+    static let country = Additions(rawValue: 4)
+    static let device = Additions(rawValue: 8)
+    static let observedAt = Additions(rawValue: 16)
+    static let id = Additions(rawValue: 32)
+
+    /// What an event that has none of them gets.
+    static let usual: Additions = [.app, .sessionID, .country, .device, .observedAt, .id]
+
+    /// The same as members of the scanner.
+    static let members =
+        MemberName.app.bit | MemberName.sessionID.bit | MemberName.country.bit | MemberName.device.bit
+        | MemberName.observedAt.bit | MemberName.id.bit
+}
+
+/// What the members that are added say: `app` and `device` as JSON text, the others without their quotes.
+struct AddedMembers {
+    var app: [UInt8] = []
+    var sessionID: [UInt8] = []
+    var country: [UInt8] = []
+    var device: [UInt8] = []
+    var observedAt: [UInt8] = []
+    /// The time of events for which `device` is right.
+    var deviceFrom = Timestamp(nanoseconds: .min)
+    var deviceUntil = Timestamp(nanoseconds: .max)
+}
+
+/// The members that are the same for the events of a block, as the bytes that go before an event's closing bracket.
+///
+/// One run of bytes, so that the usual event takes one copy.
+struct Tail: ~Copyable {
+    private static let idName: StaticString = ",\"id\":\""
+    /// What an id takes, with its name, quotes and comma.
+    static let idLength = 7 + EventIDs.length + 1
+
+    private(set) var start = UnsafeMutablePointer<UInt8>.allocate(capacity: 64)
+    private(set) var count = 0
+    private var capacity = 64
+    private var ends = (0, 0, 0, 0, 0)
+
+    deinit { start.deallocate() }
+
+    /// Sets what is known; an empty text leaves its member out.
+    mutating func set(_ members: AddedMembers) {
+        count = 0
+        ends.0 = add("app", members.app, isText: false)
+        ends.1 = add("session_id", members.sessionID, isText: true)
+        ends.2 = add("country", members.country, isText: true)
+        ends.3 = add("device", members.device, isText: false)
+        ends.4 = add("observed_at", members.observedAt, isText: true)
+    }
+
+    /// Changes the session's id where the one before was as long.
+    ///
+    /// - Returns: false when the members must be set anew.
+    mutating func replaceSession(_ id: [UInt8]) -> Bool {
+        guard !id.isEmpty, ends.1 - ends.0 == id.count + 16 else { return false }
+        memcpy(start + ends.1 - 1 - id.count, id, id.count)
+        return true
+    }
+
+    private mutating func add(_ name: StaticString, _ value: [UInt8], isText: Bool) -> Int {
+        guard !value.isEmpty else { return count }
+        let needed = count + name.utf8CodeUnitCount + value.count + 8
+        if needed > capacity {
+            let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: needed * 2)
+            memcpy(moved, start, count)
+            start.deallocate()
+            start = moved
+            capacity = needed * 2
+        }
+        put([.comma, .quote])
+        put(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        put([.quote, .colon])
+        if isText { put([.quote]) }
+        put(value)
+        if isText { put([.quote]) }
+        return count
+    }
+
+    private mutating func put(_ bytes: some Collection<UInt8>) {
+        for byte in bytes {
+            start[count] = byte
+            count += 1
+        }
+    }
+
+    /// Writes the members that are wanted; the id is not one of them here.
+    func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        var out = out
+        var from = 0
+        for (addition, end) in [
+            (Additions.app, ends.0), (.sessionID, ends.1), (.country, ends.2), (.device, ends.3), (.observedAt, ends.4),
+        ] {
+            if wanted.contains(addition) {
+                memcpy(out, start + from, end - from)
+                out += end - from
+            }
+            from = end
+        }
+        return out
+    }
+
+    @inline(__always)
+    func writeIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        memcpy(out, Tail.idName.utf8Start, 7)
+        return out + 7
+    }
+}
+
+extension EventPass {
+    /// Notes that a member is to be taken out, with the comma after it.
+    mutating func remove(_ member: Member) {
+        var to = member.end
+        while base[to] <= .blank { to += 1 }
+        if base[to] == .comma {
+            to += 1
+            while base[to] <= .blank { to += 1 }
+        }
+        edits.append(Edit(from: member.key, to: to))
+    }
+
+    /// Notes that bytes are to be written otherwise.
+    mutating func replace(_ range: Range<Int>, with bytes: [UInt8]) {
+        let start = scratch.count
+        scratch += bytes
+        edits.append(Edit(from: range.lowerBound, to: range.upperBound, inserted: start..<scratch.count))
+    }
+
+    /// Writes the event up to its closing bracket, with the edits made and the line breaks between tokens taken out.
+    ///
+    /// Line breaks stand between tokens only: inside a string the scanner refuses them.
+    @inline(never)
+    mutating func copyEdited(to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        edits.sort { $0.from < $1.from }
+        var out = start
+        var position = scanner.open
+        for edit in edits {
+            out = copy(position, edit.from, to: out)
+            for index in edit.inserted where scratch[index] != .lineFeed && scratch[index] != 0x0D {
+                out[0] = scratch[index]
+                out += 1
+            }
+            position = edit.to
+        }
+        out = copy(position, scanner.close, to: out)
+        // What was taken out at the end leaves a comma behind; the members that follow bring their own.
+        while out > start, out[-1] <= .blank { out -= 1 }
+        if !edits.isEmpty, out > start, out[-1] == .comma { out -= 1 }
+        return out
+    }
+
+    private func copy(_ from: Int, _ to: Int, to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        guard to > from else { return start }
+        guard scanner.hasLineBreaks else {
+            memcpy(start, base + from, to - from)
+            return start + (to - from)
+        }
+        var out = start
+        for index in from..<to where base[index] != .lineFeed && base[index] != 0x0D {
+            out[0] = base[index]
+            out += 1
+        }
+        return out
+    }
+
+    /// Writes a country that was looked up.
+    @inline(never)
+    func writeCountry(_ country: CountryCode, _ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        var out = start
+        for byte in Array(",\"country\":\"".utf8) + [country.first, country.second, .quote] {
+            out[0] = byte
+            out += 1
+        }
+        return out
+    }
+
+    /// Writes the name that the event does not have; it is the first member of an empty object.
+    @inline(never)
+    mutating func writeName(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        var out = start
+        while out[-1] <= .blank { out -= 1 }
+        if out[-1] != .openBrace {
+            out[0] = .comma
+            out += 1
+        }
+        for byte in Array("\"name\":".utf8) + addedName {
+            out[0] = byte
+            out += 1
+        }
+        return out
+    }
+}

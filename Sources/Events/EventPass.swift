@@ -1,0 +1,398 @@
+//  Events: one pass over a line: is it an event, whose, how important, of when; limits applied, members added.
+//
+//  It promises that what it accepts is one JSON object on one line, with a name, an id and the time of its observation;
+//  that all it does not have to change travels byte for byte; and that each line is accounted for by one verdict.
+//  It knows nothing of files, of the queue and of where events go.
+
+public import EventLoops
+internal import Glibc
+internal import Model
+
+/// The one pass over each line.
+///
+/// Use: `begin` for each block of a source; `read` line after line; after each accepted one `write` into the buffer of its
+/// priority, before the next `read` and while the block is still there. One pass belongs to one thread.
+///
+/// What it adds, in this order, where the event does not have it: `name` (the app's default), `app`, `session_id`,
+/// `country`, `device`, `observed_at`, `id`. A member that is `null` counts as not there.
+public struct EventPass: ~Copyable {
+    /// What happened so far.
+    public internal(set) var counts = EventCounts()
+    /// What is wrong with the line of the last verdict, if that was `quarantined` or `refused`.
+    public internal(set) var problem: Problem?
+
+    var scanner: JSONScanner
+    var options: EventOptions
+    var states: [String: AppState] = [:]
+
+    // The source whose lines are read, and what of it each line needs.
+    var state: AppState?
+    var limits = EventLimits()
+    var names: UnsafeMutablePointer<DistinctNames>?
+    var defaultPriority = Priority.normal
+    var mayBeCritical = true
+    var block = BlockSource()
+    var hasRules = false
+    var now = Timestamp(nanoseconds: 0)
+    private var oldest = Timestamp(nanoseconds: .min)
+    private var newest = Timestamp(nanoseconds: .max)
+
+    // The line that was read last.
+    var base: UnsafePointer<UInt8>
+    var wanted: Additions = []
+    var edits: [Edit] = []
+    var scratch: [UInt8] = []
+    /// The name where it does not stand in the block as it is.
+    var nameText = LineBuffer(capacity: 1024)
+    /// What becomes of the line when a check has failed.
+    var failure = Verdict.Kind.quarantined
+    var addedName: [UInt8] = []
+    var lookedUp: CountryCode?
+    var address: Range<Int>?
+    private var hasAddress = false
+
+    // What is added.
+    var ids = EventIDs()
+    var tail = Tail()
+    var added = AddedMembers()
+
+    // Sessions.
+    var sessions = Sessions()
+    var processText = LineBuffer(capacity: 128)
+    var processPlace = -1
+
+    // Countries by address.
+    var lookup: (any CountryLookup)?
+
+    /// A pass that has read nothing.
+    public init(options: EventOptions = EventOptions()) {
+        self.options = options
+        scanner = JSONScanner(maxDepth: options.maxDepth)
+        scanner.addressName = Array(options.addressMember.utf8)
+        hasAddress = !options.addressMember.isEmpty
+        base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
+    }
+
+    // MARK: Sources
+
+    /// Takes up new settings; they hold from the next `begin` on. The greatest depth stays as it was.
+    public mutating func configure(_ options: EventOptions) {
+        self.options = options
+        scanner.addressName = Array(options.addressMember.utf8)
+        hasAddress = !options.addressMember.isEmpty
+        address = nil
+        for state in states.values { state.configure(options) }
+    }
+
+    /// A source of lines.
+    ///
+    /// - Parameters:
+    ///   - app: whose they are.
+    ///   - isShared: whether they come through the drop box that everybody may write to.
+    ///   - isBackfill: whether their age counts from now: nothing of it expires.
+    ///   - random: where the seed comes from that keeps others from foreseeing collisions of names.
+    public mutating func source(
+        app: String, isShared: Bool = false, isBackfill: Bool = false, using random: inout some RandomNumberGenerator
+    ) -> EventSource {
+        EventSource(state(of: app, using: &random), isShared: isShared, isBackfill: isBackfill)
+    }
+
+    private mutating func state(of app: String, using random: inout some RandomNumberGenerator) -> AppState {
+        if let known = states[app] { return known }
+        let made = AppState(app, seed: random.next(), options)
+        states[app] = made
+        return made
+    }
+
+    // MARK: Memory
+
+    /// What has changed since the last call and must be durable with the events read: for `Commit.memory`.
+    public mutating func takeMemory() -> [String: [UInt8]?] {
+        var memory: [String: [UInt8]?] = [:]
+        for state in states.values where state.names.pointee.isChanged {
+            state.names.pointee.isChanged = false
+            memory.updateValue(state.names.pointee.saved(), forKey: "names/\(state.name)")
+        }
+        memory.merge(sessions.changes()) { _, new in new }
+        return memory
+    }
+
+    /// How many different names the events of each app had, in the UTC day in which the app was last read.
+    public var nameCounts: [String: NameCount] {
+        states.mapValues { NameCount(day: $0.names.pointee.day, names: $0.names.pointee.count) }
+    }
+
+    /// Takes up what an earlier process remembered; entries of others are left alone.
+    public mutating func restore(_ memory: [String: [UInt8]], using random: inout some RandomNumberGenerator) {
+        for (key, bytes) in memory {
+            let parts = key.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+            switch parts.first {
+            case "names":
+                state(of: String(key.dropFirst(6)), using: &random).names.pointee.restore(bytes)
+            case "session" where parts.count > 1:
+                sessions.restore(key, app: String(parts[1]), bytes)
+            default: break
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    /// Prepares for lines of a source. Costs about as much as an event: once a block or file.
+    ///
+    /// - Parameters:
+    ///   - source: one of this pass.
+    ///   - producer: names the append file that the lines come from; nil for drop files.
+    ///   - wasClosed: whether a writer has closed that file since the lines before: only then may its producer be gone.
+    ///   - now: the time of day; events read until the next `begin` were observed then.
+    ///   - isSynchronised: whether the clock can be trusted; while not, nothing expires and nothing lies ahead.
+    ///   - random: where ids come from.
+    public mutating func begin(
+        _ source: EventSource, producer: [UInt8]? = nil, wasClosed: Bool = true, at now: Timestamp,
+        isSynchronised: Bool, using random: inout some RandomNumberGenerator
+    ) {
+        self.now = now
+        ids.begin(at: now, using: &random)
+        let state = source.state
+        self.state = state
+        let settings = state.settings
+        names = state.names
+        defaultPriority = settings.priority
+        limits = settings.limits
+        mayBeCritical = settings.mayBeCritical ?? !source.isShared
+        hasRules = !state.rules.isEmpty
+        newest = isSynchronised ? now + options.maxAhead : Timestamp(nanoseconds: .max)
+        if isSynchronised, !source.isBackfill, let maxAge = options.maxAge {
+            oldest = now - maxAge
+        } else {
+            oldest = Timestamp(nanoseconds: .min)
+        }
+        state.names.pointee.turn(to: TimestampText.day(of: now))
+        scanner.keyThreshold = limits.propertyKeyLength.value > 0 ? limits.propertyKeyLength.value : .max
+        scanner.valueThreshold = limits.propertyValueLength.value > 0 ? limits.propertyValueLength.value : .max
+        beginSessions(state, producer, wasClosed)
+        beginAdditions(state)
+    }
+
+    /// Reads one line.
+    ///
+    /// - Parameters:
+    ///   - base: the block.
+    ///   - start: where the line begins.
+    ///   - end: where the block ends; the byte at `end - 1` is a line feed.
+    public mutating func read(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
+        self.base = base
+        let (next, isObject) = scanner.scanLine(base, from: start, to: end)
+        guard isObject else { return unreadable(start, next) }
+        return judge(next)
+    }
+
+    /// Reads one object of a text in which line breaks are white space, as a drop file's: it becomes one line.
+    ///
+    /// - Returns: a verdict whose `next` is the offset after the object; after one that cannot be read it is `end`, because
+    ///   nobody can tell where the next one begins.
+    public mutating func readObject(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
+        self.base = base
+        guard let next = scanner.scanObject(base, from: start, to: end) else { return unreadable(start, end) }
+        return judge(next)
+    }
+
+    /// Appends the event that was read last, as one line.
+    ///
+    /// It is at most `maxAddition` bytes longer than what was read.
+    public mutating func write(into buffer: inout LineBuffer) {
+        let length = scanner.close - scanner.open
+        buffer.reserve(length + scratch.count + addedName.count + tail.count + Tail.idLength + 48)
+        var out = buffer.cursor
+        if edits.isEmpty, !scanner.hasLineBreaks {
+            memcpy(out, base + scanner.open, length)
+            out += length
+        } else {
+            out = copyEdited(to: out)
+        }
+        if !addedName.isEmpty { out = writeName(out) }
+        if let lookedUp { out = writeCountry(lookedUp, out) }
+        if wanted == .usual {
+            memcpy(out, tail.start, tail.count)
+            out += tail.count
+        } else {
+            out = tail.write(wanted, to: out)
+        }
+        buffer.wrote(to: writeEnd(out))
+    }
+
+    /// Writes the id, if one is wanted, and the end of the line.
+    @inline(__always)
+    private mutating func writeEnd(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        var out = start
+        if wanted.contains(.id) {
+            out = tail.writeIDName(to: out)
+            ids.write(to: out)
+            out += EventIDs.length
+            out[0] = .quote
+            out += 1
+        }
+        out[0] = .closeBrace
+        out[1] = .lineFeed
+        return out + 2
+    }
+
+    /// Appends the event that says that a session has begun: to the normal lane, before the event whose verdict said
+    /// `startsSession` (or after `startSession` has returned true).
+    ///
+    /// It is an event more: read and accepted, by the ledger's words. Until it is written, verdicts go on asking for it.
+    public mutating func writeSessionStart(into buffer: inout LineBuffer) {
+        let text =
+            "{\"type\":\"start_session\",\"name\":\"start_session\",\"timestamp\":\""
+            + TimestampText.text(Timestamp(nanoseconds: block.startTime)) + "\""
+        var line = Array(text.utf8)
+        line.withUnsafeMutableBytes { buffer.append(UnsafeRawBufferPointer($0)) }
+        buffer.reserve(tail.count + Tail.idLength + 16)
+        var out = buffer.cursor
+        memcpy(out, tail.start, tail.count)
+        out += tail.count
+        let wantedByEvent = wanted
+        wanted = .usual
+        out = writeEnd(out)
+        wanted = wantedByEvent
+        buffer.wrote(to: out)
+        announceSession()
+    }
+
+    /// How many bytes an event of the present source can grow by.
+    public var maxAddition: Int {
+        // The session's id may be replaced by a longer one, and the offset of the time zone by one of more digits.
+        tail.count + Tail.idLength + (state?.quotedDefaultName.count ?? 0) + Sessions.maxIDLength + 64
+    }
+
+    // MARK: The verdict
+
+    @inline(__always)
+    private mutating func judge(_ next: Int) -> Verdict {
+        if !edits.isEmpty || !scratch.isEmpty {
+            edits.removeAll(keepingCapacity: true)
+            scratch.removeAll(keepingCapacity: true)
+        }
+        if !addedName.isEmpty { addedName.removeAll(keepingCapacity: true) }
+        if !scanner.replaced.isEmpty { removeReplaced() }
+
+        var type = EventType.other
+        if scanner.has(.type) { type = eventType() }
+        if type == .dataLayer { return verdict(.dataLayer, next) }
+
+        failure = .quarantined
+        guard let name = eventName(type) else { return verdict(failure, next) }
+        let priority = priority(name, type)
+        let time = scanner.has(.timestamp) ? eventTime() : now
+        if time < oldest {
+            return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
+        }
+        if time > newest {
+            problem = Problem(
+                reason: .timeAhead, limit: nil,
+                detail: "the event's time lies more than \(options.maxAhead.components.seconds / 86_400) days ahead")
+            return verdict(.quarantined, next)
+        }
+        if hasAddress { findAddress() }
+        guard keepsLimits(name, type) else { return verdict(failure, next) }
+
+        wanted = .usual
+        lookedUp = nil
+        if scanner.present & Additions.members != 0 { ownMembers() }
+        if hasAddress { lookUpCountry() }
+        if time < added.deviceFrom || time >= added.deviceUntil { updateDevice(time) }
+        var startsSession = false
+        if block.mode != .off, wanted.contains(.sessionID) || type == .startSession, !goesOnWithSession(time, type) {
+            startsSession = resolveSession(time, type)
+        }
+        return Verdict(
+            kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
+    }
+
+    @inline(__always)
+    private func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
+        Verdict(kind: kind, priority: .normal, eventTime: now, startsSession: false, next: next)
+    }
+
+    @inline(never)
+    private mutating func unreadable(_ start: Int, _ next: Int) -> Verdict {
+        let failure = ScanFailure(scanner.failureCode, byte: scanner.failureOffset - start)
+        if failure.code == .blank { return verdict(.blank, next) }
+        let reason: QuarantineRecord.Reason =
+            switch failure.code {
+            case .notUTF8: .notUTF8
+            case .notAnObject: .notAnObject
+            case .tooDeep: .tooDeep
+            case .cutShort: .cutShort
+            default: .notJSON
+            }
+        problem = Problem(reason: reason, limit: nil, detail: failure.message)
+        return verdict(.quarantined, next)
+    }
+
+    /// The event's type, where that matters here.
+    @inline(never)
+    private func eventType() -> EventType {
+        let member = scanner.member(.type)
+        if isText(member, "crash") { return .crash }
+        if isText(member, "start_session") { return .startSession }
+        return isText(member, "data_layer") ? .dataLayer : .other
+    }
+
+    /// The event's name as UTF-8 text; nil, with the problem noted, when it has none. Valid until the next line.
+    @inline(__always)
+    private mutating func eventName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {
+        if scanner.has(.name) {
+            let member = scanner.member(.name)
+            if base[member.value] == .quote, member.end - member.value > 2 {
+                let raw = UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)
+                if !member.isEscaped, limits.nameLength.value == 0 || raw.count <= limits.nameLength.value {
+                    return raw
+                }
+                return unusualName(raw, member)
+            }
+        }
+        return missingName(type)
+    }
+
+    /// A name with escapes, or one that may be too long.
+    @inline(never)
+    private mutating func unusualName(_ raw: UnsafeBufferPointer<UInt8>, _ member: Member) -> UnsafeBufferPointer<
+        UInt8
+    >? {
+        var text = raw
+        if limits.nameLength.value > 0, let kept = JSONText.cut(raw, toUnits: limits.nameLength.value) {
+            guard passes(.nameLength, limits.nameLength) else { return nil }
+            if limits.nameLength.consequence == .cut {
+                counts.cut[LimitKind.nameLength.rawValue] += 1
+                edits.append(Edit(from: member.value + 1 + kept, to: member.end - 1))
+                text = UnsafeBufferPointer(rebasing: raw[0..<kept])
+            }
+        }
+        guard member.isEscaped else { return text }
+        return keptName(JSONText.decoded(text))
+    }
+
+    @inline(never)
+    private mutating func missingName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {
+        guard let state else { return nil }
+        let added = type == .startSession ? Array("\"start_session\"".utf8) : state.quotedDefaultName
+        guard !added.isEmpty else {
+            problem = Problem(
+                reason: .noName, limit: nil,
+                detail: scanner.has(.name)
+                    ? "\"name\" is not a text, or an empty one, and the app has no default_event_name"
+                    : "there is no \"name\", and the app has no default_event_name")
+            return nil
+        }
+        if scanner.has(.name) { remove(scanner.member(.name)) }
+        addedName = added
+        return keptName(Array(added[1..<added.count - 1]))
+    }
+
+    private mutating func keptName(_ name: [UInt8]) -> UnsafeBufferPointer<UInt8> {
+        nameText.removeAll()
+        name.withUnsafeBytes { nameText.append($0) }
+        return UnsafeBufferPointer(start: nameText.start, count: nameText.count)
+    }
+}

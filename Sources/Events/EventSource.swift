@@ -1,0 +1,88 @@
+internal import EventLoops
+internal import Model
+
+/// Where lines come from: the app whose they are, and the producer within it. Made by `EventPass.source`.
+///
+/// Not Sendable: it belongs to the pass that made it.
+public final class EventSource {
+    /// The app's name.
+    public var app: String { state.name }
+    let state: AppState
+    let isShared: Bool
+    let isBackfill: Bool
+
+    init(_ state: AppState, isShared: Bool, isBackfill: Bool) {
+        self.state = state
+        self.isShared = isShared
+        self.isBackfill = isBackfill
+    }
+}
+
+/// What the pass keeps of an app: its settings, ready for use, and the names it has used today.
+final class AppState {
+    let name: String
+    /// The name as JSON text.
+    let quotedName: [UInt8]
+    private(set) var settings = AppSettings()
+    /// The default name as JSON text; empty when there is none.
+    private(set) var quotedDefaultName: [UInt8] = []
+    /// What is known of the machine, and of the app.
+    private var device: DeviceText?
+    private var renderedDevice: (text: [UInt8], from: Timestamp, until: Timestamp)?
+    /// The rules that can fit, in their order.
+    private(set) var rules: [NameRule] = []
+    /// Behind a pointer, so that the pass reaches it without counting references; it lives as long as this.
+    let names: UnsafeMutablePointer<DistinctNames>
+
+    init(_ name: String, seed: UInt64, _ options: EventOptions) {
+        self.name = name
+        quotedName = JSONText.quoted(name)
+        names = .allocate(capacity: 1)
+        names.initialize(to: DistinctNames(seed: seed))
+        configure(options)
+    }
+
+    /// The device for events of a time.
+    func device(at time: Timestamp) -> (text: [UInt8], from: Timestamp, until: Timestamp) {
+        if let known = renderedDevice, time >= known.from, time < known.until { return known }
+        let rendered = device?.rendered(at: time) ?? ([], Timestamp(nanoseconds: .min), Timestamp(nanoseconds: .max))
+        renderedDevice = rendered
+        return rendered
+    }
+
+    deinit {
+        names.deinitialize(count: 1)
+        names.deallocate()
+    }
+
+    func configure(_ options: EventOptions) {
+        settings = options.apps[name] ?? options.defaults
+        quotedDefaultName = settings.defaultEventName.map { JSONText.quoted($0) } ?? []
+        device = options.device
+        renderedDevice = nil
+        if let version = settings.version { device?.members.append(DeviceText.Member("app_version", version)) }
+        if let build = settings.build { device?.members.append(DeviceText.Member("app_build", build)) }
+        rules = options.priorityRules.filter { $0.app == nil || $0.app == name }.map { NameRule($0) }
+    }
+}
+
+/// A priority rule for a known app, ready to be compared with a name.
+struct NameRule {
+    let name: [UInt8]
+    let isPrefix: Bool
+    let priority: Priority
+    let force: Bool
+
+    init(_ rule: PriorityRule) {
+        let pattern = rule.event ?? "*"
+        isPrefix = pattern.hasSuffix("*")
+        name = Array((isPrefix ? pattern.dropLast() : pattern[...]).utf8)
+        priority = rule.priority
+        force = rule.force
+    }
+
+    func fits(_ event: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard isPrefix ? event.count >= name.count : event.count == name.count else { return false }
+        return event.prefix(name.count).elementsEqual(name)
+    }
+}

@@ -1,0 +1,308 @@
+internal import CScan
+
+/// The parts of JSON below the members: white space, strings, numbers, literals, nested values.
+extension JSONScanner {
+    // MARK: White space
+
+    /// Steps over white space; returns the byte it stands at then.
+    @inline(__always)
+    mutating func space(_ p: inout Pointer) -> UInt8 {
+        var c = p.pointee
+        if c > .blank { return c }
+        if c == .blank {
+            p += 1
+            c = p.pointee
+            if c > .blank { return c }
+        }
+        return longSpace(&p)
+    }
+
+    @inline(never)
+    private mutating func longSpace(_ p: inout Pointer) -> UInt8 {
+        while true {
+            let c = p.pointee
+            switch c {
+            case .blank, UInt8(ascii: "\t"): p += 1
+            case UInt8(ascii: "\r"):
+                hasLineBreaks = true
+                p += 1
+            case .lineFeed:
+                guard breaksAreSpace, p + 1 < end else { return c }
+                hasLineBreaks = true
+                p += 1
+            default: return c
+            }
+        }
+    }
+
+    // MARK: Strings
+
+    /// Steps over a string; `p` stands after its opening quote, then after its closing one.
+    @inline(__always)
+    mutating func string(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
+        while true {
+            if p <= runEnd {
+                let count = Int(cscan_plain(p))
+                p += count
+                if count == 16 { continue }
+            } else {
+                while JSONScanner.isPlain(p.pointee) { p += 1 }
+            }
+            if p.pointee == .quote {
+                p += 1
+                return true
+            }
+            guard special(&p, &isEscaped) else { return false }
+        }
+    }
+
+    @inline(__always)
+    static func isPlain(_ c: UInt8) -> Bool { c >= .blank && c < 0x80 && c != .quote && c != .backslash }
+
+    /// Steps over escapes and characters beyond ASCII until a plain byte or a quote comes.
+    @inline(never)
+    private mutating func special(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
+        while true {
+            let c = p.pointee
+            if c >= 0x80 {
+                guard character(&p) else { return false }
+            } else if c == .backslash {
+                isEscaped = true
+                guard escape(&p) else { return false }
+            } else if c == .blank {
+                // Between two words the search for plain text is not worth starting.
+                p += 1
+            } else if c < .blank {
+                return fail(.controlCharacter, p)
+            } else {
+                return true
+            }
+        }
+    }
+
+    /// Steps over one character beyond ASCII. Each byte is looked at only after the one before it was found to be part of
+    /// the character, so that the line feed at the end stops it.
+    ///
+    /// Source: Unicode 15.0, table 3-7 (well-formed UTF-8 byte sequences).
+    @inline(__always)
+    private mutating func character(_ p: inout Pointer) -> Bool {
+        let c = p[0]
+        if c < 0xE0 {
+            if p <= wordEnd {
+                // Four characters of two bytes at once, as in Greek or Cyrillic words: the marks are right, and no lead byte
+                // is C0 or C1.
+                let word = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian
+                let leads = (word & 0x001E_001E_001E_001E) &+ 0x007E_007E_007E_007E
+                if word & 0xC0E0_C0E0_C0E0_C0E0 == 0x80C0_80C0_80C0_80C0,
+                    leads & 0x0080_0080_0080_0080 == 0x0080_0080_0080_0080
+                {
+                    p += 8
+                    return true
+                }
+            }
+            guard c >= 0xC2, p[1] & 0xC0 == 0x80 else { return fail(.notUTF8, p) }
+            p += 2
+        } else if c < 0xF0 {
+            let low: UInt8 = c == 0xE0 ? 0xA0 : 0x80
+            let high: UInt8 = c == 0xED ? 0x9F : 0xBF
+            guard p[1] >= low, p[1] <= high, p[2] & 0xC0 == 0x80 else { return fail(.notUTF8, p) }
+            p += 3
+        } else {
+            let low: UInt8 = c == 0xF0 ? 0x90 : 0x80
+            let high: UInt8 = c == 0xF4 ? 0x8F : 0xBF
+            guard c <= 0xF4, p[1] >= low, p[1] <= high, p[2] & 0xC0 == 0x80, p[3] & 0xC0 == 0x80 else {
+                return fail(.notUTF8, p)
+            }
+            p += 4
+        }
+        return true
+    }
+
+    @inline(__always)
+    private mutating func escape(_ p: inout Pointer) -> Bool {
+        let c = p[1]
+        if c == UInt8(ascii: "u") { return unicodeEscape(&p) }
+        // A bit for each character that may follow a backslash: `"` and `/`, then `\`, b, f, n, r and t.
+        let allowed: UInt64 = c < 64 ? 0x0000_8004_0000_0000 : 0x0014_4044_1000_0000
+        guard c < 128, allowed >> UInt64(c & 63) & 1 == 1 else { return fail(.badEscape, p + 1) }
+        p += 2
+        return true
+    }
+
+    @inline(__always)
+    private mutating func unicodeEscape(_ p: inout Pointer) -> Bool {
+        let start = p
+        guard let unit = hexUnit(&p) else { return false }
+        if unit & 0xF800 != 0xD800 { return true }
+        guard unit < 0xDC00, p[0] == .backslash, p[1] == UInt8(ascii: "u") else { return fail(.loneSurrogate, start) }
+        guard let low = hexUnit(&p) else { return false }
+        guard low & 0xFC00 == 0xDC00 else { return fail(.loneSurrogate, start) }
+        return true
+    }
+
+    /// The four digits of `\u….`; `p` stands at the backslash, then after the digits.
+    @inline(__always)
+    private mutating func hexUnit(_ p: inout Pointer) -> UInt32? {
+        var unit: UInt32 = 0
+        for index in 2..<6 {
+            let digit = JSONText.hexDigit(p[index])
+            guard digit < 16 else {
+                _ = fail(.badEscape, p + index)
+                return nil
+            }
+            unit = unit << 4 | UInt32(digit)
+        }
+        p += 6
+        return unit
+    }
+
+    // MARK: Other values
+
+    /// Steps over a value that is not a string; `depth` is the level that an opening bracket here would begin.
+    @inline(__always)
+    mutating func other(_ p: inout Pointer, _ c: UInt8, depth: Int) -> Bool {
+        switch c {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): return number(&p)
+        case UInt8(ascii: "t"): return literal(&p, 0x6575_7274, 4)
+        case UInt8(ascii: "n"): return literal(&p, 0x6C6C_756E, 4)
+        case UInt8(ascii: "f"): return literal(&p, 0x65_736C_6166, 5)
+        case .openBrace, .openBracket: return nested(&p, depth: depth)
+        case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"): return fail(.badNumber, p)
+        default: return fail(.expectedValue, p)
+        }
+    }
+
+    @inline(__always)
+    private mutating func literal(_ p: inout Pointer, _ expected: UInt64, _ length: Int) -> Bool {
+        guard word(p, min(length, end - p)) == expected else { return badLiteral(p, expected) }
+        p += length
+        return true
+    }
+
+    @inline(never)
+    private mutating func badLiteral(_ p: Pointer, _ expected: UInt64) -> Bool {
+        var offset = 0
+        while offset < 5, UInt64(p[offset]) == (expected >> (8 * UInt64(offset))) & 0xFF { offset += 1 }
+        return p[offset] == .lineFeed ? fail(.expectedValue, p + offset) : fail(.expectedValue, p)
+    }
+
+    @inline(__always)
+    private mutating func number(_ p: inout Pointer) -> Bool {
+        if p.pointee == UInt8(ascii: "-") { p += 1 }
+        if p.pointee == UInt8(ascii: "0") {
+            p += 1
+            if JSONScanner.isDigit(p.pointee) { return fail(.badNumber, p) }
+        } else {
+            guard digits(&p) else { return false }
+        }
+        if p.pointee == UInt8(ascii: ".") {
+            p += 1
+            guard digits(&p) else { return false }
+        }
+        if p.pointee | 0x20 == UInt8(ascii: "e") {
+            p += 1
+            if p.pointee == UInt8(ascii: "+") || p.pointee == UInt8(ascii: "-") { p += 1 }
+            guard digits(&p) else { return false }
+        }
+        return true
+    }
+
+    @inline(__always)
+    private mutating func digits(_ p: inout Pointer) -> Bool {
+        guard JSONScanner.isDigit(p.pointee) else { return fail(.badNumber, p) }
+        repeat { p += 1 } while JSONScanner.isDigit(p.pointee)
+        return true
+    }
+
+    @inline(__always)
+    static func isDigit(_ c: UInt8) -> Bool { c &- UInt8(ascii: "0") < 10 }
+
+    /// Steps over an object or an array with all that is in it, without recursion: a bit for each open bracket says which
+    /// kind it is.
+    @inline(never)
+    private mutating func nested(_ p: inout Pointer, depth: Int) -> Bool {
+        var level = depth
+        var kinds: UInt64 = 0
+        var ignored = false
+        enum Step { case value, name, after }
+        var step = Step.value
+        while true {
+            var c = space(&p)
+            switch step {
+            case .value:
+                if c == .openBrace || c == .openBracket {
+                    guard level <= maxDepth else { return fail(.tooDeep, p) }
+                    level += 1
+                    let isObject = c == .openBrace
+                    kinds = kinds << 1 | (isObject ? 1 : 0)
+                    p += 1
+                    c = space(&p)
+                    if c == (isObject ? .closeBrace : .closeBracket) {
+                        step = .after
+                    } else {
+                        step = isObject ? .name : .value
+                        continue
+                    }
+                } else {
+                    if c == .quote {
+                        p += 1
+                        guard string(&p, &ignored) else { return false }
+                    } else {
+                        guard other(&p, c) else { return false }
+                    }
+                    step = .after
+                    continue
+                }
+            case .name:
+                guard c == .quote else { return fail(.expectedName, p) }
+                p += 1
+                guard string(&p, &ignored) else { return false }
+                guard space(&p) == .colon else { return fail(.expectedColon, p) }
+                p += 1
+                step = .value
+                continue
+            case .after:
+                break
+            }
+            // After a value, or at the closing bracket of an empty one.
+            let isObject = kinds & 1 == 1
+            if c == .comma, step == .after {
+                p += 1
+                step = isObject ? .name : .value
+            } else if c == (isObject ? .closeBrace : .closeBracket) {
+                p += 1
+                kinds >>= 1
+                level -= 1
+                if level == depth { return true }
+            } else {
+                return fail(.expectedCommaOrEnd, p)
+            }
+        }
+    }
+
+    /// A number or a literal inside a nested value.
+    @inline(__always)
+    private mutating func other(_ p: inout Pointer, _ c: UInt8) -> Bool {
+        switch c {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): return number(&p)
+        case UInt8(ascii: "t"): return literal(&p, 0x6575_7274, 4)
+        case UInt8(ascii: "n"): return literal(&p, 0x6C6C_756E, 4)
+        case UInt8(ascii: "f"): return literal(&p, 0x65_736C_6166, 5)
+        case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"): return fail(.badNumber, p)
+        default: return fail(.expectedValue, p)
+        }
+    }
+}
+
+extension UInt8 {
+    @inline(__always) static var lineFeed: UInt8 { 0x0A }
+    @inline(__always) static var blank: UInt8 { 0x20 }
+    @inline(__always) static var quote: UInt8 { 0x22 }
+    @inline(__always) static var comma: UInt8 { 0x2C }
+    @inline(__always) static var colon: UInt8 { 0x3A }
+    @inline(__always) static var openBracket: UInt8 { 0x5B }
+    @inline(__always) static var backslash: UInt8 { 0x5C }
+    @inline(__always) static var closeBracket: UInt8 { 0x5D }
+    @inline(__always) static var openBrace: UInt8 { 0x7B }
+    @inline(__always) static var closeBrace: UInt8 { 0x7D }
+}

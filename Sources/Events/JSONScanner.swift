@@ -1,0 +1,401 @@
+internal import Glibc
+
+/// One pass over one JSON object: checks it strictly and finds the members that the agent reads.
+///
+/// Strict means RFC 8259 and nothing beside it: UTF-8 without overlong forms and surrogates, escaped surrogates in
+/// pairs, numbers by the grammar, no byte-order mark, no text after the object. Members with equal names are allowed;
+/// of those that the agent reads the last one counts.
+///
+/// It works on unsafe pointers, sixteen bytes at a time: with bounds checks the pass takes a third longer, and every event
+/// goes through it. What makes that safe: the text ends with a line feed at `end - 1`, which no rule of the grammar
+/// accepts inside a string, a number or a literal, so nothing steps over it; runs of bytes are loaded only where all of them lie before `end`.
+/// It allocates nothing for a text without repeated members.
+struct JSONScanner: ~Copyable {
+    typealias Pointer = UnsafePointer<UInt8>
+
+    /// How many properties are compared with each other while scanning; beyond it `mayRepeat` is set.
+    static let comparedProperties = 32
+
+    // MARK: Settings
+
+    /// The deepest nesting that is read, at most 64; the object itself is level 1.
+    let maxDepth: Int
+    /// Strings of properties longer than this set `hasLongText`.
+    var keyThreshold = Int.max
+    /// Strings of properties longer than this set `hasLongText`.
+    var valueThreshold = Int.max
+    /// The name of the member that holds an address; empty means none.
+    var addressName: [UInt8] = []
+
+    // MARK: What was found
+
+    /// The members found, by the raw value of their names; valid where `present` has their bit.
+    let members: UnsafeMutablePointer<Member>
+    /// Which members were found.
+    private(set) var present: UInt32 = 0
+    /// Members that a later one of the same name replaces.
+    private(set) var replaced: [Member] = []
+    /// The opening bracket.
+    private(set) var open = 0
+    /// The closing bracket.
+    private(set) var close = 0
+    /// Whether line breaks stand between tokens (or carriage returns).
+    var hasLineBreaks = false
+    /// How many properties there are, equal names counted each.
+    private(set) var propertyCount = 0
+    /// Whether a property's name or string value passes its threshold.
+    private(set) var hasLongText = false
+    /// Whether two properties may have the same name.
+    private(set) var mayRepeat = false
+    /// What went wrong last.
+    private(set) var failureCode = ScanFailure.Code.blank
+    /// Where, as an offset in the block.
+    private(set) var failureOffset = 0
+
+    // MARK: The scan's own
+
+    private var base: Pointer
+    private(set) var end: Pointer
+    private(set) var wordEnd: Pointer
+    private(set) var runEnd: Pointer
+    private(set) var breaksAreSpace = false
+    private let propertyKeys: UnsafeMutablePointer<(word: UInt64, start: Int, count: Int)>
+
+    /// - Parameter maxDepth: clamped to 1…64.
+    init(maxDepth: Int = 64) {
+        self.maxDepth = min(max(maxDepth, 1), 64)
+        members = .allocate(capacity: MemberName.allCases.count)
+        members.initialize(repeating: Member(), count: MemberName.allCases.count)
+        propertyKeys = .allocate(capacity: JSONScanner.comparedProperties)
+        propertyKeys.initialize(repeating: (0, 0, 0), count: JSONScanner.comparedProperties)
+        base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
+        end = base
+        wordEnd = base
+        runEnd = base
+    }
+
+    deinit {
+        members.deallocate()
+        propertyKeys.deallocate()
+    }
+
+    @inline(__always) func has(_ name: MemberName) -> Bool { present & name.bit != 0 }
+    @inline(__always) func member(_ name: MemberName) -> Member { members[name.rawValue] }
+
+    // MARK: Entrances
+
+    /// Scans one line: an object, white space around it allowed, then a line feed (a carriage return before it counts as
+    /// white space).
+    ///
+    /// - Parameters:
+    ///   - base: the block.
+    ///   - start: where the line begins.
+    ///   - end: where the block ends; the byte before it is a line feed.
+    /// - Returns: the offset after the line's line feed, whether it was read or not.
+    @inline(__always)
+    mutating func scanLine(_ base: Pointer, from start: Int, to end: Int) -> (next: Int, isObject: Bool) {
+        begin(base, end, breaksAreSpace: false)
+        var p = base + start
+        guard object(&p) else { return (lineEnd(), false) }
+        if p.pointee != .lineFeed {
+            let breaks = hasLineBreaks
+            guard space(&p) == .lineFeed else {
+                _ = fail(.trailingText, p)
+                return (lineEnd(), false)
+            }
+            hasLineBreaks = breaks
+        }
+        return (p - base + 1, true)
+    }
+
+    /// Scans one object of a text in which line breaks are white space.
+    ///
+    /// - Parameters:
+    ///   - base: the block.
+    ///   - start: where the object, or white space before it, begins.
+    ///   - end: where the text ends; the byte before it is a line feed (which ends the text).
+    /// - Returns: the offset after the closing bracket; nil when it cannot be read.
+    mutating func scanObject(_ base: Pointer, from start: Int, to end: Int) -> Int? {
+        begin(base, end, breaksAreSpace: true)
+        var p = base + start
+        return object(&p) ? p - base : nil
+    }
+
+    /// The first byte from `start` on that is not white space, in a text in which line breaks are white space.
+    mutating func skipSpace(_ base: Pointer, from start: Int, to end: Int) -> Int {
+        begin(base, end, breaksAreSpace: true)
+        var p = base + start
+        _ = space(&p)
+        return p - base
+    }
+
+    @inline(__always)
+    private mutating func begin(_ base: Pointer, _ end: Int, breaksAreSpace: Bool) {
+        self.base = base
+        self.end = base + end
+        wordEnd = self.end - 8
+        runEnd = self.end - 16
+        self.breaksAreSpace = breaksAreSpace
+        present = 0
+        hasLineBreaks = false
+        propertyCount = 0
+        hasLongText = false
+        mayRepeat = false
+        if !replaced.isEmpty { replaced.removeAll(keepingCapacity: true) }
+    }
+
+    /// The offset after the line feed that follows the place of the failure.
+    @inline(never)
+    private func lineEnd() -> Int {
+        let left = end - base - failureOffset
+        guard let found = memchr(base + failureOffset, Int32(UInt8.lineFeed), left) else { return end - base }
+        return UnsafeRawPointer(found) - UnsafeRawPointer(base) + 1
+    }
+
+    // MARK: The object
+
+    @inline(__always)
+    private mutating func object(_ p: inout Pointer) -> Bool {
+        var c = space(&p)
+        guard c == .openBrace else { return notAnObject(&p) }
+        open = p - base
+        p += 1
+        c = space(&p)
+        if c == .closeBrace {
+            close = p - base
+            p += 1
+            return true
+        }
+        while true {
+            guard c == .quote else { return fail(.expectedName, p) }
+            let key = p
+            var isEscaped = false
+            p += 1
+            guard string(&p, &isEscaped) else { return false }
+            let slot = recognise(key + 1, p - key - 2, isEscaped)
+            c = space(&p)
+            guard c == .colon else { return fail(.expectedColon, p) }
+            p += 1
+            c = space(&p)
+            let value = p
+            isEscaped = false
+            if c == .quote {
+                p += 1
+                guard string(&p, &isEscaped) else { return false }
+            } else if c == .openBrace, slot == MemberName.properties.rawValue {
+                guard properties(&p) else { return false }
+            } else {
+                guard other(&p, c, depth: 2) else { return false }
+            }
+            if slot >= 0 {
+                let bit = UInt32(1) << UInt32(truncatingIfNeeded: slot)
+                if present & bit != 0 { replace(slot, hasProperties: c == .openBrace) }
+                present |= bit
+                members[slot] = Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped)
+            }
+            c = space(&p)
+            p += 1
+            if c == .comma {
+                c = space(&p)
+            } else if c == .closeBrace {
+                close = p - 1 - base
+                return true
+            } else {
+                return fail(.expectedCommaOrEnd, p - 1)
+            }
+        }
+    }
+
+    @inline(never)
+    private mutating func replace(_ slot: Int, hasProperties: Bool) {
+        replaced.append(members[slot])
+        // The figures of properties are those of both objects now: let the exact path look.
+        if slot == MemberName.properties.rawValue { mayRepeat = true }
+    }
+
+    @inline(__always)
+    private mutating func properties(_ p: inout Pointer) -> Bool {
+        guard maxDepth >= 2 else { return fail(.tooDeep, p) }
+        p += 1
+        var c = space(&p)
+        if c == .closeBrace {
+            p += 1
+            return true
+        }
+        var count = 0
+        var seen: UInt64 = 0
+        while true {
+            guard c == .quote else { return fail(.expectedName, p) }
+            let key = p + 1
+            var isEscaped = false
+            p += 1
+            guard string(&p, &isEscaped) else { return false }
+            let length = p - key - 1
+            if length > keyThreshold { hasLongText = true }
+            if isEscaped || count >= JSONScanner.comparedProperties {
+                mayRepeat = true
+            } else {
+                let word = word(key, length)
+                let mixed = (word ^ UInt64(truncatingIfNeeded: length)) &* 0x9E37_79B9_7F4A_7C15
+                let bit = UInt64(1) << (mixed >> 58)
+                if seen & bit != 0, !mayRepeat, isKnown(word, key, length, among: count) { mayRepeat = true }
+                seen |= bit
+                propertyKeys[count] = (word, key - base, length)
+            }
+            count += 1
+            c = space(&p)
+            guard c == .colon else { return fail(.expectedColon, p) }
+            p += 1
+            c = space(&p)
+            if c == .quote {
+                let value = p
+                isEscaped = false
+                p += 1
+                guard string(&p, &isEscaped) else { return false }
+                if p - value - 2 > valueThreshold { hasLongText = true }
+            } else {
+                guard other(&p, c, depth: 3) else { return false }
+            }
+            c = space(&p)
+            p += 1
+            if c == .comma {
+                c = space(&p)
+            } else if c == .closeBrace {
+                propertyCount = count
+                return true
+            } else {
+                return fail(.expectedCommaOrEnd, p - 1)
+            }
+        }
+    }
+
+    /// Whether one of the first `count` properties has this name.
+    @inline(never)
+    private func isKnown(_ word: UInt64, _ key: Pointer, _ length: Int, among count: Int) -> Bool {
+        for index in 0..<count {
+            let other = propertyKeys[index]
+            if other.word == word, other.count == length,
+                length <= 8 || memcmp(base + other.start, key, length) == 0
+            {
+                return true
+            }
+        }
+        return false
+    }
+
+    // MARK: Names
+
+    /// The place of the member of that name; -1 for any other name.
+    @inline(__always)
+    private func recognise(_ key: Pointer, _ length: Int, _ isEscaped: Bool) -> Int {
+        if isEscaped { return recogniseEscaped(key, length) }
+        if !addressName.isEmpty, length == addressName.count, isAddress(key, length) {
+            return MemberName.address.rawValue
+        }
+        guard length <= 11, length >= 2 else { return -1 }
+        let word = word(key, length)
+        switch length {
+        case 2: return word == Words.id ? MemberName.id.rawValue : -1
+        case 3:
+            if word == Words.app { return MemberName.app.rawValue }
+            return word == Words.pid ? MemberName.pid.rawValue : -1
+        case 4:
+            if word == Words.name { return MemberName.name.rawValue }
+            return word == Words.type ? MemberName.type.rawValue : -1
+        case 6: return word == Words.device ? MemberName.device.rawValue : -1
+        case 7:
+            if word == Words.country { return MemberName.country.rawValue }
+            return word == Words.process ? MemberName.process.rawValue : -1
+        case 8: return word == Words.priority ? MemberName.priority.rawValue : -1
+        case 9:
+            return word == Words.timestam && key[8] == UInt8(ascii: "p") ? MemberName.timestamp.rawValue : -1
+        case 10:
+            if word == Words.properti, key[8] == UInt8(ascii: "e"), key[9] == UInt8(ascii: "s") {
+                return MemberName.properties.rawValue
+            }
+            return word == Words.session && key[8] == UInt8(ascii: "i") && key[9] == UInt8(ascii: "d")
+                ? MemberName.sessionID.rawValue : -1
+        case 11:
+            return word == Words.observed && key[8] == UInt8(ascii: "_") && key[9] == UInt8(ascii: "a")
+                && key[10] == UInt8(ascii: "t") ? MemberName.observedAt.rawValue : -1
+        default: return -1
+        }
+    }
+
+    @inline(never)
+    private func isAddress(_ key: Pointer, _ length: Int) -> Bool {
+        addressName.elementsEqual(UnsafeBufferPointer(start: key, count: length))
+    }
+
+    /// A name spelled with escapes is the same name; rare enough to be decoded at leisure.
+    @inline(never)
+    private func recogniseEscaped(_ key: Pointer, _ length: Int) -> Int {
+        guard length <= 6 * 64 else { return -1 }
+        let name = JSONText.decoded(UnsafeBufferPointer(start: key, count: length))
+        if !addressName.isEmpty, name == addressName { return MemberName.address.rawValue }
+        guard !name.isEmpty else { return -1 }
+        return MemberName.allCases.first { $0.spelling == name }?.rawValue ?? -1
+    }
+
+    /// Up to eight bytes as a little-endian number, the rest zero.
+    @inline(__always)
+    func word(_ p: Pointer, _ length: Int) -> UInt64 {
+        if p <= wordEnd {
+            let loaded = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian
+            return length >= 8 ? loaded : loaded & ((1 << (8 * UInt64(truncatingIfNeeded: length))) &- 1)
+        }
+        var word: UInt64 = 0
+        for index in 0..<min(length, 8) { word |= UInt64(p[index]) << (8 * UInt64(index)) }
+        return word
+    }
+
+    // MARK: Failures
+
+    /// Notes what is wrong and where. Always false.
+    @inline(never)
+    mutating func fail(_ code: ScanFailure.Code, _ p: Pointer) -> Bool {
+        let isEnd = p.pointee == .lineFeed && (!breaksAreSpace || p + 1 >= end)
+        let atEnd: Set<ScanFailure.Code> = [
+            .expectedValue, .expectedName, .expectedColon, .expectedCommaOrEnd, .controlCharacter, .badNumber,
+            .badEscape,
+        ]
+        failureCode = isEnd && atEnd.contains(code) ? .cutShort : code
+        failureOffset = p - base
+        return false
+    }
+
+    /// The text does not begin with a brace: tells blank lines, other JSON values and plain errors apart.
+    @inline(never)
+    private mutating func notAnObject(_ p: inout Pointer) -> Bool {
+        let start = p
+        let c = p.pointee
+        if c == .lineFeed { return fail(.blank, p) }
+        if c == 0xEF, p[1] == 0xBB, p[2] == 0xBF { return fail(.byteOrderMark, p) }
+        var isEscaped = false
+        if c == .quote {
+            p += 1
+            guard string(&p, &isEscaped) else { return false }
+        } else {
+            guard other(&p, c, depth: 1) else { return false }
+        }
+        if !breaksAreSpace, space(&p) != .lineFeed { return fail(.trailingText, p) }
+        return fail(.notAnObject, start)
+    }
+}
+
+/// Names as little-endian numbers of up to eight bytes; literals, because a static property costs a look at each use.
+private enum Words {
+    @inline(__always) static var id: UInt64 { 0x6469 }  // "id"
+    @inline(__always) static var app: UInt64 { 0x70_7061 }  // "app"
+    @inline(__always) static var pid: UInt64 { 0x64_6970 }  // "pid"
+    @inline(__always) static var name: UInt64 { 0x656D_616E }  // "name"
+    @inline(__always) static var type: UInt64 { 0x6570_7974 }  // "type"
+    @inline(__always) static var device: UInt64 { 0x6563_6976_6564 }  // "device"
+    @inline(__always) static var country: UInt64 { 0x79_7274_6E75_6F63 }  // "country"
+    @inline(__always) static var process: UInt64 { 0x73_7365_636F_7270 }  // "process"
+    @inline(__always) static var priority: UInt64 { 0x7974_6972_6F69_7270 }  // "priority"
+    @inline(__always) static var timestam: UInt64 { 0x6D61_7473_656D_6974 }  // "timestam"
+    @inline(__always) static var properti: UInt64 { 0x6974_7265_706F_7270 }  // "properti"
+    @inline(__always) static var session: UInt64 { 0x5F6E_6F69_7373_6573 }  // "session_"
+    @inline(__always) static var observed: UInt64 { 0x6465_7672_6573_626F }  // "observed"
+}

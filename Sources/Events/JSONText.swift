@@ -1,0 +1,125 @@
+/// What the text of a JSON string means, for the few strings whose text matters. All of it works on text that the scanner
+/// has found to be right.
+enum JSONText {
+    /// The value of a hexadecimal digit; 16 and more for any other byte.
+    @inline(__always)
+    static func hexDigit(_ c: UInt8) -> UInt8 {
+        let digit = c &- UInt8(ascii: "0")
+        if digit < 10 { return digit }
+        let letter = (c | 0x20) &- UInt8(ascii: "a")
+        return letter < 6 ? letter + 10 : 0xFF
+    }
+
+    /// The text with its escapes resolved, as UTF-8.
+    static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            let c = text[index]
+            guard c == .backslash else {
+                result.append(c)
+                index += 1
+                continue
+            }
+            switch text[index + 1] {
+            case UInt8(ascii: "b"): result.append(0x08)
+            case UInt8(ascii: "f"): result.append(0x0C)
+            case UInt8(ascii: "n"): result.append(0x0A)
+            case UInt8(ascii: "r"): result.append(0x0D)
+            case UInt8(ascii: "t"): result.append(0x09)
+            case UInt8(ascii: "u"):
+                var scalar = unit(text, index)
+                if scalar & 0xFC00 == 0xD800 {
+                    index += 6
+                    scalar = 0x10000 + (scalar & 0x3FF) << 10 + unit(text, index) & 0x3FF
+                }
+                if let valid = Unicode.Scalar(scalar) { result.append(contentsOf: UTF8.encode(valid) ?? .init()) }
+                index += 4
+            case let other: result.append(other)
+            }
+            index += 2
+        }
+        return result
+    }
+
+    /// Where to cut a text so that at most `limit` UTF-16 code units are left, never between the halves of a surrogate pair
+    /// nor inside an escape.
+    ///
+    /// - Returns: how many of its bytes to keep; nil when it is not longer than the limit.
+    static func cut(_ text: UnsafeBufferPointer<UInt8>, toUnits limit: Int) -> Int? {
+        // No character has more UTF-16 code units than bytes, escaped or not.
+        guard text.count > limit else { return nil }
+        var units = 0
+        var index = 0
+        while index < text.count {
+            let c = text[index]
+            var length = 1
+            var width = 1
+            if c == .backslash {
+                length = 2
+                if text[index + 1] == UInt8(ascii: "u") {
+                    length = 6
+                    if unit(text, index) & 0xFC00 == 0xD800 {
+                        length = 12
+                        width = 2
+                    }
+                }
+            } else if c >= 0xF0 {
+                length = 4
+                width = 2
+            } else if c >= 0xE0 {
+                length = 3
+            } else if c >= 0x80 {
+                length = 2
+            }
+            if units + width > limit { return index }
+            units += width
+            index += length
+        }
+        return nil
+    }
+
+    /// The code unit of the escape `\u….` at `index`.
+    private static func unit(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> UInt32 {
+        (2..<6).reduce(UInt32(0)) { $0 << 4 | UInt32(hexDigit(text[index + $1])) }
+    }
+
+    /// A string as JSON text, quotes included; control characters, quotes and backslashes are escaped.
+    static func quoted(_ text: String) -> [UInt8] {
+        var result: [UInt8] = [.quote]
+        for c in text.utf8 {
+            switch c {
+            case .quote, .backslash: result += [.backslash, c]
+            case 0..<0x20:
+                result += Array("\\u00".utf8)
+                result += [UInt8(ascii: "0") + (c >> 4), Array("0123456789abcdef".utf8)[Int(c & 15)]]
+            default: result.append(c)
+            }
+        }
+        result.append(.quote)
+        return result
+    }
+}
+
+extension MemberName {
+    /// The name as it stands in an event; empty for the address, which is configured.
+    var spelling: [UInt8] {
+        switch self {
+        case .name: Array("name".utf8)
+        case .timestamp: Array("timestamp".utf8)
+        case .priority: Array("priority".utf8)
+        case .sessionID: Array("session_id".utf8)
+        case .id: Array("id".utf8)
+        case .country: Array("country".utf8)
+        case .type: Array("type".utf8)
+        case .properties: Array("properties".utf8)
+        case .app: Array("app".utf8)
+        case .device: Array("device".utf8)
+        case .observedAt: Array("observed_at".utf8)
+        case .process: Array("process".utf8)
+        case .pid: Array("pid".utf8)
+        case .address: []
+        }
+    }
+}

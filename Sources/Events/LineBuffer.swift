@@ -1,0 +1,76 @@
+internal import Glibc
+
+/// Lines on their way into a chunk: a growing run of bytes whose storage is used again.
+///
+/// An array would check its bounds and its uniqueness for each piece; this is written to by every event.
+public struct LineBuffer: ~Copyable {
+    private(set) var start: UnsafeMutablePointer<UInt8>
+    private var capacity: Int
+
+    /// How many bytes it holds.
+    public private(set) var count = 0
+
+    /// An empty buffer.
+    ///
+    /// - Parameter capacity: bytes to have room for at once; it grows by itself.
+    public init(capacity: Int = 4096) {
+        self.capacity = max(capacity, 64)
+        start = .allocate(capacity: self.capacity)
+    }
+
+    deinit { start.deallocate() }
+
+    /// Whether it holds nothing.
+    public var isEmpty: Bool { count == 0 }
+
+    /// What it holds; valid until it changes.
+    public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
+
+    /// A copy of what it holds.
+    public func array() -> [UInt8] { Array(bytes) }
+
+    /// Forgets what it holds.
+    ///
+    /// - Parameter capacity: storage beyond it is given back, so that one huge event does not keep its memory.
+    public mutating func removeAll(keepingCapacity capacity: Int = .max) {
+        count = 0
+        guard self.capacity > capacity else { return }
+        start.deallocate()
+        self.capacity = max(capacity, 64)
+        start = .allocate(capacity: self.capacity)
+    }
+
+    /// Forgets what it holds beyond the first `count` bytes; more than it holds changes nothing.
+    public mutating func truncate(to count: Int) { self.count = min(self.count, max(count, 0)) }
+
+    /// Adds bytes at the end.
+    public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress else { return }
+        reserve(bytes.count)
+        memcpy(start + count, source, bytes.count)
+        count += bytes.count
+    }
+
+    /// Makes room for so many bytes more.
+    @inline(__always)
+    mutating func reserve(_ more: Int) {
+        if capacity - count < more { grow(more) }
+    }
+
+    /// Where the next byte goes. Whoever writes there has reserved the room, and calls `wrote`.
+    @inline(__always) var cursor: UnsafeMutablePointer<UInt8> { start + count }
+
+    /// Counts what was written up to `cursor`.
+    @inline(__always)
+    mutating func wrote(to cursor: UnsafeMutablePointer<UInt8>) { count = cursor - start }
+
+    @inline(never)
+    private mutating func grow(_ more: Int) {
+        let larger = max(capacity * 2, count + more)
+        let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        memcpy(moved, start, count)
+        start.deallocate()
+        start = moved
+        capacity = larger
+    }
+}

@@ -1,0 +1,24 @@
+/// The top-level members of an event that the agent reads. All others travel untouched.
+enum MemberName: Int, CaseIterable {
+    case name, timestamp, priority, sessionID, id, country, type, properties, app, device, observedAt, process, pid
+    /// The member that holds an address, as configured.
+    case address
+
+    /// Its bit in a set of members.
+    @inline(__always) var bit: UInt32 { 1 << UInt32(truncatingIfNeeded: rawValue) }
+}
+
+/// Where a member lies, in bytes from the beginning of the block.
+struct Member {
+    /// The opening quote of its name.
+    var key = 0
+    /// The first byte of its value.
+    var value = 0
+    /// The byte after its value.
+    var end = 0
+    /// Whether its value is a string with escapes in it.
+    var isEscaped = false
+
+    /// The text of a string value lies between these (quotes excluded).
+    @inline(__always) var text: Range<Int> { Range(uncheckedBounds: (value + 1, end - 1)) }
+}

@@ -1,0 +1,159 @@
+public import EventLoops
+
+/// Times of day in the text of events.
+public enum TimestampText {
+    /// The time that a text says, by RFC 3339: `2026-11-20T10:00:00.123Z`, any offset, any number of digits after the
+    /// point (those beyond nanoseconds are not looked at).
+    ///
+    /// `t`, `z` and a blank between date and time are taken as well. A leap second is the second after it. Years beyond
+    /// what `Timestamp` can say become its ends.
+    /// - Returns: nil for anything else.
+    public static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
+        guard text.count >= 20, let p = text.baseAddress else { return nil }
+        guard let century = two(p), let year = two(p + 2), p[4] == UInt8(ascii: "-"), let month = two(p + 5),
+            p[7] == UInt8(ascii: "-"), let day = two(p + 8), let hour = two(p + 11), p[13] == .colon,
+            let minute = two(p + 14), p[16] == .colon, let second = two(p + 17)
+        else { return nil }
+        guard p[10] | 0x20 == UInt8(ascii: "t") || p[10] == .blank else { return nil }
+        let wholeYear = century * 100 + year
+        guard month >= 1, month <= 12, day >= 1, day <= daysIn(month, of: wholeYear), hour <= 23, minute <= 59,
+            second <= 60
+        else { return nil }
+        var index = 19
+        var nanoseconds: Int64 = 0
+        if p[19] == UInt8(ascii: ".") {
+            index = 20
+            var scale: Int64 = 100_000_000
+            while index < text.count, JSONScanner.isDigit(p[index]) {
+                nanoseconds += Int64(p[index] &- UInt8(ascii: "0")) * scale
+                scale /= 10
+                index += 1
+            }
+            guard index > 20, index < text.count else { return nil }
+        }
+        var seconds = days(year: wholeYear, month: month, day: day) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+        if p[index] | 0x20 == UInt8(ascii: "z") {
+            guard index + 1 == text.count else { return nil }
+        } else {
+            guard index + 6 == text.count, p[index] == UInt8(ascii: "+") || p[index] == UInt8(ascii: "-"),
+                let hours = two(p + index + 1), p[index + 3] == .colon, let minutes = two(p + index + 4),
+                hours <= 23, minutes <= 59
+            else { return nil }
+            let offset = Int64(hours * 3600 + minutes * 60)
+            seconds += p[index] == UInt8(ascii: "+") ? -offset : offset
+        }
+        return timestamp(seconds: seconds, nanoseconds: nanoseconds)
+    }
+
+    /// The time that a number says: since 1970, in seconds below 10¹¹, in milliseconds below 10¹⁴, in microseconds below
+    /// 10¹⁷, else in nanoseconds.
+    ///
+    /// So each of the four is read right from 3 March 1973 on, until the year 5138. A fraction is read; signs and exponents
+    /// are not: nobody writes times so.
+    /// - Returns: nil for anything else.
+    public static func parseNumber(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
+        var whole: Int64 = 0
+        var index = 0
+        while index < text.count, JSONScanner.isDigit(text[index]) {
+            let (tens, overflow) = whole.multipliedReportingOverflow(by: 10)
+            let (sum, past) = tens.addingReportingOverflow(Int64(text[index] &- UInt8(ascii: "0")))
+            guard !overflow, !past else { return nil }
+            whole = sum
+            index += 1
+        }
+        guard index > 0 else { return nil }
+        let unit: Int64 =
+            whole < 100_000_000_000
+            ? 1_000_000_000 : whole < 100_000_000_000_000 ? 1_000_000 : whole < 100_000_000_000_000_000 ? 1000 : 1
+        var fraction: Int64 = 0
+        if index < text.count {
+            guard text[index] == UInt8(ascii: ".") else { return nil }
+            index += 1
+            var scale = unit / 10
+            while index < text.count {
+                guard JSONScanner.isDigit(text[index]) else { return nil }
+                fraction += Int64(text[index] &- UInt8(ascii: "0")) * scale
+                scale /= 10
+                index += 1
+            }
+        }
+        let (product, overflow) = whole.multipliedReportingOverflow(by: unit)
+        guard !overflow else { return Timestamp(nanoseconds: .max) }
+        let (sum, past) = product.addingReportingOverflow(fraction)
+        return Timestamp(nanoseconds: past ? .max : sum)
+    }
+
+    /// A time as RFC 3339 text in UTC with milliseconds, rounded down: 24 characters.
+    public static func text(_ time: Timestamp) -> String {
+        let milliseconds = time.milliseconds
+        let ofDay = milliseconds.quotientAndRemainder(dividingBy: 86_400_000)
+        let isBefore = ofDay.remainder < 0
+        let (year, month, day) = date(days: isBefore ? ofDay.quotient - 1 : ofDay.quotient)
+        let rest = Int(isBefore ? ofDay.remainder + 86_400_000 : ofDay.remainder)
+        func padded(_ value: Int, _ width: Int) -> String {
+            let digits = String(value)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let clock = [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60].map { padded($0, 2) }.joined(
+            separator: ":")
+        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(clock).\(padded(rest % 1000, 3))Z"
+    }
+
+    /// The day of a time, counted from 1 January 1970, in UTC.
+    static func day(of time: Timestamp) -> Int64 {
+        let day = time.nanoseconds / 86_400_000_000_000
+        return time.nanoseconds % 86_400_000_000_000 < 0 ? day - 1 : day
+    }
+
+    // MARK: The calendar
+
+    @inline(__always)
+    private static func two(_ p: UnsafePointer<UInt8>) -> Int? {
+        let tens = p[0] &- UInt8(ascii: "0")
+        let ones = p[1] &- UInt8(ascii: "0")
+        return tens < 10 && ones < 10 ? Int(tens) * 10 + Int(ones) : nil
+    }
+
+    @inline(__always)
+    private static func timestamp(seconds: Int64, nanoseconds: Int64) -> Timestamp {
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow else { return Timestamp(nanoseconds: seconds < 0 ? .min : .max) }
+        let (sum, past) = product.addingReportingOverflow(nanoseconds)
+        return Timestamp(nanoseconds: past ? .max : sum)
+    }
+
+    private static func daysIn(_ month: Int, of year: Int) -> Int {
+        switch month {
+        case 2: return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: return 30
+        default: return 31
+        }
+    }
+
+    /// Days from 1 January 1970 to a date of the Gregorian calendar.
+    ///
+    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`.
+    @inline(__always)
+    static func days(year: Int, month: Int, day: Int) -> Int64 {
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return Int64(era * 146_097 + dayOfEra - 719_468)
+    }
+
+    /// The date of the Gregorian calendar so many days after 1 January 1970: `civil_from_days` of the same source.
+    static func date(days: Int64) -> (year: Int, month: Int, day: Int) {
+        let shifted = Int(days) + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        return (
+            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        )
+    }
+}

@@ -1,0 +1,83 @@
+public import EventLoops
+public import Model
+
+/// What became of one line. Small, because there is one for each event: what is wrong stands in `EventPass.problem`.
+public struct Verdict: Sendable {
+    /// What became of it.
+    public enum Kind: UInt8, Sendable {
+        /// An event: `EventPass.write` appends it.
+        case accepted
+        /// An event older than `maxAge`: it counts as accepted and at once as expired.
+        case expired
+        /// `{"type": "data_layer", …}`: no event, a push to the containers' data layer.
+        case dataLayer
+        /// Not an event; see `EventPass.problem`.
+        case quarantined
+        /// Beyond a limit whose consequence is `refuse`; see `EventPass.problem`.
+        case refused
+        /// White space: no event, nothing to count.
+        case blank
+    }
+
+    /// What became of it.
+    public let kind: Kind
+    /// How much it matters; for `accepted` and `expired`.
+    public let priority: Priority
+    /// Its own time, or that of observation if it has none; for `accepted` and `expired`.
+    public let eventTime: Timestamp
+    /// Whether a session begins with it: `EventPass.writeSessionStart` goes first, into the normal lane.
+    public let startsSession: Bool
+    /// The offset in the block after the line.
+    public let next: Int
+}
+
+/// What is wrong with a line.
+public struct Problem: Sendable, Equatable {
+    /// Why it lies in quarantine: `refused` for refused lines.
+    public let reason: QuarantineRecord.Reason
+    /// The limit that it passes, where that is the reason.
+    public let limit: LimitKind?
+    /// What exactly, for a person; never the content.
+    public let detail: String
+}
+
+/// What happened to the events that were read; each figure is a counter that grows.
+public struct EventCounts: Sendable, Equatable {
+    /// Cuts, by the raw value of the limit: one for each name, key or value cut, and for each property left out.
+    public var cut = [Int](repeating: 0, count: LimitKind.allCases.count)
+    /// Events beyond a limit that is set to `allow`, by the raw value of the limit.
+    public var allowed = [Int](repeating: 0, count: LimitKind.allCases.count)
+    /// Events refused by a limit, by the raw value of the limit.
+    public var refused = [Int](repeating: 0, count: LimitKind.allCases.count)
+    /// Properties merged into an earlier one of the same name.
+    public var merged = 0
+    /// Members that the agent reads and that a later one of the same name replaced.
+    public var repeated = 0
+    /// Priorities that are neither `normal` nor `critical`; such an event is normal.
+    public var unknownPriorities = 0
+    /// Events that called themselves critical and may not be.
+    public var criticalDenied = 0
+    /// Timestamps that cannot be read; the event keeps the text, and counts from its observation.
+    public var unreadableTimes = 0
+    /// Countries that are none; the member is taken out.
+    public var unknownCountries = 0
+    /// Sessions begun, by the raw value of `SessionOptions.Mode`.
+    public var sessions: [String: Int] = [:]
+    /// `start_session` events that began none, because sessions are automatic or off, or the id they gave cannot be used.
+    public var ignoredSessionStarts = 0
+    /// Addresses whose country was not found.
+    public var unknownAddresses = 0
+    /// `app` members that named another app and were replaced.
+    public var replacedApps = 0
+
+    /// All figures are zero.
+    public init() {}
+}
+
+/// Different names of an app's events within a day.
+public struct NameCount: Sendable, Equatable {
+    /// The UTC day, counted from 1970.
+    public let day: Int64
+    /// How many.
+    public let names: Int
+}

@@ -1,0 +1,76 @@
+@testable import Events
+import EventLoops
+import Model
+import TestKit
+
+/// A pass with one source, for tests: lines in, verdicts and lines out.
+struct Reading: ~Copyable {
+    static let now = Timestamp(milliseconds: 1_795_168_800_000)
+    var pass: EventPass
+    let source: EventSource
+    var random = SplitMix64(seed: 1)
+    var buffer = LineBuffer()
+
+    init(
+        _ options: EventOptions = EventOptions(), app: String = "shop", isShared: Bool = false, isBackfill: Bool = false
+    ) {
+        // Sessions have a suite of their own; elsewhere their ids would be in the way.
+        var options = options
+        options.session.mode = .off
+        pass = EventPass(options: options)
+        source = pass.source(app: app, isShared: isShared, isBackfill: isBackfill, using: &random)
+    }
+
+    /// Reads one line; what was written is nil when nothing was accepted.
+    mutating func read(
+        _ line: String, at now: Timestamp = Reading.now, isSynchronised: Bool = true
+    ) -> (verdict: Verdict, output: String?) {
+        let (verdict, output) = read(bytes: Array(line.utf8) + [0x0A], at: now, isSynchronised: isSynchronised)
+        return (verdict, output.map { String(decoding: $0, as: UTF8.self) })
+    }
+
+    mutating func read(
+        bytes: [UInt8], at now: Timestamp = Reading.now, isSynchronised: Bool = true
+    ) -> (verdict: Verdict, output: [UInt8]?) {
+        pass.begin(source, at: now, isSynchronised: isSynchronised, using: &random)
+        buffer.removeAll()
+        // Without room after the text: what reads beyond it is found by the address sanitizer.
+        let block = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count)
+        defer { block.deallocate() }
+        block.initialize(from: bytes, count: bytes.count)
+        let verdict = pass.read(block, from: 0, to: bytes.count)
+        guard verdict.kind == .accepted else { return (verdict, nil) }
+        pass.write(into: &buffer)
+        return (verdict, buffer.array())
+    }
+
+    /// Reads one object of a text of several lines.
+    mutating func readObject(_ text: String) -> (verdict: Verdict, output: String?) {
+        pass.begin(source, at: Reading.now, isSynchronised: true, using: &random)
+        buffer.removeAll()
+        let bytes = Array(text.utf8) + [0x0A]
+        return bytes.withUnsafeBufferPointer { block in
+            guard let start = block.baseAddress else { preconditionFailure("the text has at least its line feed") }
+            let verdict = pass.readObject(start, from: 0, to: block.count)
+            guard verdict.kind == .accepted else { return (verdict, nil) }
+            pass.write(into: &buffer)
+            return (verdict, String(decoding: buffer.array(), as: UTF8.self))
+        }
+    }
+}
+
+/// What the scanner says of one line: nil when it is an object, else what and where.
+func failure(_ line: [UInt8], maxDepth: Int = 64) -> ScanFailure? {
+    var scanner = JSONScanner(maxDepth: maxDepth)
+    let block = UnsafeMutablePointer<UInt8>.allocate(capacity: line.count + 1)
+    defer { block.deallocate() }
+    block.initialize(from: line, count: line.count)
+    block[line.count] = 0x0A
+    let (next, isObject) = scanner.scanLine(block, from: 0, to: line.count + 1)
+    #if DEBUG
+        precondition(next <= line.count + 1)
+    #endif
+    return isObject ? nil : ScanFailure(scanner.failureCode, byte: scanner.failureOffset)
+}
+
+func failure(_ line: String, maxDepth: Int = 64) -> ScanFailure? { failure(Array(line.utf8), maxDepth: maxDepth) }

@@ -1,0 +1,247 @@
+@testable import Events
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+/// A pass whose sessions are looked at: each step is a line at a time, the answer is its session and what was generated.
+private struct SessionReading: ~Copyable {
+    var pass: EventPass
+    var source: EventSource
+    var random: SplitMix64
+    var now = Reading.now
+
+    init(_ mode: SessionOptions.Mode, seed: UInt64 = 1, memory: [String: [UInt8]] = [:]) {
+        var options = EventOptions()
+        options.session.mode = mode
+        random = SplitMix64(seed: seed)
+        pass = EventPass(options: options)
+        pass.restore(memory, using: &random)
+        source = pass.source(app: "shop", using: &random)
+    }
+
+    /// The session's id in the event's line, and the line of the session's start if one was generated.
+    mutating func read(
+        _ members: String = "", after seconds: Double = 0, file: [UInt8]? = [1], wasClosed: Bool = false
+    ) -> (session: String?, start: String?) {
+        now = now + .milliseconds(Int(seconds * 1000))
+        pass.begin(
+            source, producer: file, wasClosed: wasClosed, at: now, isSynchronised: true, using: &random)
+        let line = Array((#"{"name":"a"\#(members.isEmpty ? "" : ",")\#(members)}"# + "\n").utf8)
+        return line.withUnsafeBufferPointer { block in
+            guard let base = block.baseAddress else { return (nil, nil) }
+            let verdict = pass.read(base, from: 0, to: block.count)
+            var starts = LineBuffer()
+            if verdict.startsSession { pass.writeSessionStart(into: &starts) }
+            var event = LineBuffer()
+            pass.write(into: &event)
+            let start = String(decoding: starts.array(), as: UTF8.self)
+            return (SessionReading.session(String(decoding: event.array(), as: UTF8.self)), start.isEmpty ? nil : start)
+        }
+    }
+
+    static func session(_ line: String) -> String? {
+        guard let range = line.firstRange(of: #""session_id":""#) else { return nil }
+        return String(line[range.upperBound...].prefix { $0 != "\"" })
+    }
+}
+
+@Suite("Sessions")
+struct SessionTests {
+    @Test("ac21: automatic: a new producer gets a session, whose start is an event of its own, once")
+    func ac21_newProducer() throws {
+        var reading = SessionReading(.automatic)
+        let first = reading.read()
+        let id = try #require(first.session)
+        #expect(UUIDv7(id) != nil)
+        let start = try #require(first.start)
+        #expect(
+            start.hasPrefix(
+                #"{"type":"start_session","name":"start_session","timestamp":"2026-11-20T10:00:00.000Z","app":"shop","session_id":"\#(id)","observed_at":"#
+            ))
+        #expect(start.hasSuffix("\"}\n") && failure(String(start.dropLast())) == nil)
+        #expect(reading.read(after: 1) == (id, nil))
+        #expect(reading.pass.counts.sessions == ["automatic": 1])
+        let other = reading.read(file: [2])
+        #expect(other.session != id && other.start != nil)
+    }
+
+    @Test("ac21: a silence of 20 s ends a session only if the producer is gone")
+    func ac21_silence() throws {
+        var reading = SessionReading(.automatic)
+        let id = reading.read().session
+        #expect(reading.read(after: 30).session == id)
+        #expect(reading.read(after: 3600).session == id)
+        #expect(reading.read(after: 19.999, wasClosed: true) == (id, nil))
+        let next = reading.read(after: 20, wasClosed: true)
+        #expect(next.session != id && next.start != nil)
+        // Drop files without a process: silence alone decides, for the app as a whole.
+        let dropped = reading.read(file: nil)
+        #expect(dropped.session != next.session)
+        #expect(reading.read(after: 19, file: nil).session == dropped.session)
+        #expect(reading.read(after: 20, file: nil).session != dropped.session)
+    }
+
+    @Test("ac21: processes of one file have sessions of their own; what names none belongs to the file")
+    func ac21_processes() {
+        var reading = SessionReading(.automatic)
+        let one = reading.read(#""pid":1"#).session
+        let two = reading.read(#""process":"web.2""#).session
+        let none = reading.read().session
+        #expect(Set([one, two, none]).count == 3)
+        #expect(reading.read(#""pid":1"#, file: [9]).session == one)
+        #expect(reading.read(#""process":"web.2","pid":77"#).session == two)
+        #expect(reading.read(#""pid":null"#).session == none)
+        #expect(reading.read(#""pid":{"a":1}"#).session == none)
+    }
+
+    @Test("ac21: an event's own session always wins, and starts none of ours")
+    func ac21_ownSession() {
+        var reading = SessionReading(.automatic)
+        #expect(reading.read(#""session_id":"mine""#) == ("mine", nil))
+        #expect(reading.pass.counts.sessions.isEmpty)
+        #expect(reading.pass.takeMemory().keys.allSatisfy { !$0.hasPrefix("session/") })
+    }
+
+    @Test("ac21: late events are given the session of their time, a day back; beyond that none")
+    func ac21_lateEvents() {
+        var reading = SessionReading(.automatic)
+        func at(_ seconds: Int) -> String {
+            #""timestamp":"\#(TimestampText.text(Reading.now + .seconds(seconds)))""#
+        }
+        let first = reading.read().session
+        let second = reading.read(after: 3600, wasClosed: true).session
+        #expect(first != second)
+        #expect(reading.read(at(10), after: 1).session == first)
+        #expect(reading.read(at(1800), after: 1).session == first)
+        #expect(reading.read(at(3595), after: 1).session == second)
+        #expect(reading.read(at(-10), after: 1).session == nil)
+        #expect(reading.read(at(-7200), after: 1).session == nil)
+        #expect(reading.read(after: 1).session == second)
+        // A backlog that is read for the first time is cut into its own sessions.
+        let early = reading.read(at(0), file: [3], wasClosed: true).session
+        let late = reading.read(at(100), file: [3], wasClosed: true).session
+        #expect(early != nil && early != late)
+        #expect(reading.read(at(5), file: [3], wasClosed: true).session == early)
+        #expect(reading.read(at(3600 - 86_500), file: [4]).session == nil)
+        #expect(reading.read(at(90_000), file: [5]).session != nil)
+        #expect(reading.read(file: [5]).start == nil)
+    }
+
+    @Test("ac21: sessions are durable; an announced start is not announced again after a restart")
+    func ac21_restart() {
+        var before = SessionReading(.automatic)
+        let old = before.read().session
+        let id = before.read(after: 100, wasClosed: true).session
+        let drop = before.read(file: nil).session
+        let memory = before.pass.takeMemory().compactMapValues { $0 }
+        #expect(before.pass.takeMemory().isEmpty)
+        var after = SessionReading(.automatic, seed: 2, memory: memory)
+        after.now = before.now
+        #expect(after.read(after: 60) == (id, nil))
+        #expect(after.read(after: 60, file: nil).session != drop)
+        let late = #""timestamp":"\#(TimestampText.text(Reading.now + .seconds(5)))""#
+        #expect(after.read(late).session == old)
+        #expect(after.read(after: 60, wasClosed: true).session != id)
+    }
+
+    @Test("a line that is read twice before it is written announces its session all the same")
+    func announcedOnlyWhenWritten() {
+        var reading = SessionReading(.automatic)
+        reading.pass.begin(reading.source, producer: [1], at: Reading.now, isSynchronised: true, using: &reading.random)
+        let line = Array("{\"name\":\"a\"}\n".utf8)
+        line.withUnsafeBufferPointer { block in
+            for _ in 0..<2 { #expect(reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession) }
+            var buffer = LineBuffer()
+            reading.pass.writeSessionStart(into: &buffer)
+            #expect(!reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession)
+        }
+    }
+
+    @Test("ac21: manual: no session until one is started, by an event or by command")
+    func ac21_manual() throws {
+        var reading = SessionReading(.manual)
+        #expect(reading.read() == (nil, nil))
+        #expect(reading.read(#""pid":7"#) == (nil, nil))
+        let started = reading.read(#""type":"start_session""#, after: 1)
+        let id = try #require(started.session)
+        #expect(started.start == nil)
+        #expect(reading.read(after: 600, wasClosed: true).session == id)
+        #expect(reading.read(#""pid":7"#).session == id)
+        let own = reading.read(#""type":"start_session","pid":7"#, after: 1).session
+        #expect(own != id && reading.read(#""pid":7"#).session == own && reading.read().session == id)
+        #expect(reading.read(#""type":"start_session","session_id":"mine""#, after: 1).session == "mine")
+        #expect(reading.read(after: 1).session == "mine" && reading.read(#""pid":7"#).session == "mine")
+        let late = #""timestamp":"\#(TimestampText.text(Reading.now + .seconds(300)))""#
+        #expect(reading.read(late).session == id)
+        #expect(reading.pass.counts.sessions == ["manual": 3])
+
+        let now = reading.now + .seconds(1)
+        #expect(reading.pass.startSession(reading.source, at: now, isSynchronised: true, using: &reading.random))
+        var buffer = LineBuffer()
+        reading.pass.writeSessionStart(into: &buffer)
+        let line = String(decoding: buffer.array(), as: UTF8.self)
+        let commanded = try #require(SessionReading.session(line))
+        #expect(reading.read(after: 1).session == commanded && reading.read(#""pid":7"#).session == commanded)
+        let memory = reading.pass.takeMemory().compactMapValues { $0 }
+        var after = SessionReading(.manual, seed: 3, memory: memory)
+        after.now = reading.now
+        #expect(after.read(#""pid":7"#).session == commanded)
+    }
+
+    @Test("ac21: automatic: a start_session event and the command begin none; off: there is none")
+    func ac21_automaticIgnoresStarts() {
+        var reading = SessionReading(.automatic)
+        let id = reading.read().session
+        #expect(reading.read(#""type":"start_session""#, after: 1) == (id, nil))
+        #expect(reading.pass.counts.ignoredSessionStarts == 1)
+        #expect(
+            !reading.pass.startSession(reading.source, at: reading.now, isSynchronised: true, using: &reading.random))
+        let first = reading.read(#""type":"start_session""#, file: [7])
+        #expect(first.session != id && first.start == nil)
+        #expect(reading.read(file: [7]) == (first.session, nil))
+        var off = SessionReading(.off)
+        #expect(off.read() == (nil, nil) && off.read(#""type":"start_session""#) == (nil, nil))
+        #expect(off.read(#""session_id":"x""#).session == "x")
+    }
+
+    @Test("ac21: at most 1,024 producers are remembered; an app's flood does not push out the others'")
+    func ac21_bounded() {
+        var reading = SessionReading(.automatic)
+        let flood = reading.source
+        let quiet = reading.pass.source(app: "quiet", using: &reading.random)
+        reading.source = quiet
+        let id = reading.read().session
+        reading.source = flood
+        for pid in 0..<3000 { #expect(reading.read(#""pid":\#(pid)"#, after: 0.001).start != nil) }
+        reading.source = quiet
+        #expect(reading.read() == (id, nil))
+        let memory = reading.pass.takeMemory()
+        #expect(memory.compactMapValues { $0 }.count { $0.key.hasPrefix("session/") } == 1024)
+        reading.source = flood
+        #expect(reading.read(#""pid":2999"#).start == nil)
+        #expect(reading.read(#""pid":1"#).start != nil)
+        #expect(reading.pass.takeMemory().values.contains { $0 == nil })
+    }
+
+    @Test("sessions against a plain model, on events by chance")
+    func againstModel() {
+        var random = SplitMix64(seed: 21)
+        for round in 0..<200 {
+            var reading = SessionReading(.automatic, seed: UInt64(round))
+            var model: [Int: (id: String?, last: Timestamp)] = [:]
+            for _ in 0..<50 {
+                let file = Int.random(in: 0..<3, using: &random)
+                let pause: Double = [0.0, 1, 19.999, 20, 45].randomElement(using: &random) ?? 0
+                let wasClosed = Bool.random(using: &random)
+                let found = reading.read(after: pause, file: [UInt8(file)], wasClosed: wasClosed)
+                let isNew = model[file].map { wasClosed && reading.now - $0.last >= .seconds(20) } ?? true
+                guard isNew == (found.start != nil), isNew || model[file]?.id == found.session else {
+                    Issue.record("round \(round): a session \(isNew ? "should" : "should not") have begun")
+                    return
+                }
+                model[file] = (found.session, reading.now)
+            }
+        }
+    }
+}
