@@ -1,0 +1,99 @@
+/// Takes a TZif file apart. Any bytes may come: every count is checked against what is there.
+struct TZifReader {
+    struct File {
+        var transitions: [Int64] = []
+        var offsets: [Int32] = []
+        var first: Int32 = 0
+        var footer: FooterRule?
+    }
+
+    private let bytes: [UInt8]
+    private var index = 0
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// - Returns: nil when the file is damaged.
+    mutating func read() -> File? {
+        guard let header = header() else { return nil }
+        guard header.version >= 2 else { return block(header, timeSize: 4) }
+        // The first block is for readers that know 32 bits only.
+        guard skip(header.size(timeSize: 4)), let second = self.header(), var file = block(second, timeSize: 8) else {
+            return nil
+        }
+        guard take() == 0x0A, let end = bytes[index...].firstIndex(of: 0x0A) else { return nil }
+        if end > index {
+            guard let footer = FooterRule(bytes[index..<end]) else { return nil }
+            file.footer = footer
+        }
+        return file
+    }
+
+    private struct Header {
+        var version: Int
+        var isUTC: Int
+        var isStandard: Int
+        var leaps: Int
+        var times: Int
+        var types: Int
+        var letters: Int
+
+        func size(timeSize: Int) -> Int {
+            times * (timeSize + 1) + types * 6 + letters + leaps * (timeSize + 4) + isStandard + isUTC
+        }
+    }
+
+    private mutating func header() -> Header? {
+        guard bytes.count - index >= 44, bytes[index..<index + 4].elementsEqual("TZif".utf8) else { return nil }
+        let versionByte = bytes[index + 4]
+        let version = versionByte == 0 ? 1 : Int(versionByte) - Int(UInt8(ascii: "0"))
+        guard version >= 1 else { return nil }
+        index += 20
+        var counts: [Int] = []
+        for _ in 0..<6 { counts.append(Int(number(4))) }
+        guard counts.allSatisfy({ $0 <= 65_536 }) else { return nil }
+        let header = Header(
+            version: version, isUTC: counts[0], isStandard: counts[1], leaps: counts[2], times: counts[3],
+            types: counts[4], letters: counts[5])
+        return header.types >= 1 ? header : nil
+    }
+
+    private mutating func block(_ header: Header, timeSize: Int) -> File? {
+        guard bytes.count - index >= header.size(timeSize: timeSize) else { return nil }
+        var file = File()
+        for _ in 0..<header.times {
+            let time = timeSize == 8 ? number(8) : Int64(Int32(truncatingIfNeeded: number(4)))
+            if let last = file.transitions.last, time <= last { return nil }
+            file.transitions.append(time)
+        }
+        let kinds = (0..<header.times).map { _ in Int(take()) }
+        var offsets: [Int32] = []
+        for _ in 0..<header.types {
+            let offset = Int32(truncatingIfNeeded: number(4))
+            guard abs(Int(offset)) < 26 * 3600 else { return nil }
+            offsets.append(offset)
+            index += 2
+        }
+        guard kinds.allSatisfy({ $0 < offsets.count }) else { return nil }
+        file.offsets = kinds.map { offsets[$0] }
+        file.first = offsets[0]
+        index += header.letters + header.leaps * (timeSize + 4) + header.isStandard + header.isUTC
+        return file
+    }
+
+    private mutating func skip(_ count: Int) -> Bool {
+        guard count <= bytes.count - index else { return false }
+        index += count
+        return true
+    }
+
+    /// The next byte; 0 at the end.
+    private mutating func take() -> UInt8 {
+        guard index < bytes.count else { return 0 }
+        index += 1
+        return bytes[index - 1]
+    }
+
+    private mutating func number(_ size: Int) -> Int64 {
+        Int64(bitPattern: (0..<size).reduce(UInt64(0)) { value, _ in value << 8 | UInt64(take()) })
+    }
+}

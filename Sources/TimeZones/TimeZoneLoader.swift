@@ -1,0 +1,92 @@
+internal import Glibc
+
+/// Reads zone files of the system (package `tzdata`).
+public struct TimeZoneLoader: Sendable {
+    /// Where the zone files lie.
+    public let directory: String
+    /// The file, or link to one, that says the machine's zone.
+    public let localFile: String
+
+    /// - Parameters:
+    ///   - directory: default `/usr/share/zoneinfo`.
+    ///   - localFile: default `/etc/localtime`.
+    public init(directory: String = "/usr/share/zoneinfo", localFile: String = "/etc/localtime") {
+        self.directory = directory
+        self.localFile = localFile
+    }
+
+    /// The zone of that name; `UTC` needs no file.
+    ///
+    /// - Throws: `TimeZoneError`: the name is none, there is no such zone, or its file is damaged.
+    public func load(_ name: String) throws(TimeZoneError) -> TimeZoneRules {
+        if name == "UTC" || name == "Etc/UTC" { return name == "UTC" ? .utc : try named(name, orUTC: true) }
+        return try named(name, orUTC: false)
+    }
+
+    /// The machine's zone; UTC when it does not say one.
+    ///
+    /// - Throws: `TimeZoneError` when the file that says it cannot be read or is damaged.
+    public func loadLocal() throws(TimeZoneError) -> TimeZoneRules {
+        guard let bytes = read(localFile) else {
+            if errno == ENOENT { return .utc }
+            throw TimeZoneError(.unreadable, "\(localFile) cannot be read: \(String(cString: strerror(errno)))")
+        }
+        return try TimeZoneRules(name: localName() ?? "local", tzif: bytes)
+    }
+
+    private func named(_ name: String, orUTC: Bool) throws(TimeZoneError) -> TimeZoneRules {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        let isName = parts.allSatisfy { part in
+            !part.isEmpty && !part.hasPrefix(".")
+                && part.utf8.allSatisfy { c in
+                    (c | 0x20 >= UInt8(ascii: "a") && c | 0x20 <= UInt8(ascii: "z"))
+                        || (c >= UInt8(ascii: "0") && c <= UInt8(ascii: "9")) || "_+-".utf8.contains(c)
+                }
+        }
+        guard isName, name.utf8.count <= 64 else {
+            throw TimeZoneError(.badName, "\"\(name)\" is no name of a time zone; write one such as \"Europe/Rome\"")
+        }
+        guard let bytes = read("\(directory)/\(name)") else {
+            if orUTC { return .utc }
+            guard errno == ENOENT || errno == EISDIR else {
+                throw TimeZoneError(
+                    .unreadable, "\(directory)/\(name) cannot be read: \(String(cString: strerror(errno)))")
+            }
+            throw TimeZoneError(
+                .unknown, "there is no time zone \"\(name)\" below \(directory); is the package tzdata installed?")
+        }
+        return try TimeZoneRules(name: name, tzif: bytes)
+    }
+
+    /// The name that the link to the machine's zone shows.
+    private func localName() -> String? {
+        guard let resolved = realpath(localFile, nil) else { return nil }
+        defer { free(resolved) }
+        let path = String(cString: resolved)
+        guard path.hasPrefix(directory + "/") else { return nil }
+        return String(path.dropFirst(directory.count + 1))
+    }
+
+    /// A file's bytes; nil, with `errno` set, when it cannot be read. No zone file comes near the 256 KiB that are read.
+    private func read(_ path: String) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 256 << 10)
+        var count = 0
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes { buffer in
+                Glibc.read(descriptor, buffer.baseAddress.map { $0 + count }, buffer.count - count)
+            }
+            if got < 0 {
+                let code = errno
+                if code == EINTR { continue }
+                errno = code
+                return nil
+            }
+            if got == 0 { break }
+            count += got
+        }
+        return Array(bytes[..<count])
+    }
+}
