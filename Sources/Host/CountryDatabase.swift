@@ -1,0 +1,35 @@
+internal import CMaxMind
+public import Events
+
+/// Countries of addresses, from a MaxMind database (GeoLite2-Country and its kin).
+///
+/// libmaxminddb is loaded when a database is opened: who has none needs no library. The database is mapped, not read; a
+/// new one is taken up by opening it anew.
+public final class CountryDatabase: CountryLookup {
+    private let database: OpaquePointer
+
+    /// Opens a database.
+    ///
+    /// - Throws: `HostError` with code `countryDatabase`.
+    public init(path: String) throws(HostError) {
+        var message = [CChar](repeating: 0, count: 256)
+        guard let opened = cmaxmind_open(path, &message, message.count) else {
+            let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw HostError(.countryDatabase, "the country database \(path) cannot be used: \(reason)")
+        }
+        database = opened
+    }
+
+    deinit { cmaxmind_close(database) }
+
+    /// The country of an address in its usual text, of either version; where it is registered, if that is all that is known.
+    public func country(of address: String) -> CountryCode? {
+        var code: (CChar, CChar) = (0, 0)
+        let found = withUnsafeMutableBytes(of: &code) { bytes in
+            guard let start = bytes.baseAddress else { return false }
+            return cmaxmind_country(database, address, start.assumingMemoryBound(to: CChar.self)) == 1
+        }
+        return found
+            ? CountryCode(String(decoding: [UInt8(bitPattern: code.0), UInt8(bitPattern: code.1)], as: UTF8.self)) : nil
+    }
+}

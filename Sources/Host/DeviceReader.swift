@@ -1,0 +1,125 @@
+//  Host: what the agent knows of the machine it runs on, and of addresses: properties that travel with events, the install
+//  id, countries.
+//
+//  It promises that nothing is invented: what the machine does not say is left out. It knows nothing of how events are read.
+
+public import Events
+internal import Glibc
+public import TimeZones
+
+/// Finds out what the machine says of itself (ac22).
+public struct DeviceReader: Sendable {
+    /// The members of `device`, in the order in which they are written. `time_zone_offset` is not among them: it depends on
+    /// the event.
+    public static let members = [
+        "sdk_name", "sdk_version", "os_name", "os_version", "os_build", "kernel", "model", "manufacturer", "locale",
+        "install_id",
+    ]
+
+    private let root: String
+    private let environment: [String: String]
+
+    /// - Parameters:
+    ///   - root: below which the system's files are looked for; empty but in tests.
+    ///   - environment: the agent's own, for the locale.
+    public init(root: String = "", environment: [String: String]) {
+        self.root = root
+        self.environment = environment
+    }
+
+    /// What is known, by name.
+    ///
+    /// - Parameters:
+    ///   - version: the agent's.
+    ///   - installID: see `InstallID`; nil leaves it out.
+    public func read(version: String, installID: String?) -> [String: String] {
+        var found: [String: String] = ["sdk_name": "spoolship", "sdk_version": version]
+        let system = osRelease()
+        found["os_name"] = system["NAME"]
+        found["os_version"] = system["VERSION_ID"]
+        found["os_build"] = system["BUILD_ID"]
+        found["kernel"] = kernel()
+        found["model"] = firmware("product_name")
+        found["manufacturer"] = firmware("sys_vendor")
+        found["locale"] = locale()
+        found["install_id"] = installID
+        return found.filter { !$0.value.isEmpty }
+    }
+
+    /// The `device` that events get.
+    ///
+    /// - Parameters:
+    ///   - found: from `read`.
+    ///   - wanted: the members that travel, `time_zone_offset` included.
+    ///   - overrides: texts to send instead of what was found; an empty one leaves its member out.
+    ///   - zone: the machine's.
+    public static func text(
+        _ found: [String: String], wanted: Set<String>, overrides: [String: String], zone: TimeZoneRules?
+    ) -> DeviceText? {
+        let known = found.merging(overrides) { _, override in override }
+        let text = DeviceText(
+            members: members.compactMap { name in
+                guard wanted.contains(name), let value = known[name], !value.isEmpty else { return nil }
+                return DeviceText.Member(name, value)
+            }, zone: wanted.contains("time_zone_offset") ? zone : nil)
+        return text.members.isEmpty && text.zone == nil ? nil : text
+    }
+
+    // MARK: Sources
+
+    /// The assignments of os-release. Source: its manual page, os-release(5).
+    private func osRelease() -> [String: String] {
+        let text = HostFile.read("\(root)/etc/os-release") ?? HostFile.read("\(root)/usr/lib/os-release") ?? ""
+        var found: [String: String] = [:]
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            guard let equals = line.firstIndex(of: "=") else { continue }
+            found[String(line[..<equals])] = DeviceReader.unquoted(line[line.index(after: equals)...])
+        }
+        return found
+    }
+
+    /// A value as a shell would read it: in single or double quotes, or bare, with backslashes before special characters.
+    static func unquoted(_ value: Substring) -> String {
+        var text = value
+        while text.last == " " || text.last == "\r" { text.removeLast() }
+        if text.count >= 2, let quote = text.first, quote == "\"" || quote == "'", text.last == quote {
+            text = text.dropFirst().dropLast()
+            if quote == "'" { return String(text) }
+        }
+        var result = ""
+        var isEscaped = false
+        for character in text {
+            if character == "\\", !isEscaped {
+                isEscaped = true
+            } else {
+                result.append(character)
+                isEscaped = false
+            }
+        }
+        return result
+    }
+
+    private func kernel() -> String? {
+        var names = utsname()
+        guard uname(&names) == 0 else { return nil }
+        return withUnsafeBytes(of: &names.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    /// What the firmware says, unless it says what makers write who have nothing to say.
+    private func firmware(_ name: String) -> String? {
+        guard let text = HostFile.read("\(root)/sys/class/dmi/id/\(name)") else { return nil }
+        let trimmed = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+        let empty: Set<String> = [
+            "to be filled by o.e.m.", "default string", "system product name", "system manufacturer", "not specified",
+            "none", "n/a", "unknown", "o.e.m.", "oem",
+        ]
+        return empty.contains(trimmed.lowercased()) ? nil : trimmed
+    }
+
+    /// The locale's language and region: `it_IT` of `it_IT.UTF-8`. `C` and `POSIX` say nothing.
+    private func locale() -> String? {
+        let text = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        let name = String(text?.prefix { $0 != "." && $0 != "@" } ?? "")
+        return name == "C" || name == "POSIX" ? nil : name
+    }
+}

@@ -1,0 +1,112 @@
+import Events
+import Glibc
+@testable import Host
+import TestKit
+import Testing
+import TimeZones
+
+@Suite("What is known of the machine")
+struct HostTests {
+    private func write(_ text: String, to path: String) throws {
+        let file = try #require(fopen(path, "w"))
+        fputs(text, file)
+        fclose(file)
+    }
+
+    @Test("ac22: what the system says travels, what it does not say is left out")
+    func ac22_device() throws {
+        let root = try TemporaryDirectory()
+        for directory in ["etc", "sys", "sys/class", "sys/class/dmi", "sys/class/dmi/id"] {
+            mkdir("\(root.path)/\(directory)", 0o755)
+        }
+        var reader = DeviceReader(root: root.path, environment: ["LANG": "C.UTF-8"])
+        #expect(Set(reader.read(version: "1.0", installID: nil).keys) == ["sdk_name", "sdk_version", "kernel"])
+        try write(
+            "# x\nNAME=\"Debian GNU/Linux\"\nVERSION_ID='12'\nBUILD_ID=a\\$b\nnonsense\nEMPTY=\n",
+            to: "\(root.path)/etc/os-release")
+        try write("PowerEdge R650 \n", to: "\(root.path)/sys/class/dmi/id/product_name")
+        try write("To Be Filled By O.E.M.\n", to: "\(root.path)/sys/class/dmi/id/sys_vendor")
+        reader = DeviceReader(root: root.path, environment: ["LANG": "en_US.UTF-8", "LC_ALL": "it_IT@euro"])
+        var found = reader.read(version: "1.0", installID: "x")
+        #expect(found.removeValue(forKey: "kernel")?.isEmpty == false)
+        #expect(
+            found == [
+                "sdk_name": "spoolship", "sdk_version": "1.0", "os_name": "Debian GNU/Linux", "os_version": "12",
+                "os_build": "a$b", "model": "PowerEdge R650", "locale": "it_IT", "install_id": "x",
+            ])
+        let all = Set(DeviceReader.members + ["time_zone_offset"])
+        let text = DeviceReader.text(found, wanted: all, overrides: ["model": "rack 12", "locale": ""], zone: .utc)
+        #expect(
+            text?.members.map(\.name) == [
+                "sdk_name", "sdk_version", "os_name", "os_version", "os_build", "model", "install_id",
+            ])
+        #expect(text?.members.contains(.init("model", "rack 12")) == true && text?.zone == .utc)
+        #expect(DeviceReader.text(found, wanted: [], overrides: ["model": "x"], zone: .utc) == nil)
+    }
+
+    @Test("ac22: the install id is made once, kept, private; a broken one is made anew, and said so")
+    func ac22_installID() throws {
+        let directory = try TemporaryDirectory()
+        var random = SplitMix64(seed: 22)
+        let first = try InstallID.load(in: directory.path, using: &random)
+        #expect(!first.wasReplaced && first.text.utf8.count == 36 && Array(first.text)[14] == "4")
+        #expect(try InstallID.load(in: directory.path, using: &random) == first)
+        var status = stat()
+        #expect(stat("\(directory.path)/install-id", &status) == 0 && status.st_mode & 0o777 == 0o600)
+        for broken in ["", "hello", first.text + "x\n", String(first.text.dropLast())] {
+            try write(broken, to: "\(directory.path)/install-id")
+            let made = try InstallID.load(in: directory.path, using: &random)
+            #expect(made.wasReplaced && made.text != first.text)
+        }
+        try write(first.text.uppercased() + "\n", to: "\(directory.path)/install-id")
+        #expect(try InstallID.load(in: directory.path, using: &random) == first)
+        #expect(try InstallID.reset(in: directory.path, using: &random).text != first.text)
+        #expect(throws: HostError.self) { try InstallID.load(in: "\(directory.path)/none", using: &random) }
+    }
+
+    @Test("ac23: countries from a MaxMind database, by either version of address")
+    func ac23_database() throws {
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/test.mmdb"
+        let file = try #require(fopen(path, "w"))
+        _ = SmallDatabase.bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
+        fclose(file)
+        let database = try CountryDatabase(path: path)
+        #expect(database.country(of: "1.2.3.4")?.description == "IT")
+        #expect(database.country(of: "127.255.255.255")?.description == "IT")
+        #expect(database.country(of: "128.0.0.1") == nil)
+        for text in ["", "localhost", "1.2.3", "1.2.3.4 ", "::1::"] { #expect(database.country(of: text) == nil) }
+        for bad in ["\(directory.path)/none.mmdb", "/etc/os-release"] {
+            #expect(throws: HostError.self) { try CountryDatabase(path: bad) }
+        }
+    }
+}
+
+/// A database of one node: IPv4 addresses below 128.0.0.0 are Italian, others are not in it.
+///
+/// Source: MaxMind DB file format specification, version 2.0.
+private enum SmallDatabase {
+    static var bytes: [UInt8] {
+        // Records of 24 bits: the left one leads to the data (node count + 16 + offset 0), the right one says "not found".
+        let tree: [UInt8] = [0, 0, 17, 0, 0, 1]
+        let data = map([("country", map([("iso_code", text("IT"))]))])
+        let metadata = map([
+            ("node_count", number(1, type: 6)), ("record_size", number(24, type: 5)),
+            ("ip_version", number(4, type: 5)),
+            ("database_type", text("Test")), ("languages", [0x00, 0x04]),
+            ("binary_format_major_version", number(2, type: 5)), ("binary_format_minor_version", number(0, type: 5)),
+            ("build_epoch", [0x01, 0x02, 1]), ("description", map([])),
+        ])
+        return tree + [UInt8](repeating: 0, count: 16) + data + [0xAB, 0xCD, 0xEF] + Array("MaxMind.com".utf8)
+            + metadata
+    }
+
+    private static func text(_ text: String) -> [UInt8] {
+        let bytes = Array(text.utf8)
+        return (bytes.count < 29 ? [0x40 | UInt8(bytes.count)] : [0x40 | 29, UInt8(bytes.count - 29)]) + bytes
+    }
+    private static func number(_ value: UInt8, type: UInt8) -> [UInt8] { [type << 5 | 1, value] }
+    private static func map(_ members: [(String, [UInt8])]) -> [UInt8] {
+        [0xE0 | UInt8(members.count)] + members.flatMap { text($0.0) + $0.1 }
+    }
+}
