@@ -1,0 +1,158 @@
+internal import CSQLite
+internal import EventLoops
+internal import Glibc
+
+/// One connection to the queue's file: opened, configured, closed. It knows pages and transactions, not events.
+final class Database {
+    /// SQLite's connection; open until `close`.
+    private(set) var handle: OpaquePointer?
+    /// The database file.
+    let path: String
+    /// Pages in the WAL after the last commit.
+    fileprivate(set) var walPages = 0
+    private var begun: Statement?
+    private var committed: Statement?
+
+    /// Opens a file, makes it if it is missing.
+    init(path: String, vfs: String?, readOnly: Bool = false) throws(QueueError) {
+        self.path = path
+        let flags = (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX
+        let code = sqlite3_open_v2(path, &handle, flags, vfs)
+        guard code == SQLITE_OK else {
+            let error = error(code)
+            sqlite3_close_v2(handle)
+            handle = nil
+            throw error
+        }
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, 5_000)
+    }
+
+    deinit { sqlite3_close_v2(handle) }
+
+    /// Closes the connection; statements end with their owners. A last WAL checkpoint is made.
+    func close() {
+        begun = nil
+        committed = nil
+        sqlite3_close_v2(handle)
+        handle = nil
+    }
+
+    // MARK: Statements
+
+    /// Runs statements that give nothing worth reading.
+    func execute(_ sql: String) throws(QueueError) {
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw error(code) }
+    }
+
+    func prepare(_ sql: String) throws(QueueError) -> Statement { try Statement(sql, in: self) }
+
+    /// The first column of the first row; nil without a row.
+    func integer(_ sql: String) throws(QueueError) -> Int? {
+        let statement = try prepare(sql)
+        return try statement.step() ? statement.integer(0) : nil
+    }
+
+    // MARK: Transactions
+
+    /// Begins a transaction unless one runs. It reads until its first write, which then belongs to it.
+    ///
+    /// Reading in one that stays open saves the locks that SQLite would take and give back for each statement, and
+    /// keeps nobody from anything: nobody else writes.
+    func begin() throws(QueueError) {
+        guard sqlite3_get_autocommit(handle) != 0 else { return }
+        if begun == nil { begun = try prepare("BEGIN") }
+        try begun?.run()
+    }
+
+    func commit() throws(QueueError) {
+        if committed == nil { committed = try prepare("COMMIT") }
+        try committed?.run()
+    }
+
+    func rollback() {
+        // SQLite may have rolled back by itself; then there is nothing left to do.
+        guard handle != nil, sqlite3_get_autocommit(handle) == 0 else { return }
+        // What fails here was not committed, and SQLite forgets it when the connection is next used or closed.
+        _ = sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
+    }
+
+    // MARK: The WAL
+
+    /// Counts the WAL's pages from here on, instead of SQLite's own checkpoints.
+    func watchWAL() {
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        sqlite3_wal_hook(
+            handle,
+            { context, _, _, pages in
+                // The context is the database that owns the connection, which calls back during its own commit only.
+                if let context { Unmanaged<Database>.fromOpaque(context).takeUnretainedValue().walPages = Int(pages) }
+                return SQLITE_OK
+            }, me)
+    }
+
+    /// Writes what the WAL holds into the database file, as far as readers let it.
+    ///
+    /// Once all of it is written, the WAL begins anew with the next commit.
+    func checkpointWAL() throws(QueueError) {
+        // A transaction that only read may still be open; within one SQLite does not checkpoint.
+        if sqlite3_get_autocommit(handle) == 0 { try commit() }
+        var pages: Int32 = 0
+        var written: Int32 = 0
+        let code = sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, &pages, &written)
+        guard code == SQLITE_OK || code == SQLITE_BUSY else { throw error(code) }
+        if code == SQLITE_OK, pages >= 0 { walPages = pages == written ? 0 : Int(pages) }
+    }
+
+    /// Makes durable what was committed with `synchronous` NORMAL.
+    func syncWAL() throws(QueueError) {
+        let code = csqlite_sync_wal(handle)
+        guard code == SQLITE_OK else { throw error(code) }
+    }
+
+    // MARK: Errors
+
+    /// The error of a result code, with the system's words where there are some.
+    func error(_ code: Int32) -> QueueError {
+        let system = sqlite3_system_errno(handle)
+        let words = String(cString: handle == nil ? sqlite3_errstr(code) : sqlite3_errmsg(handle))
+        let cause = system == 0 ? words : "\(words): \(SystemError.message(system))"
+        switch code & 0xFF {
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
+            return QueueError(.corrupt, "\(path) is damaged (\(cause))")
+        case SQLITE_FULL where system != ENOSPC && system != EDQUOT && pagesAreUsedUp:
+            return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
+        case SQLITE_FULL:
+            return QueueError(.diskFull, "no room for \(path); free some space on its file system")
+        case SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
+            return systemError(code, system, cause)
+        default:
+            return QueueError(.io, "\(path): \(cause)")
+        }
+    }
+
+    private func systemError(_ code: Int32, _ system: Int32, _ cause: String) -> QueueError {
+        switch system {
+        case ENOSPC, EDQUOT:
+            return QueueError(.diskFull, "no room for \(path); free some space on its file system")
+        case EROFS:
+            return QueueError(.readOnly, "\(path) lies on a read-only file system; remount it writable")
+        case EACCES, EPERM:
+            return QueueError(.noPermission, "\(path) may not be opened; run this as the agent's user or root")
+        default:
+            if code & 0xFF == SQLITE_READONLY {
+                return QueueError(
+                    .readOnly, "\(path) cannot be written (\(cause)); check the file system and the owner")
+            }
+            return QueueError(.io, "\(path): \(cause)")
+        }
+    }
+
+    private var pagesAreUsedUp: Bool {
+        let limit = (try? integer("PRAGMA max_page_count")) ?? nil
+        let used = (try? integer("PRAGMA page_count")) ?? nil
+        guard let limit, let used else { return false }
+        return used >= limit - 1
+    }
+}

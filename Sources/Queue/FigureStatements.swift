@@ -1,0 +1,173 @@
+internal import Model
+
+/// Reads and writes the figures: tables `destination`, `ledger`, `discard`, `total`.
+final class FigureStatements {
+    private let database: Database
+    private let updateTotal: Statement
+    private let updateLedger: Statement
+    private let updateDiscard: Statement
+
+    init(_ database: Database) throws(QueueError) {
+        self.database = database
+        updateTotal = try database.prepare(
+            """
+            UPDATE total SET last_chunk = ?, stored_bytes = ?, max_size = ?, read = ?, accepted = ?, refused = ?,
+            quarantined = ?, dead_letters = ?, dead_letter_bytes = ?, dead_letters_purged = ?, quarantine_records = ?,
+            quarantine_bytes = ?, quarantine_purged = ? WHERE id = 1
+            """)
+        updateLedger = try database.prepare("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        updateDiscard = try database.prepare("REPLACE INTO discard VALUES (?, ?, ?, ?)")
+    }
+
+    /// All figures. Reads a row for each lane and each formed batch's part, not the backlog.
+    func load() throws(QueueError) -> Figures {
+        var figures = Figures()
+        figures.totals = try loadTotals()
+        figures.writtenTotals = figures.totals
+        figures.lanes = try loadLanes()
+        for index in figures.lanes.indices {
+            try countFormed(&figures.lanes[index])
+        }
+        let discards = try database.prepare("SELECT destination, priority, reason, events FROM discard")
+        while try discards.step() {
+            guard let priority = Priority(rawValue: UInt8(truncatingIfNeeded: discards.integer(1))) else { continue }
+            let key = Figures.DiscardKey(
+                destination: Int64(discards.integer(0)), priority: priority, reason: discards.text(2))
+            figures.discards[key] = discards.integer(3)
+        }
+        return figures
+    }
+
+    private func loadTotals() throws(QueueError) -> Totals {
+        let row = try database.prepare(
+            """
+            SELECT last_chunk, stored_bytes, max_size, read, accepted, refused, quarantined, dead_letters,
+            dead_letter_bytes, dead_letters_purged, quarantine_records, quarantine_bytes, quarantine_purged FROM total
+            """)
+        var totals = Totals()
+        guard try row.step() else {
+            throw QueueError(.corrupt, "\(database.path) is damaged (table total is empty)")
+        }
+        totals.lastChunk = Int64(row.integer(0))
+        totals.stored = row.integer(1)
+        totals.maxSize = row.integer(2)
+        totals.intake.read = row.integer(3)
+        totals.intake.accepted = row.integer(4)
+        totals.intake.refused = row.integer(5)
+        totals.intake.quarantined = row.integer(6)
+        totals.deadLetters = row.integer(7)
+        totals.deadLetterBytes = row.integer(8)
+        totals.deadLettersPurged = row.integer(9)
+        totals.quarantineRecords = row.integer(10)
+        totals.quarantineBytes = row.integer(11)
+        totals.quarantinePurged = row.integer(12)
+        return totals
+    }
+
+    private func loadLanes() throws(QueueError) -> [Lane] {
+        let row = try database.prepare(
+            """
+            SELECT d.id, d.name, l.priority, l.accepted, l.retried, l.acknowledged, l.dead_lettered, l.evicted,
+            l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes
+            FROM destination d LEFT JOIN ledger l ON l.destination = d.id ORDER BY d.id, l.priority
+            """)
+        var lanes: [Lane] = []
+        while try row.step() {
+            let destination = Int64(row.integer(0))
+            if lanes.last?.destination != destination {
+                let name = DestinationName(row.text(1))
+                for priority in Priority.allCases {
+                    var lane = Lane(destination: destination, name: name, priority: priority)
+                    lane.leaseEvents = row.integer(13)
+                    lane.leaseBytes = row.integer(14)
+                    lanes.append(lane)
+                }
+            }
+            let place = row.integer(2)
+            guard let priority = Priority(rawValue: UInt8(truncatingIfNeeded: place)),
+                let index = lanes.lastIndex(where: { $0.destination == destination && $0.priority == priority })
+            else { continue }
+            var ledger = Ledger()
+            ledger.accepted = row.integer(3)
+            ledger.retried = row.integer(4)
+            ledger.acknowledged = row.integer(5)
+            ledger.deadLettered = row.integer(6)
+            ledger.evicted = row.integer(7)
+            ledger.expired = row.integer(8)
+            ledger.discarded = row.integer(9)
+            ledger.lost = row.integer(10)
+            ledger.queued = row.integer(11)
+            lanes[index].ledger = ledger
+            lanes[index].queuedBytes = row.integer(12)
+        }
+        return lanes
+    }
+
+    private func countFormed(_ lane: inout Lane) throws(QueueError) {
+        let row = try database.prepare(
+            """
+            SELECT count(DISTINCT batch), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery
+            INDEXED BY delivery_formed WHERE state = 1 AND destination = ? AND priority = ?
+            """)
+        row.bind(1, lane.destination)
+        row.bind(2, Int64(lane.priority.rawValue))
+        guard try row.step() else { return }
+        lane.freeBatches = row.integer(0)
+        lane.batchedEvents = row.integer(1)
+        lane.batchedBytes = row.integer(2)
+    }
+
+    /// Writes what changed, inside the caller's transaction.
+    func write(_ figures: inout Figures) throws(QueueError) {
+        for index in figures.lanes.indices where figures.lanes[index].isDirty {
+            try write(figures.lanes[index])
+            figures.lanes[index].isDirty = false
+        }
+        for key in figures.dirtyDiscards {
+            updateDiscard.bind(1, key.destination)
+            updateDiscard.bind(2, Int64(key.priority.rawValue))
+            updateDiscard.bind(3, key.reason)
+            updateDiscard.bind(4, figures.discards[key] ?? 0)
+            try updateDiscard.run()
+        }
+        figures.dirtyDiscards.removeAll()
+        guard figures.totals != figures.writtenTotals else { return }
+        try write(figures.totals)
+        figures.writtenTotals = figures.totals
+    }
+
+    private func write(_ lane: Lane) throws(QueueError) {
+        let row = updateLedger
+        row.bind(1, lane.destination)
+        row.bind(2, Int64(lane.priority.rawValue))
+        row.bind(3, lane.ledger.accepted)
+        row.bind(4, lane.ledger.retried)
+        row.bind(5, lane.ledger.acknowledged)
+        row.bind(6, lane.ledger.deadLettered)
+        row.bind(7, lane.ledger.evicted)
+        row.bind(8, lane.ledger.expired)
+        row.bind(9, lane.ledger.discarded)
+        row.bind(10, lane.ledger.lost)
+        row.bind(11, lane.ledger.queued)
+        row.bind(12, lane.queuedBytes)
+        try row.run()
+    }
+
+    private func write(_ totals: Totals) throws(QueueError) {
+        let row = updateTotal
+        row.bind(1, totals.lastChunk)
+        row.bind(2, totals.stored)
+        row.bind(3, totals.maxSize)
+        row.bind(4, totals.intake.read)
+        row.bind(5, totals.intake.accepted)
+        row.bind(6, totals.intake.refused)
+        row.bind(7, totals.intake.quarantined)
+        row.bind(8, totals.deadLetters)
+        row.bind(9, totals.deadLetterBytes)
+        row.bind(10, totals.deadLettersPurged)
+        row.bind(11, totals.quarantineRecords)
+        row.bind(12, totals.quarantineBytes)
+        row.bind(13, totals.quarantinePurged)
+        try row.run()
+    }
+}

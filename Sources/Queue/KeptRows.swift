@@ -1,0 +1,140 @@
+internal import EventLoops
+internal import Model
+
+/// Selects rows of `dead_letter` and `quarantine`, page by page.
+struct KeptRows {
+    let table: String
+    private var conditions: [String] = []
+    private var values: [Value] = []
+
+    private enum Value {
+        case text(String)
+        case number(Int64)
+    }
+
+    /// - Parameter after: only rows of higher ids.
+    init(_ kind: RecordKind, _ selection: RecordSelection, _ figures: Figures, after: Int64) {
+        let isDeadLetters = kind == .deadLetters
+        table = isDeadLetters ? "dead_letter" : "quarantine"
+        add("id > ?", .number(after))
+        if let destination = selection.destination, isDeadLetters {
+            add(
+                "destination = ?",
+                .number(figures.lane(destination, .normal).map { figures.lanes[$0].destination } ?? -1))
+        }
+        if let priority = selection.priority, isDeadLetters {
+            add("priority = ?", .number(Int64(priority.rawValue)))
+        }
+        if let app = selection.app, !isDeadLetters { add("app = ?", .text(app)) }
+        if let reason = selection.reason { add(isDeadLetters ? "kind = ?" : "reason = ?", .text(reason)) }
+        if let ids = selection.ids {
+            // Numbers only, so that they can stand in the statement however many they are.
+            conditions.append("id IN (\(ids.compactMap { Int64($0) }.map { "\($0)" }.joined(separator: ", ")))")
+        }
+    }
+
+    private mutating func add(_ condition: String, _ value: Value) {
+        conditions.append(condition)
+        values.append(value)
+    }
+
+    /// The rows in the order of their ids.
+    func select(_ columns: String, limit: Int, in file: QueueFile) throws(QueueError) -> Statement {
+        let statement = try file.database.prepare(
+            "SELECT \(columns) FROM \(table) WHERE \(conditions.joined(separator: " AND ")) ORDER BY id LIMIT \(limit)")
+        for (place, value) in values.enumerated() {
+            switch value {
+            case .text(let text): statement.bind(Int32(place + 1), text)
+            case .number(let number): statement.bind(Int32(place + 1), number)
+            }
+        }
+        return statement
+    }
+}
+
+/// A dead letter as it was read back.
+struct DeadLetter {
+    static let columns =
+        "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, message, "
+        + "excerpt, event"
+
+    let id: Int64
+    let destination: Int64
+    let priority: Priority
+    let batch: BatchID?
+    let acceptedAt: Timestamp
+    let eventTimes: ClosedRange<Timestamp>
+    let rejectedAt: Timestamp
+    let kind: String
+    let status: Int?
+    let message: String
+    let excerpt: String
+    let event: [UInt8]
+
+    init(_ row: Statement) {
+        id = Int64(row.integer(0))
+        destination = Int64(row.integer(1))
+        priority = Priority(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .normal
+        batch = BatchID(raw: row.raw(3))
+        acceptedAt = Timestamp(nanoseconds: Int64(row.integer(4)))
+        let first = Timestamp(nanoseconds: Int64(row.integer(5)))
+        eventTimes = first...max(first, Timestamp(nanoseconds: Int64(row.integer(6))))
+        rejectedAt = Timestamp(nanoseconds: Int64(row.integer(7)))
+        kind = row.text(8)
+        status = row.isNull(9) ? nil : row.integer(9)
+        message = row.text(10)
+        excerpt = row.text(11)
+        event = row.bytes(12)
+    }
+
+    /// What it counts for in its bound.
+    var cost: Int { QueueStore.keptCost(event.count + message.utf8.count + excerpt.utf8.count) }
+
+    /// The record without the event.
+    func json(_ figures: Figures) -> [JSONValue.Member] {
+        let name = figures.lanes.first { $0.destination == destination }?.name.text
+        return [
+            .init("id", .string("\(id)")), .init("destination", JSONValue(name)),
+            .init("priority", .string(priority.name)), .init("reason", .string(kind)),
+            .init("status", JSONValue(status)), .init("message", .string(message)),
+            .init("bytes", .integer(event.count)), .init("batch", JSONValue(batch?.description)),
+            .init("accepted_ms", .integer(Int(acceptedAt.milliseconds))),
+            .init("rejected_ms", .integer(Int(rejectedAt.milliseconds))),
+        ]
+    }
+}
+
+extension StoredQuarantineRecord {
+    static let columns = "id, reason, detail, app, path, offset, length, time, content"
+
+    init(_ row: Statement) {
+        id = Int64(row.integer(0))
+        record = QuarantineRecord(
+            reason: .init(rawValue: row.text(1)) ?? .refused, detail: row.text(2), app: row.text(3), path: row.text(4),
+            offset: Int64(row.integer(5)), length: Int64(row.integer(6)), content: row.bytes(8),
+            time: Timestamp(nanoseconds: Int64(row.integer(7))))
+    }
+
+    /// What it counts for in its bound.
+    var cost: Int {
+        QueueStore.keptCost(
+            record.content.count + record.detail.utf8.count + record.app.utf8.count + record.path.utf8.count)
+    }
+
+    /// The record without the line.
+    var json: [JSONValue.Member] {
+        [
+            .init("id", .string("\(id)")), .init("reason", .string(record.reason.rawValue)),
+            .init("detail", .string(record.detail)), .init("app", .string(record.app)),
+            .init("path", .string(record.path)), .init("offset", .integer(Int(record.offset))),
+            .init("length", .integer(Int(record.length))), .init("time_ms", .integer(Int(record.time.milliseconds))),
+        ]
+    }
+
+    /// The line as text, or as hexadecimal digits where it is none.
+    var content: JSONValue.Member {
+        if let text = String(validating: record.content, as: UTF8.self) { return .init("content", .string(text)) }
+        let digits = record.content.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+        return .init("content_hex", .string(digits.joined()))
+    }
+}

@@ -1,0 +1,36 @@
+/// The steps from older schemas to the present one, in order. A fixture of each older version is kept with the tests.
+enum Migrations {
+    private static let steps: [(from: Int, sql: String)] = [
+        (
+            // The view for people.
+            from: 1,
+            sql: """
+            CREATE VIEW queued AS
+            SELECT
+                destination.name AS destination,
+                CASE delivery.priority WHEN 2 THEN 'critical' ELSE 'normal' END AS priority,
+                strftime('%Y-%m-%dT%H:%M:%SZ', delivery.accepted_at / 1000000000, 'unixepoch') AS accepted,
+                delivery.chunk AS chunk,
+                delivery.first AS first,
+                delivery.events AS events,
+                delivery.bytes AS bytes,
+                lower(hex(delivery.batch)) AS batch
+            FROM delivery JOIN destination ON destination.id = delivery.destination
+            ORDER BY delivery.priority DESC, delivery.chunk, delivery.first
+            """
+        )
+    ]
+
+    /// Upgrades a database, inside the caller's transaction.
+    static func run(on database: Database, from version: Int) throws(QueueError) {
+        var reached = version
+        for step in steps where step.from == reached {
+            try database.execute(step.sql)
+            reached += 1
+            try database.execute("PRAGMA user_version = \(reached)")
+        }
+        guard reached == Schema.version else {
+            throw QueueError(.foreign, "\(database.path) has an unknown schema \(version); move it away")
+        }
+    }
+}

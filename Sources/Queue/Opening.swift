@@ -1,0 +1,158 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// What opening a queue gives.
+struct Opening {
+    let file: QueueFile
+    let figures: Figures
+
+    /// Databases that were replaced on the way.
+    let recoveries: Int
+
+    /// Opens the database, takes its figures, adds rows for new destinations; replaces one that is damaged.
+    static func open(
+        _ options: QueueOptions, _ directory: StateDirectory, now: Timestamp, _ log: Log
+    ) throws(QueueError) -> Opening {
+        if try directory.finishSalvage(now: now) != nil { log.warning("replacing the damaged queue database went on") }
+        do {
+            return try open(options, directory)
+        } catch {
+            guard error.code == .corrupt else { throw error }
+            log.error("queue database is damaged", ["error": error.message])
+            let salvage = try Salvage.run(options, directory, now: now, log)
+            return try complete(salvage.file, salvage.figures, options, recoveries: 1)
+        }
+    }
+
+    private static func open(_ options: QueueOptions, _ directory: StateDirectory) throws(QueueError) -> Opening {
+        let file = try QueueFile(path: directory.database, options: options)
+        try file.checkEnds()
+        return try complete(file, try file.load(), options, recoveries: 0)
+    }
+
+    private static func complete(
+        _ file: QueueFile, _ loaded: Figures, _ options: QueueOptions, recoveries: Int
+    ) throws(QueueError) -> Opening {
+        var figures = loaded
+        try checkCap(options, figures)
+        try file.database.begin()
+        do throws(QueueError) {
+            for name in options.destinations where !figures.lanes.contains(where: { $0.name == name }) {
+                try figures.add(name, to: file)
+            }
+            figures.totals.maxSize = options.maxSize
+            try file.write(&figures)
+            try file.database.commit()
+        } catch {
+            file.database.rollback()
+            throw error
+        }
+        return Opening(file: file, figures: figures, recoveries: recoveries)
+    }
+
+    /// A cap below what is stored is refused: it is not a reason to delete (ac11).
+    static func checkCap(_ options: QueueOptions, _ figures: Figures) throws(QueueError) {
+        guard figures.totals.stored <= options.maxSize else {
+            throw QueueError(
+                .capBelowStored,
+                "queue.max_size is \(options.maxSize) bytes, but \(figures.totals.stored) are stored; "
+                    + "give at least that much, or send or purge first")
+        }
+    }
+}
+
+extension Figures {
+    /// Adds a destination's row and its lanes, inside the caller's transaction.
+    mutating func add(_ name: DestinationName, to file: QueueFile) throws(QueueError) {
+        let insert = try file.statement("INSERT INTO destination (name) VALUES (?) RETURNING id")
+        insert.bind(1, name.text)
+        guard try insert.step() else { throw QueueError(.io, "the database gave no id for destination \(name)") }
+        let id = Int64(insert.integer(0))
+        while try insert.step() {}
+        lanes += Priority.allCases.map { Lane(destination: id, name: name, priority: $0) }
+    }
+
+    /// The place of a lane; nil for an unknown destination.
+    func lane(_ name: DestinationName, _ priority: Priority) -> Int? {
+        lanes.firstIndex { $0.priority == priority && $0.name == name }
+    }
+
+    /// The place of a lane by its destination's row.
+    func lane(_ destination: Int64, _ priority: Priority) -> Int? {
+        lanes.firstIndex { $0.priority == priority && $0.destination == destination }
+    }
+}
+
+extension QueueFile {
+    /// Reads both ends of each large table and index: milliseconds, whatever their size.
+    func checkEnds() throws(QueueError) {
+        for end in ["", "DESC"] {
+            _ = try database.integer("SELECT length(frame) FROM chunk ORDER BY id \(end) LIMIT 1")
+            _ = try database.integer(
+                "SELECT events FROM delivery "
+                    + "ORDER BY destination \(end), priority \(end), chunk \(end), first \(end) LIMIT 1")
+            _ = try database.integer(
+                "SELECT length(batch) FROM delivery INDEXED BY delivery_formed "
+                    + "WHERE state = 1 ORDER BY batch \(end) LIMIT 1")
+            for table in ["dead_letter", "quarantine"] {
+                _ = try database.integer("SELECT id FROM \(table) ORDER BY id \(end) LIMIT 1")
+            }
+        }
+    }
+
+    /// What the agent goes on from after a start.
+    func restore() throws(QueueError) -> RestoredState {
+        var state = RestoredState()
+        let checkpoints = try statement("SELECT key, path, offset, state FROM checkpoint")
+        while try checkpoints.step() {
+            state.checkpoints.append(
+                Checkpoint(
+                    key: checkpoints.bytes(0), path: checkpoints.text(1), offset: Int64(checkpoints.integer(2)),
+                    state: checkpoints.bytes(3)))
+        }
+        let done = try statement("SELECT claim, handle FROM done_record")
+        while try done.step() { state.done.append(DoneRecord(claim: done.bytes(0), handle: done.bytes(1))) }
+        let memory = try statement("SELECT name, value FROM memory")
+        while try memory.step() { state.memory[memory.text(0)] = memory.bytes(1) }
+        return state
+    }
+}
+
+extension QueueSnapshot {
+    /// A snapshot of the store's state.
+    static func of(
+        _ figures: Figures, _ options: QueueOptions, health: Health, refusal: (reason: WaitReason, needs: Int)?,
+        isFullOfCritical: Bool = false, file: QueueFile?
+    ) -> QueueSnapshot {
+        var snapshot = QueueSnapshot()
+        let configured = options.destinations
+        let orphans = figures.lanes.filter { !configured.contains($0.name) }
+        let ordered = configured.flatMap { name in figures.lanes.filter { $0.name == name } } + orphans
+        snapshot.lanes = ordered.map { lane in
+            LaneState(
+                destination: lane.name, priority: lane.priority, isConfigured: configured.contains(lane.name),
+                summary: lane.summary, ledger: lane.ledger, oldestQueuedAt: lane.summary.oldestAcceptedAt)
+        }
+        snapshot.intake = figures.totals.intake
+        snapshot.discarded = figures.discards.map { key, events in
+            let name = figures.lanes.first { $0.destination == key.destination }?.name
+            return Discarded(destination: name, priority: key.priority, reason: key.reason, events: events)
+        }
+        snapshot.storedBytes = figures.totals.stored
+        snapshot.maxSize = figures.totals.maxSize
+        snapshot.walBytes = file?.walBytes ?? 0
+        let totals = figures.totals
+        snapshot.deadLetters = Kept(
+            count: totals.deadLetters, bytes: totals.deadLetterBytes, purged: totals.deadLettersPurged)
+        snapshot.quarantine = Kept(
+            count: totals.quarantineRecords, bytes: totals.quarantineBytes, purged: totals.quarantinePurged)
+        snapshot.accepting = refusal.map { .nothing($0.reason) } ?? (isFullOfCritical ? .critical : .all)
+        snapshot.failure = health.failure
+        snapshot.failures = health.failures
+        snapshot.lateSettlements = health.lateSettlements
+        snapshot.recoveries = health.recoveries
+        snapshot.transactions = health.transactions
+        return snapshot
+    }
+}

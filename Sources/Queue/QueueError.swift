@@ -1,0 +1,49 @@
+//  Queue: the SQLite file: enqueue and checkpoint in one transaction, lease, acknowledge, evict, expire, dead letters,
+//  the ledger, migrations, salvage.
+//  Promise: what a call has returned from survives a crash; the ledger balances at every instant.
+//  It knows nothing of HTTP, of the files of the spool, or of what is inside an event.
+
+/// What can go wrong with the queue.
+public struct QueueError: Error, Sendable, Equatable {
+    /// Closed, because each code is a metric label.
+    public enum Code: String, Sendable, CaseIterable {
+        /// Another process owns the state directory.
+        case locked
+        /// A newer version of the program has written the database.
+        case newerSchema = "newer_schema"
+        /// The file is a database, but not ours.
+        case foreign
+        /// SQLite finds the database damaged.
+        case corrupt
+        /// The file system has no room.
+        case diskFull = "disk_full"
+        /// The database has reached the size that its bounds allow it.
+        case fileFull = "file_full"
+        /// The file system cannot be written.
+        case readOnly = "read_only"
+        /// The state directory or the database may not be opened.
+        case noPermission = "no_permission"
+        /// The storage cap is below what is stored.
+        case capBelowStored = "cap_below_stored"
+        /// One commit is larger than the whole queue may be.
+        case commitTooLarge = "commit_too_large"
+        /// An option, or the use of a batch, that makes no sense.
+        case misuse
+        /// The store was closed.
+        case closed
+        /// Anything else that reading or writing failed with.
+        case io
+    }
+
+    /// The kind of failure.
+    public let code: Code
+
+    /// One line for a person: what is wrong and what to do. Never event content.
+    public let message: String
+
+    /// An error of that kind, and what a person should know.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}

@@ -1,0 +1,248 @@
+internal import EventLoops
+internal import Frames
+internal import Model
+
+/// The tables as values: each method is one or two statements. What to store and when is decided by `QueueStore`.
+final class QueueFile {
+    let database: Database
+    let pageSize: Int
+
+    private let insertChunkStatement: Statement
+    private let readChunkStatement: Statement
+    private let chunkFactsStatement: Statement
+    private let deleteChunkStatement: Statement
+    private let insertDeliveryStatement: Statement
+    private let deleteDeliveryStatement: Statement
+    private let findDeliveryStatement: Statement
+    private let walkStatement: Statement
+    private let formedRowsStatement: Statement
+    private let lookUpBatchStatement: Statement
+    private let figures: FigureStatements
+    private var others: [String: Statement] = [:]
+
+    /// Opens the database, makes or upgrades its tables.
+    init(path: String, options: QueueOptions) throws(QueueError) {
+        let database = try Database(path: path, vfs: options.vfs)
+        do {
+            try Schema.prepare(database, options)
+            self.database = database
+            pageSize = try database.integer("PRAGMA page_size") ?? 4096
+            insertChunkStatement = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            readChunkStatement = try database.prepare(
+                "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame "
+                    + "FROM chunk WHERE id = ?")
+            chunkFactsStatement = try database.prepare(
+                "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
+            deleteChunkStatement = try database.prepare("DELETE FROM chunk WHERE id = ?")
+            insertDeliveryStatement = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            deleteDeliveryStatement = try database.prepare(
+                "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
+            findDeliveryStatement = try database.prepare(
+                "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
+            let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state"
+            walkStatement = try database.prepare(
+                "SELECT \(columns) FROM delivery WHERE destination = ? AND priority = ? AND chunk >= ? "
+                    + "ORDER BY chunk, first")
+            formedRowsStatement = try database.prepare(
+                "SELECT \(columns), destination, priority FROM delivery WHERE state = 1 AND batch = ? "
+                    + "ORDER BY chunk, first")
+            lookUpBatchStatement = try database.prepare(
+                "SELECT \(columns), destination, priority FROM delivery WHERE batch = ? ORDER BY chunk, first")
+            figures = try FigureStatements(database)
+        } catch {
+            // Statements that were made keep the connection until they are gone: close_v2 waits for them.
+            database.close()
+            throw error
+        }
+    }
+
+    /// What the WAL holds that is not in the database file yet, in bytes.
+    var walBytes: Int { database.walPages * pageSize }
+
+    /// A statement that is used now and then, prepared once.
+    func statement(_ sql: String) throws(QueueError) -> Statement {
+        if let known = others[sql] { return known }
+        let made = try database.prepare(sql)
+        others[sql] = made
+        return made
+    }
+
+    // MARK: Chunks
+
+    func insert(_ chunk: NewChunk, id: Int64) throws(QueueError) {
+        let statement = insertChunkStatement
+        statement.bind(1, id)
+        statement.bind(2, Int64(chunk.priority.rawValue))
+        statement.bind(3, chunk.destinations.count)
+        statement.bind(4, chunk.events)
+        statement.bind(5, chunk.bytes)
+        statement.bind(6, chunk.eventTimes.lowerBound.nanoseconds)
+        statement.bind(7, chunk.eventTimes.upperBound.nanoseconds)
+        statement.bind(8, chunk.acceptedAt.nanoseconds)
+        statement.bind(9, Int64(chunk.compression.rawValue))
+        statement.bind(10, Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
+        try statement.run(chunk.frame, at: 11)
+    }
+
+    /// A chunk with its frame, verified; nil when it is missing or its bytes are not what was stored.
+    func readChunk(_ id: Int64) throws(QueueError) -> StoredChunk? {
+        let statement = readChunkStatement
+        statement.bind(1, id)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        let raw = statement.raw(7)
+        guard Int64(crc32(raw)) == Int64(statement.integer(6)),
+            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: statement.integer(5)))
+        else { return nil }
+        return StoredChunk(
+            destinations: statement.integer(0), events: statement.integer(1), bytes: statement.integer(2),
+            firstTime: Timestamp(nanoseconds: Int64(statement.integer(3))),
+            lastTime: Timestamp(nanoseconds: Int64(statement.integer(4))), compression: compression,
+            frame: Array(raw))
+    }
+
+    /// What a chunk's row says without its frame; nil when it is missing.
+    func chunkFacts(_ id: Int64) throws(QueueError) -> (cost: Int, lastTime: Timestamp)? {
+        let statement = chunkFactsStatement
+        statement.bind(1, id)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return (
+            chunkCost(frame: statement.integer(1), destinations: statement.integer(0)),
+            Timestamp(nanoseconds: Int64(statement.integer(2)))
+        )
+    }
+
+    func deleteChunk(_ id: Int64) throws(QueueError) {
+        deleteChunkStatement.bind(1, id)
+        try deleteChunkStatement.run()
+    }
+
+    // MARK: Deliveries
+
+    func insert(_ row: DeliveryRow, destination: Int64, priority: Priority) throws(QueueError) {
+        let statement = insertDeliveryStatement
+        statement.bind(1, destination)
+        statement.bind(2, Int64(priority.rawValue))
+        statement.bind(3, row.chunk)
+        statement.bind(4, row.first)
+        statement.bind(5, row.events)
+        statement.bind(6, row.bytes)
+        statement.bind(7, row.firstTime.nanoseconds)
+        statement.bind(8, row.acceptedAt.nanoseconds)
+        if let batch = row.batch { statement.bind(9, batch.bytes) } else { statement.bindNull(9) }
+        statement.bind(10, row.isFormed ? 1 : 0)
+        try statement.run()
+    }
+
+    func deleteDelivery(destination: Int64, priority: Priority, chunk: Int64, first: Int) throws(QueueError) {
+        let statement = deleteDeliveryStatement
+        statement.bind(1, destination)
+        statement.bind(2, Int64(priority.rawValue))
+        statement.bind(3, chunk)
+        statement.bind(4, first)
+        try statement.run()
+    }
+
+    /// Whether a destination still waits for any of a chunk.
+    func waits(destination: Int64, priority: Priority, chunk: Int64) throws(QueueError) -> Bool {
+        let statement = findDeliveryStatement
+        statement.bind(1, destination)
+        statement.bind(2, Int64(priority.rawValue))
+        statement.bind(3, chunk)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    /// Goes through a lane in order of acceptance, from a chunk on, until `body` returns false.
+    func walk(
+        destination: Int64, priority: Priority, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool
+    ) throws(QueueError) {
+        let statement = walkStatement
+        statement.bind(1, destination)
+        statement.bind(2, Int64(priority.rawValue))
+        statement.bind(3, chunk)
+        defer { statement.reset() }
+        while try statement.step() {
+            guard try body(DeliveryRow(statement)) else { return }
+        }
+    }
+
+    /// The rows of a batch, in order, and whose they are; nil if there is no such batch.
+    ///
+    /// Reads the whole table for a full chunk that was never leased: for people, who name batches that way.
+    func lookUp(_ batch: BatchID) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
+        if let found = try lookUp(batch, formedRowsStatement) { return found }
+        return try lookUp(batch, lookUpBatchStatement)
+    }
+
+    private func lookUp(
+        _ batch: BatchID, _ statement: Statement
+    ) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
+        statement.bind(1, batch.bytes)
+        var rows: [DeliveryRow] = []
+        var destination: Int64 = 0
+        var priority = Priority.normal
+        while try statement.step() {
+            rows.append(DeliveryRow(statement))
+            destination = Int64(statement.integer(8))
+            priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(9))) ?? .normal
+        }
+        return rows.isEmpty ? nil : (destination, priority, rows)
+    }
+
+    // MARK: Figures
+
+    func load() throws(QueueError) -> Figures { try figures.load() }
+
+    func write(_ changed: inout Figures) throws(QueueError) { try figures.write(&changed) }
+}
+
+/// A chunk as it was read back.
+struct StoredChunk {
+    let destinations: Int
+    let events: Int
+    let bytes: Int
+    let firstTime: Timestamp
+    let lastTime: Timestamp
+    let compression: Compression
+    let frame: [UInt8]
+
+    var cost: Int { chunkCost(frame: frame.count, destinations: destinations) }
+}
+
+/// A row of table `delivery`, without its lane.
+struct DeliveryRow {
+    var chunk: Int64
+    var first: Int
+    var events: Int
+    var bytes: Int
+    var firstTime: Timestamp
+    var acceptedAt: Timestamp
+    var batch: BatchID?
+    var isFormed: Bool
+}
+
+extension DeliveryRow {
+    /// Reads the columns in the order of the walk.
+    init(_ statement: Statement) {
+        chunk = Int64(statement.integer(0))
+        first = statement.integer(1)
+        events = statement.integer(2)
+        bytes = statement.integer(3)
+        firstTime = Timestamp(nanoseconds: Int64(statement.integer(4)))
+        acceptedAt = Timestamp(nanoseconds: Int64(statement.integer(5)))
+        batch = BatchID(raw: statement.raw(6))
+        isFormed = statement.integer(7) != 0
+    }
+}
+
+extension UUIDv7 {
+    /// An id from its sixteen bytes where SQLite keeps them, without an array between; nil for any other number.
+    init?(raw: UnsafeRawBufferPointer) {
+        guard raw.count == 16 else { return nil }
+        self.init(
+            high: UInt64(bigEndian: raw.loadUnaligned(as: UInt64.self)),
+            low: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+    }
+}

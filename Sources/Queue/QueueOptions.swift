@@ -1,0 +1,62 @@
+public import Model
+
+/// How a queue is to be run.
+public struct QueueOptions: Sendable, Equatable {
+    /// What a commit survives.
+    public enum Durability: String, Sendable, CaseIterable {
+        /// A power cut: each commit is synced.
+        case powerLoss = "power_loss"
+        /// The death of the process; a power cut may repeat, never lose, because files of the spool are unlinked only
+        /// after `QueueStore.sync`.
+        case crash
+    }
+
+    /// What happens to an event for which there is no room.
+    public enum WhenFull: String, Sendable, CaseIterable {
+        /// Nothing is stored until there is room; the spool keeps it.
+        case wait
+        /// The oldest events of the lowest priority make room.
+        case evict
+    }
+
+    /// Where the database lies; made if it is missing (its parent is not).
+    public var stateDirectory: String
+    /// Who gets events, in the order of the configuration. Others in the database are orphans.
+    public var destinations: [DestinationName]
+    /// The storage cap in bytes, for frames and metadata. Default 10 MiB; at least 24 KiB.
+    public var maxSize = 10 << 20
+    /// What happens when it is reached. Default `wait`: a spool on disk is there already.
+    public var whenFull = WhenFull.wait
+    /// Events older than that expire. Default 25 days.
+    public var maxAge = Duration.seconds(25 * 86_400)
+    /// What a commit survives. Default a power cut.
+    public var durability = Durability.powerLoss
+    /// The bound of dead letters in bytes; the oldest are purged first. Default 1 MiB.
+    public var deadLettersMaxSize = 1 << 20
+    /// The bound of the quarantine in bytes; the oldest are purged first. Default 1 MiB.
+    public var quarantineMaxSize = 1 << 20
+    /// The most events in a batch; decides the page size of a new database. Default 50.
+    public var batchEvents = 50
+    /// The most uncompressed bytes in a batch; decides the page size of a new database. Default 1 MiB.
+    public var batchBytes = 1 << 20
+    /// How many of the oldest waiting chunks are looked at for a lane's earliest event time. Default 1: events come
+    /// about in the order of their times. More where deadlines go by it: each chunk costs 0.1 us a batch.
+    public var eventTimeLookahead = 1
+    /// The SQLite VFS; nil means the system's. Tests pass one that cuts power.
+    public var vfs: String?
+
+    /// Options with the defaults.
+    public init(stateDirectory: String, destinations: [DestinationName]) {
+        self.stateDirectory = stateDirectory
+        self.destinations = destinations
+    }
+
+    func validate() throws(QueueError) {
+        guard maxSize >= 24 << 10 else {
+            throw QueueError(.misuse, "queue.max_size is \(maxSize) bytes; give at least 24KiB")
+        }
+        guard deadLettersMaxSize >= 0, quarantineMaxSize >= 0, maxAge > .zero else {
+            throw QueueError(.misuse, "a bound of the queue is negative; give sizes such as \"1MiB\"")
+        }
+    }
+}

@@ -1,0 +1,134 @@
+public import EventLoops
+public import Model
+
+/// What the queue holds, at one moment: for delivery, metrics, `status` and the spool's state file.
+///
+/// Published after each change; reading it never waits for the store.
+public struct QueueSnapshot: Sendable, Equatable {
+    /// One destination at one priority.
+    public struct LaneState: Sendable, Equatable {
+        /// Whose.
+        public var destination: DestinationName
+        /// Of which priority.
+        public var priority: Priority
+        /// Whether the configuration still names the destination.
+        public var isConfigured: Bool
+        /// What waits.
+        public var summary: LaneSummary
+        /// What became of all that was accepted.
+        public var ledger: Ledger
+        /// When the oldest queued event was accepted, those in batches included; nil when nothing is queued, and while
+        /// only batches of an earlier process are left.
+        public var oldestQueuedAt: Timestamp?
+    }
+
+    /// What a new event would meet.
+    public enum Accepting: Sendable, Equatable {
+        /// Everything is stored.
+        case all
+        /// The cap is reached by critical events: only such are stored, and evict older ones.
+        case critical
+        /// Nothing is stored until there is room again, or until what is wrong is mended.
+        case nothing(WaitReason)
+    }
+
+    /// The lanes: destinations in the order of the configuration, orphans after them; normal before critical.
+    public var lanes: [LaneState] = []
+    /// The figures of reading.
+    public var intake = IntakeLedger()
+    /// Discarded events by destination (nil: no destination wanted them), priority and reason.
+    public var discarded: [Discarded] = []
+    /// What the queued rows hold, in bytes; never above `maxSize`.
+    public var storedBytes = 0
+    /// The cap in force, in bytes.
+    public var maxSize = 0
+    /// The pages of the database file, in bytes, free ones included.
+    public var fileBytes = 0
+    /// The pages in the WAL, in bytes.
+    public var walBytes = 0
+    /// Dead letters that are kept, and their bytes.
+    public var deadLetters = Kept()
+    /// Quarantined lines that are kept, and their bytes.
+    public var quarantine = Kept()
+    /// What a new event would meet.
+    public var accepting = Accepting.all
+    /// The last failure to persist that still stands; nil when writing works. The agent is not ready while it stands.
+    public var failure: QueueError?
+    /// Failures to persist since the start, by code.
+    public var failures: [QueueError.Code: Int] = [:]
+    /// Settlements since the start that came for a batch that was gone.
+    public var lateSettlements = 0
+    /// Databases moved aside since the start because they were damaged.
+    public var recoveries = 0
+    /// Transactions since the start.
+    public var transactions = 0
+
+    /// Rows with a bound of their own.
+    public struct Kept: Sendable, Equatable {
+        /// How many.
+        public var count = 0
+        /// What they hold, in bytes.
+        public var bytes = 0
+        /// How many the bound or a person has purged, since the database was made.
+        public var purged = 0
+    }
+
+    /// Events that a rule, disabled collection or a person took out.
+    public struct Discarded: Sendable, Equatable {
+        /// Who would have got them; nil when no destination wanted them.
+        public var destination: DestinationName?
+        /// Their priority.
+        public var priority: Priority
+        /// Why: a metric label.
+        public var reason: String
+        /// How many, since the database was made.
+        public var events: Int
+    }
+
+    /// A snapshot of nothing.
+    public init() {}
+
+    /// Takes into account that a batch of these events is not settled.
+    mutating func note(_ batch: BatchHeader) {
+        for index in lanes.indices
+        where lanes[index].destination == batch.destination && lanes[index].priority == batch.priority {
+            lanes[index].oldestQueuedAt = min(lanes[index].oldestQueuedAt ?? batch.acceptedAt, batch.acceptedAt)
+        }
+    }
+
+    /// One lane's state; nil for an unknown destination.
+    public func lane(_ destination: DestinationName, _ priority: Priority) -> LaneState? {
+        lanes.first { $0.destination == destination && $0.priority == priority }
+    }
+}
+
+/// Why nothing is stored.
+public enum WaitReason: String, Sendable, CaseIterable {
+    /// The cap is reached; there is room again below 90 % of it.
+    case full
+    /// The file system has no room.
+    case diskFull = "disk_full"
+    /// The file system cannot be written, or fails.
+    case readOnly = "read_only"
+    /// A reader outside keeps the WAL from being written back.
+    case walPinned = "wal_pinned"
+}
+
+/// What became of a commit.
+public enum StoreResult: Sendable, Equatable {
+    /// It is durable. `refused` events of it were not accepted, because the queue is full of critical ones or because
+    /// they could never fit; they are in the quarantine.
+    case stored(refused: Int)
+    /// Nothing of it was stored; the observer tells when there is room again (`accepting` is no more `nothing`).
+    case wait(WaitReason)
+}
+
+/// What the agent goes on from after a start.
+public struct RestoredState: Sendable {
+    /// How far each file of the spool was read.
+    public var checkpoints: [Checkpoint] = []
+    /// Drop files whose unlink may not be durable.
+    public var done: [DoneRecord] = []
+    /// What the passes remembered, by name.
+    public var memory: [String: [UInt8]] = [:]
+}

@@ -1,0 +1,83 @@
+internal import EventLoops
+internal import Model
+
+// Dead letters and the quarantine: what a person should look at, bounded, the oldest purged first.
+extension QueueStore {
+    /// What a dead letter or a quarantined line counts for in its bound.
+    static func keptCost(_ content: Int) -> Int { content + rowCost }
+
+    /// Makes events dead letters, inside the running transaction. The ledger is the caller's.
+    func bury(
+        _ events: Range<Int>, _ lines: Lines, _ chunk: StoredChunk, _ row: DeliveryRow, _ batch: BatchID, _ lane: Int,
+        _ failure: Failure
+    ) throws(QueueError) {
+        let insert = try opened().statement(
+            "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
+                + "kind, status, message, excerpt, event) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        for event in events {
+            let line = Array(lines.slice(event..<event + 1))
+            insert.bind(1, figures.lanes[lane].destination)
+            insert.bind(2, Int64(figures.lanes[lane].priority.rawValue))
+            insert.bind(3, batch.bytes)
+            insert.bind(4, row.acceptedAt.nanoseconds)
+            insert.bind(5, chunk.firstTime.nanoseconds)
+            insert.bind(6, chunk.lastTime.nanoseconds)
+            insert.bind(7, time.wallTime.nanoseconds)
+            insert.bind(8, failure.kind.rawValue)
+            if let status = failure.status { insert.bind(9, status) } else { insert.bindNull(9) }
+            insert.bind(10, failure.message)
+            insert.bind(11, failure.excerpt)
+            try insert.run(line, at: 12)
+            figures.totals.deadLetters += 1
+            figures.totals.deadLetterBytes += QueueStore.keptCost(
+                line.count + failure.message.utf8.count + failure.excerpt.utf8.count)
+        }
+    }
+
+    /// Purges the oldest dead letters beyond the bound, inside the running transaction.
+    func trimDeadLetters(_ file: QueueFile) throws(QueueError) {
+        while figures.totals.deadLetterBytes > options.deadLettersMaxSize {
+            let oldest = try file.statement(
+                "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter) RETURNING "
+                    + "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB))")
+            guard try oldest.step() else { break }
+            figures.totals.deadLetterBytes -= QueueStore.keptCost(oldest.integer(0))
+            figures.totals.deadLetters -= 1
+            figures.totals.deadLettersPurged += 1
+            while try oldest.step() {}
+        }
+    }
+
+    /// Keeps what could not be read, inside the running transaction.
+    func keep(_ record: QuarantineRecord, _ file: QueueFile) throws(QueueError) {
+        let insert = try file.statement(
+            "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
+                + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+        insert.bind(1, record.reason.rawValue)
+        insert.bind(2, record.detail)
+        insert.bind(3, record.app)
+        insert.bind(4, record.path)
+        insert.bind(5, record.offset)
+        insert.bind(6, record.length)
+        insert.bind(7, record.time.nanoseconds)
+        try insert.run(record.content, at: 8)
+        figures.totals.quarantineRecords += 1
+        figures.totals.quarantineBytes += QueueStore.keptCost(
+            record.content.count + record.detail.utf8.count + record.app.utf8.count + record.path.utf8.count)
+    }
+
+    /// Purges the oldest quarantined lines beyond the bound, inside the running transaction.
+    func trimQuarantine(_ file: QueueFile) throws(QueueError) {
+        while figures.totals.quarantineBytes > options.quarantineMaxSize {
+            let oldest = try file.statement(
+                "DELETE FROM quarantine WHERE id = (SELECT min(id) FROM quarantine) RETURNING "
+                    + "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"
+            )
+            guard try oldest.step() else { break }
+            figures.totals.quarantineBytes -= QueueStore.keptCost(oldest.integer(0))
+            figures.totals.quarantineRecords -= 1
+            figures.totals.quarantinePurged += 1
+            while try oldest.step() {}
+        }
+    }
+}

@@ -1,0 +1,170 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+// What happens when a transaction fails: full disks, read-only file systems, damage. Nothing is lost by waiting: the
+// spool is on disk already, and what is queued stays.
+extension QueueStore {
+    /// Deals with a transaction that was rolled back.
+    func failed(_ error: QueueError, _ operations: [Operation]) {
+        health.count(error)
+        switch error.code {
+        case .corrupt:
+            recover(error, operations)
+        case .fileFull:
+            shrinkCap(operations)
+        case .diskFull where ballast.giveUp():
+            log.warning("disk is full, ballast given up", ["path": ballast.path, "error": error.message])
+            enterTrouble(error, .diskFull)
+            again(withoutCommits: operations)
+        case .diskFull:
+            enterTrouble(error, .diskFull)
+            end(operations, error, .diskFull)
+        case .readOnly, .io, .noPermission:
+            enterTrouble(error, .readOnly)
+            end(operations, error, .readOnly)
+        default:
+            // One call that was wrong: the others are tried again without it.
+            end(operations, error)
+        }
+        if !acknowledged.isEmpty { armAcknowledgementTimer() }
+        publish()
+        if !waiting.isEmpty { schedule() }
+    }
+
+    /// Writing works again.
+    func succeeded() {
+        health.failure = nil
+        log.info("queue can be written again")
+    }
+
+    private func enterTrouble(_ error: QueueError, _ reason: WaitReason) {
+        if health.failure?.code != error.code {
+            log.error("queue cannot be written", ["code": error.code.rawValue, "error": error.message])
+        }
+        health.failure = error
+        refusal = (reason, 0)
+        armRoomTimer()
+    }
+
+    /// Tries to write, and restores the ballast before reading resumes.
+    func tryWriting(_ file: QueueFile) {
+        do throws(QueueError) {
+            try file.database.begin()
+            try file.database.execute("UPDATE total SET max_size = max_size")
+            try file.database.commit()
+        } catch {
+            file.database.rollback()
+            if error.code == .corrupt { return failed(error, []) }
+            health.count(error)
+            return armRoomTimer()
+        }
+        guard ballast.restore() else { return armRoomTimer() }
+        refusal = nil
+        succeeded()
+        publish()
+        if !acknowledged.isEmpty { armAcknowledgementTimer() }
+    }
+
+    /// Ends calls that could not be done: commits wait with their callers, others fail.
+    private func end(_ operations: [Operation], _ error: QueueError, _ reason: WaitReason) {
+        for operation in operations {
+            if let wait = operation.wait { wait(reason) } else { operation.fail(error) }
+        }
+    }
+
+    /// Ends the call that failed by itself. Which one it was is not known: with several, each is tried alone.
+    private func end(_ operations: [Operation], _ error: QueueError) {
+        guard operations.count > 1 else {
+            for operation in operations { operation.fail(error) }
+            return
+        }
+        waiting = operations.map { Operation(bytes: .max / 2, apply: $0.apply, fail: $0.fail, wait: $0.wait) } + waiting
+    }
+
+    /// Tries the calls again that make room; commits wait with their callers.
+    private func again(withoutCommits operations: [Operation]) {
+        for operation in operations { operation.wait?(.diskFull) }
+        waiting = operations.filter { $0.wait == nil } + waiting
+        transact()
+    }
+
+    /// The database file cannot hold what the cap allows, because its pages are filled badly: the cap comes down to
+    /// what it holds, until half of it is free.
+    private func shrinkCap(_ operations: [Operation]) {
+        let cap = figures.totals.stored / 20 * 19
+        guard cap < effectiveCap, cap > 0 else {
+            return end(operations, QueueError(.fileFull, "the database file is full"), .full)
+        }
+        effectiveCap = cap
+        log.warning("queue file is full before its cap", ["stored_bytes": figures.totals.stored])
+        waiting = operations + waiting
+    }
+
+    /// Moves a damaged database aside, saves what can be read into a new one, and goes on with it.
+    private func recover(_ error: QueueError, _ operations: [Operation]) {
+        log.error("queue database is damaged", ["error": error.message])
+        guard let damaged = file else { return end(operations, error, .readOnly) }
+        damaged.database.close()
+        file = nil
+        do throws(QueueError) {
+            let salvaged = try Salvage.run(options, directory, now: time.wallTime, log)
+            file = salvaged.file
+            figures = salvaged.figures
+            takeUpHeld(salvaged.file)
+            health.recoveries += 1
+            waiting = operations + waiting
+        } catch {
+            health.count(error)
+            health.failure = error
+            refusal = (.readOnly, 0)
+            log.error("queue database cannot be replaced", ["code": error.code.rawValue, "error": error.message])
+            end(operations, error, .readOnly)
+            armRoomTimer()
+        }
+    }
+
+    /// Opens the database again after a recovery that failed.
+    func reopen() {
+        do throws(QueueError) {
+            let opening = try Opening.open(options, directory, now: time.wallTime, log)
+            file = opening.file
+            figures = opening.figures
+            takeUpHeld(opening.file)
+            health.recoveries += opening.recoveries
+            tryWriting(opening.file)
+        } catch {
+            health.count(error)
+            armRoomTimer()
+        }
+    }
+
+    /// Keeps the leases of batches that were salvaged whole; the others are gone.
+    private func takeUpHeld(_ file: QueueFile) {
+        for (id, batch) in held {
+            do throws(QueueError) {
+                let found = try file.lookUp(id)
+                let isWhole =
+                    found.map {
+                        $0.rows.elementsEqual(batch.rows) { $0.chunk == $1.chunk && $0.first == $1.first }
+                    } ?? false
+                guard isWhole, let first = batch.rows.first else {
+                    held[id] = nil
+                    continue
+                }
+                if first.isFormed {
+                    if batch.status != .free { figures.lanes[batch.lane].freeBatches -= 1 }
+                } else {
+                    figures.lanes[batch.lane].batchedEvents += batch.header.events
+                    figures.lanes[batch.lane].batchedBytes += batch.header.bytes
+                    if batch.status == .free { figures.lanes[batch.lane].freeBatches += 1 }
+                }
+            } catch {
+                // Damaged again: the next transaction meets it.
+                health.count(error)
+                held[id] = nil
+            }
+        }
+        acknowledged.removeAll { held[$0] == nil }
+    }
+}

@@ -1,0 +1,176 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// What the cap has forced since it was reached: told in one line at its end.
+struct FullEpisode {
+    var evicted = 0
+    var refused = 0
+    /// Only critical events are stored.
+    var isFullOfCritical = false
+}
+
+// The storage cap: waiting, evicting, refusing (ac07 to ac11). All of it runs inside the running transaction.
+extension QueueStore {
+    /// Why a commit has to wait; nil if it may be stored.
+    func waitReason(for commit: Commit, _ needs: Int, _ file: QueueFile) throws(QueueError) -> WaitReason? {
+        if let refusal, refusal.reason != .full { return refusal.reason }
+        if file.walBytes > bounds.storeBelow {
+            refusal = (.walPinned, 0)
+            let reader = WALReader.find(file.database.path)
+            log.warning(
+                "storing waits for a reader of the database",
+                ["wal_bytes": file.walBytes, "reader": reader ?? "unknown", "help": "end the program that reads it"])
+            armRoomTimer()
+            return .walPinned
+        }
+        guard options.whenFull == .wait, needs > 0 else { return nil }
+        if let refusal { return refusal.reason }
+        // Chunks that can never fit go to the quarantine and need no room.
+        let storable = commit.chunks.reduce(0) { $0 + (cost($1) > options.maxSize ? 0 : cost($1)) }
+        guard storable <= options.maxSize else {
+            throw QueueError(
+                .commitTooLarge, "a commit of \(storable) bytes cannot fit queue.max_size of \(options.maxSize) bytes")
+        }
+        guard figures.totals.stored + storable > effectiveCap else { return nil }
+        try expireOldest(file, atMost: 1_000)
+        guard figures.totals.stored + storable > effectiveCap else { return nil }
+        refusal = (.full, storable)
+        log.info("queue is full", ["stored_bytes": figures.totals.stored, "max_size": options.maxSize])
+        return .full
+    }
+
+    /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for who was turned away (ac07).
+    func reconsiderRefusal(_ file: QueueFile) {
+        let stored = figures.totals.stored
+        if stored < options.maxSize / 2 { effectiveCap = options.maxSize }
+        guard stored < effectiveCap / 10 * 9 else { return }
+        if let refusal, refusal.reason == .full, stored + refusal.needs <= effectiveCap { self.refusal = nil }
+        if let episode = fullEpisode {
+            fullEpisode = nil
+            log.warning("queue was full", ["evicted": episode.evicted, "refused": episode.refused])
+        }
+    }
+
+    /// Takes a chunk into the queue, evicting others where that is asked for.
+    ///
+    /// - Returns: how many of its events were refused.
+    func admit(_ chunk: NewChunk, _ file: QueueFile) throws(QueueError) -> Int {
+        let needs = cost(chunk)
+        guard needs <= options.maxSize else {
+            try refuse(chunk, .neverFits, "larger than queue.max_size", file)
+            return chunk.events
+        }
+        if figures.totals.stored + needs > effectiveCap {
+            try expireOldest(file, atMost: 1_000)
+            while figures.totals.stored + needs > effectiveCap {
+                guard try evictOne(notAbove: chunk.priority, file) else {
+                    try refuse(chunk, .refused, "the queue is full of critical events", file)
+                    return chunk.events
+                }
+            }
+        }
+        try insert(chunk, file)
+        if chunk.priority == .normal { fullEpisode?.isFullOfCritical = false }
+        return 0
+    }
+
+    /// Evicts the oldest chunk of the lowest priority, for all who still wait for it; false if there is none.
+    private func evictOne(notAbove limit: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
+        for priority in Priority.allCases where priority <= limit {
+            guard let chunk = try oldestEvictable(priority, file) else { continue }
+            for lane in figures.lanes.indices where figures.lanes[lane].priority == priority {
+                // Read anew each time: other rows of the chunk may go with a row's batch.
+                while let row = try file.rows(of: chunk, figures.lanes[lane]).first { try evict(row, lane, file) }
+            }
+            return true
+        }
+        return false
+    }
+
+    /// Evicts a row, or the whole batch that it is in: once attempted it goes whole or stays whole (invariant 2).
+    private func evict(_ row: DeliveryRow, _ lane: Int, _ file: QueueFile) throws(QueueError) {
+        var rows = [row]
+        if row.isFormed, let id = row.batch, let batch = try file.lookUp(id) { rows = batch.rows }
+        if fullEpisode == nil {
+            fullEpisode = FullEpisode()
+            log.warning("queue is full, evicting", ["max_size": options.maxSize])
+        }
+        fullEpisode?.evicted += rows.reduce(0) { $0 + $1.events }
+        try takeOut(rows, lane, \.evicted, of: file)
+    }
+
+    /// The oldest chunk of a priority that nobody has in flight.
+    private func oldestEvictable(_ priority: Priority, _ file: QueueFile) throws(QueueError) -> Int64? {
+        var from: Int64 = 0
+        while true {
+            var oldest: Int64?
+            for lane in figures.lanes where lane.priority == priority && lane.ledger.queued > 0 {
+                try file.walk(destination: lane.destination, priority: priority, from: from) { row in
+                    oldest = min(oldest ?? row.chunk, row.chunk)
+                    return false
+                }
+            }
+            guard let chunk = oldest else { return nil }
+            if try !isInFlight(chunk, priority, file) { return chunk }
+            from = chunk + 1
+        }
+    }
+
+    /// Whether anybody has some of a chunk in flight, in a batch that a row of the chunk belongs to.
+    private func isInFlight(_ chunk: Int64, _ priority: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
+        for lane in figures.lanes where lane.priority == priority {
+            if try file.rows(of: chunk, lane).contains(where: { isInFlight($0) }) { return true }
+        }
+        return false
+    }
+
+    /// Keeps a chunk's lines in the quarantine instead of storing them.
+    private func refuse(
+        _ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String, _ file: QueueFile
+    ) throws(QueueError) {
+        if reason == .refused {
+            if fullEpisode == nil { fullEpisode = FullEpisode() }
+            if fullEpisode?.isFullOfCritical == false {
+                log.warning("queue is full of critical events, refusing others", ["max_size": options.maxSize])
+            }
+            fullEpisode?.isFullOfCritical = true
+            fullEpisode?.refused += chunk.events
+            figures.totals.intake.refused += chunk.events
+        } else {
+            figures.totals.intake.quarantined += chunk.events
+        }
+        guard let lines = unpacker.lines(chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
+        else { throw QueueError(.misuse, "a chunk's frame does not hold the lines that it names") }
+        for line in 0..<lines.count {
+            let content = lines.slice(line..<line + 1)
+            let record = QuarantineRecord(
+                reason: reason, detail: detail, app: "", path: "", offset: 0, length: Int64(content.count),
+                content: Array(reason == .neverFits ? content.prefix(4_096) : content), time: time.wallTime)
+            try keep(record, file)
+        }
+        try trimQuarantine(file)
+    }
+
+    /// Looks again after a second whether storing may go on.
+    func armRoomTimer() {
+        guard roomTimer == nil else { return }
+        roomTimer = loop.after(.seconds(1)) {
+            self.assumeIsolated {
+                $0.roomTimer = nil
+                $0.lookForRoom()
+            }
+        }
+    }
+
+    private func lookForRoom() {
+        guard let file else { return isClosed ? () : reopen() }
+        guard let refusal, refusal.reason != .full else { return }
+        guard refusal.reason == .walPinned else { return tryWriting(file) }
+        checkpoint(file)
+        if file.walBytes > bounds.storeBelow { return armRoomTimer() }
+        self.refusal = nil
+        log.info("storing goes on, the database's reader is gone")
+        publish()
+    }
+}

@@ -1,0 +1,45 @@
+internal import Logs
+internal import Model
+
+extension QueueStore {
+    /// Applies changed settings: destinations, cap, what happens when it is reached, age, bounds of dead letters and
+    /// quarantine. The directory and durability stay as they are until a restart.
+    ///
+    /// - Throws: `QueueError` with code `capBelowStored` if the new cap is below what is stored: the old settings stay
+    ///   in force (ac11).
+    public func apply(_ new: QueueOptions) async throws(QueueError) {
+        try new.validate()
+        try await write { () throws(QueueError) in
+            let file = try self.opened()
+            try Opening.checkCap(new, self.figures)
+            for name in new.destinations { _ = try self.place(name, .normal, file) }
+            self.figures.totals.maxSize = new.maxSize
+            var kept = new
+            kept.stateDirectory = self.options.stateDirectory
+            kept.durability = self.options.durability
+            kept.vfs = self.options.vfs
+            let bounds = FileBounds(kept)
+            try file.database.execute("PRAGMA max_page_count = \(bounds.file / file.pageSize)")
+            // Nothing after this fails: the settings change with the COMMIT, or not at all.
+            self.options = kept
+            self.bounds = bounds
+            self.effectiveCap = kept.maxSize
+            try self.trimDeadLetters(file)
+            try self.trimQuarantine(file)
+        }
+    }
+
+    /// Says what happens from now on when the cap is reached: the setting, or eviction while a dead destination
+    /// would fill the disk with unread files.
+    public func setWhenFull(_ whenFull: QueueOptions.WhenFull) {
+        options.whenFull = whenFull
+        if whenFull == .evict, refusal?.reason == .full { refusal = nil }
+        publish()
+    }
+
+    /// Makes durable what was stored with `durability = "crash"`; with `"power_loss"` it is already.
+    public func sync() throws(QueueError) {
+        guard options.durability == .crash else { return }
+        try opened().database.syncWAL()
+    }
+}

@@ -1,0 +1,144 @@
+internal import EventLoops
+internal import Logs
+public import Model
+
+extension QueueStore {
+    /// Ends a batch: what happened to each of its events, in one transaction.
+    ///
+    /// A settlement that only acknowledges returns at once and becomes durable with the next transaction, at the latest
+    /// after 100 ms. One for a batch that is gone is counted and changes nothing.
+    /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
+    /// - Throws: `QueueError` with code `misuse` if the parts are not all of the batch's events in their order.
+    public func settle(_ settlement: Settlement) async throws(QueueError) -> [BatchHeader] {
+        _ = try opened()
+        guard let batch = held[settlement.batch], batch.status == .leased else {
+            health.lateSettlements += 1
+            publishSoon()
+            return []
+        }
+        var next = 0
+        for part in settlement.parts {
+            guard part.events.lowerBound == next, !part.events.isEmpty else { break }
+            next = part.events.upperBound
+        }
+        guard next == batch.header.events else {
+            throw QueueError(
+                .misuse, "a settlement does not name all \(batch.header.events) events of its batch in order")
+        }
+        if settlement.parts.allSatisfy({ $0.disposition == .acknowledged }) {
+            held[settlement.batch]?.status = .acknowledged
+            acknowledged.append(settlement.batch)
+            armAcknowledgementTimer()
+            return []
+        }
+        return try await write { () throws(QueueError) in try self.divide(settlement) }
+    }
+
+    /// A run of one row's events with one fate.
+    private struct Run {
+        let row: DeliveryRow
+        /// Places in the chunk.
+        let events: Range<Int>
+        let disposition: Settlement.Disposition
+        var bytes = 0
+    }
+
+    private func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {
+        let file = try opened()
+        guard let batch = held[settlement.batch], batch.status == .leased else {
+            health.lateSettlements += 1
+            return []
+        }
+        let lane = batch.lane
+        leaveBatch(batch.rows, lane)
+        var groups: [Int: [DeliveryRow]] = [:]
+        for row in batch.rows {
+            let runs = runs(of: row, in: batch, settlement)
+            try file.deleteDelivery(
+                destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority,
+                chunk: row.chunk, first: row.first)
+            guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else {
+                // It could be sent and now it cannot be read: what the destination has not got is lost.
+                try settleDamaged(row, runs, lane)
+                try dismiss(chunk: row.chunk, from: file)
+                continue
+            }
+            for run in runs {
+                let bytes = lines.size(run.events)
+                switch run.disposition {
+                case .acknowledged:
+                    figures.lanes[lane].remove(\.acknowledged, events: run.events.count, bytes: bytes)
+                case .deadLetter(let failure):
+                    try bury(run.events, lines, chunk, row, settlement.batch, lane, failure)
+                    figures.lanes[lane].remove(\.deadLettered, events: run.events.count, bytes: bytes)
+                case .again(let group):
+                    var child = row
+                    child.first = run.events.lowerBound
+                    child.events = run.events.count
+                    child.bytes = bytes
+                    groups[group, default: []].append(child)
+                }
+            }
+        }
+        var children: [BatchHeader] = []
+        for (_, rows) in groups.sorted(by: { $0.key < $1.key }) {
+            children.append(try formChild(rows, lane, file))
+        }
+        for row in batch.rows { try dismiss(chunk: row.chunk, from: file) }
+        try trimDeadLetters(file)
+        return children
+    }
+
+    /// The fates of a row's events, in order.
+    private func runs(of row: DeliveryRow, in batch: HeldBatch, _ settlement: Settlement) -> [Run] {
+        var before = 0
+        for other in batch.rows {
+            if other.chunk == row.chunk && other.first == row.first { break }
+            before += other.events
+        }
+        let mine = before..<before + row.events
+        return settlement.parts.compactMap { part in
+            let common = part.events.clamped(to: mine)
+            guard !common.isEmpty else { return nil }
+            let shift = row.first - before
+            return Run(
+                row: row, events: common.lowerBound + shift..<common.upperBound + shift,
+                disposition: part.disposition)
+        }
+    }
+
+    private func settleDamaged(_ row: DeliveryRow, _ runs: [Run], _ lane: Int) throws(QueueError) {
+        // The bytes of a part cannot be told any more: they leave with the first run.
+        var bytes = row.bytes
+        for run in runs {
+            let fate: WritableKeyPath<Ledger, Int> =
+                run.disposition == .acknowledged ? \.acknowledged : \.lost
+            figures.lanes[lane].remove(fate, events: run.events.count, bytes: bytes)
+            bytes = 0
+        }
+        log.error("stored events are damaged and lost", ["chunk": row.chunk, "deliveries": row.events])
+    }
+
+    private func formChild(
+        _ rows: [DeliveryRow], _ lane: Int, _ file: QueueFile
+    ) throws(QueueError) -> BatchHeader {
+        let id = drawID()
+        var mine = rows
+        for index in mine.indices {
+            mine[index].batch = id
+            mine[index].isFormed = true
+            try file.insert(
+                mine[index], destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority)
+        }
+        let header = BatchHeader(
+            id: id, destination: figures.lanes[lane].name, priority: figures.lanes[lane].priority,
+            events: mine.reduce(0) { $0 + $1.events }, bytes: mine.reduce(0) { $0 + $1.bytes },
+            acceptedAt: mine.map(\.acceptedAt).min() ?? time.wallTime,
+            firstEventTime: mine.map(\.firstTime).min() ?? time.wallTime)
+        held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
+        figures.lanes[lane].freeBatches += 1
+        figures.lanes[lane].batchedEvents += header.events
+        figures.lanes[lane].batchedBytes += header.bytes
+        return header
+    }
+}

@@ -1,0 +1,143 @@
+internal import EventLoops
+public import Model
+
+extension QueueStore {
+    /// Makes a commit durable, all or nothing (invariant 1).
+    ///
+    /// Commits, settlements and batches that wait when a transaction begins share it. When there is no room nothing of
+    /// the commit is stored and it stays with the caller, who is told by the observer when there is: once less than
+    /// 90 % of the cap is used, and the commit would fit.
+    /// - Throws: `QueueError` with code `commitTooLarge` if it could never fit as a whole; give less at once.
+    public func store(_ commit: Commit) async throws(QueueError) -> StoreResult {
+        guard commit.chunks.allSatisfy({ $0.events > 0 && !$0.destinations.isEmpty }) else {
+            throw QueueError(.misuse, "a chunk needs an event and a destination")
+        }
+        if file == nil, !isClosed { return .wait(.readOnly) }
+        let needs = commit.chunks.reduce(0) { $0 + cost($1) }
+        let bytes = commit.chunks.reduce(0) { $0 + $1.frame.count }
+        return try await write(bytes: bytes, wait: { .wait($0) }) { () throws(QueueError) in
+            try self.insert(commit, needs)
+        }
+    }
+
+    private func insert(_ commit: Commit, _ needs: Int) throws(QueueError) -> StoreResult {
+        let file = try opened()
+        if let reason = try waitReason(for: commit, needs, file) { return .wait(reason) }
+        var refused = 0
+        for chunk in commit.chunks { refused += try admit(chunk, file) }
+        for entry in commit.notStored { try count(entry, file) }
+        try set(commit.progress, file)
+        for record in commit.quarantined { try keep(record, file) }
+        try removeRequeued(commit.requeued, file)
+        try trimQuarantine(file)
+        try set(commit.memory, file)
+        let quarantined = commit.quarantined.count { $0.reason != .refused }
+        figures.totals.intake.read += commit.read
+        figures.totals.intake.refused += commit.refused
+        figures.totals.intake.quarantined += quarantined
+        return .stored(refused: refused)
+    }
+
+    /// What a chunk counts for in the storage cap.
+    func cost(_ chunk: NewChunk) -> Int {
+        chunkCost(frame: chunk.frame.count, destinations: chunk.destinations.count)
+    }
+
+    // MARK: Rows
+
+    /// Takes a chunk into the queue.
+    func insert(_ chunk: NewChunk, _ file: QueueFile) throws(QueueError) {
+        figures.totals.lastChunk += 1
+        let id = figures.totals.lastChunk
+        try file.insert(chunk, id: id)
+        figures.totals.stored += cost(chunk)
+        figures.totals.intake.accepted += chunk.events
+        for name in chunk.destinations {
+            let lane = try place(name, chunk.priority, file)
+            let row = DeliveryRow(
+                chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
+                firstTime: chunk.eventTimes.lowerBound, acceptedAt: chunk.acceptedAt,
+                batch: chunk.isFull ? drawID() : nil, isFormed: false)
+            try file.insert(row, destination: figures.lanes[lane].destination, priority: chunk.priority)
+            figures.lanes[lane].add(
+                events: chunk.events, bytes: chunk.bytes, acceptedAt: chunk.acceptedAt,
+                firstTime: chunk.eventTimes.lowerBound)
+            figures.lanes[lane].ledger.accepted += chunk.events
+        }
+    }
+
+    /// The place of a lane; a destination that the database does not know yet gets its row.
+    func place(_ name: DestinationName, _ priority: Priority, _ file: QueueFile) throws(QueueError) -> Int {
+        if let known = figures.lane(name, priority) { return known }
+        try figures.add(name, to: file)
+        return figures.lanes.count - Priority.allCases.count + Int(priority.rawValue) - 1
+    }
+
+    /// Counts events that were accepted and at once expired or discarded.
+    private func count(_ entry: NotStored, _ file: QueueFile) throws(QueueError) {
+        figures.totals.intake.accepted += entry.events
+        for name in entry.destinations {
+            let lane = try place(name, entry.priority, file)
+            figures.lanes[lane].ledger.accepted += entry.events
+            figures.lanes[lane].isDirty = true
+            switch entry.fate {
+            case .expired: figures.lanes[lane].ledger.expired += entry.events
+            case .discarded(let reason):
+                figures.lanes[lane].ledger.discarded += entry.events
+                figures.countDiscarded(
+                    entry.events, destination: figures.lanes[lane].destination, priority: entry.priority,
+                    reason: reason)
+            }
+        }
+        if entry.destinations.isEmpty {
+            let reason = if case .discarded(let reason) = entry.fate { reason } else { "expired" }
+            figures.countDiscarded(entry.events, destination: 0, priority: entry.priority, reason: reason)
+        }
+    }
+
+    private func set(_ progress: SpoolProgress, _ file: QueueFile) throws(QueueError) {
+        for checkpoint in progress.checkpoints {
+            let set = try file.statement("REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)")
+            set.bind(1, checkpoint.key)
+            set.bind(2, checkpoint.path)
+            set.bind(3, checkpoint.offset)
+            set.bind(4, checkpoint.state)
+            try set.run()
+        }
+        for key in progress.forgotten {
+            let forget = try file.statement("DELETE FROM checkpoint WHERE key = ?")
+            forget.bind(1, key)
+            try forget.run()
+        }
+        for record in progress.done {
+            try file.run("INSERT OR IGNORE INTO done_record (claim, handle) VALUES (?, ?)", record.claim, record.handle)
+        }
+        for record in progress.unlinked {
+            try file.run("DELETE FROM done_record WHERE claim = ? AND handle = ?", record.claim, record.handle)
+        }
+    }
+
+    private func set(_ memory: [String: [UInt8]?], _ file: QueueFile) throws(QueueError) {
+        for (name, value) in memory {
+            if let value {
+                let set = try file.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
+                set.bind(1, name)
+                set.bind(2, value)
+                try set.run()
+            } else {
+                let remove = try file.statement("DELETE FROM memory WHERE name = ?")
+                remove.bind(1, name)
+                try remove.run()
+            }
+        }
+    }
+}
+
+extension QueueFile {
+    fileprivate func run(_ sql: String, _ first: [UInt8], _ second: [UInt8]) throws(QueueError) {
+        let statement = try statement(sql)
+        statement.bind(1, first)
+        statement.bind(2, second)
+        try statement.run()
+    }
+}

@@ -1,0 +1,26 @@
+extension QueueStore {
+    /// The durable switches by name: pause tokens, disabled collection, intervals, Retry-After times.
+    public func switches() throws(QueueError) -> [String: String] {
+        var found: [String: String] = [:]
+        let rows = try opened().statement("SELECT name, value FROM switch")
+        while try rows.step() { found[rows.text(0)] = rows.text(1) }
+        return found
+    }
+
+    /// Sets a switch, or removes it with nil; durable when it returns.
+    public func setSwitch(_ name: String, _ value: String?) async throws(QueueError) {
+        try await write { () throws(QueueError) in
+            let file = try self.opened()
+            let change = try file.statement(
+                value == nil
+                    ? "DELETE FROM switch WHERE name = ?" : "REPLACE INTO switch (name, value) VALUES (?, ?)")
+            change.bind(1, name)
+            if let value { change.bind(2, value) }
+            try change.run()
+        }
+    }
+
+    /// Says whether old events may expire: not while the clock is not synchronised, nor just after a large step.
+    /// Allowed at the start.
+    public func allowExpiry(_ allowed: Bool) { mayExpire = allowed }
+}

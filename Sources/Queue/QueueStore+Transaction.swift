@@ -1,0 +1,150 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// A call that writes, waiting for its transaction.
+struct Operation {
+    /// The bytes of frames that it brings.
+    let bytes: Int
+    /// Does its part inside the transaction; what it returns resumes the caller after the COMMIT.
+    let apply: () throws(QueueError) -> () -> Void
+    /// Resumes the caller with the reason why nothing of it was done.
+    let fail: (QueueError) -> Void
+    /// Resumes the caller of a commit, who keeps it and waits; nil for others.
+    var wait: ((WaitReason) -> Void)?
+}
+
+extension QueueStore {
+    /// Does `body` in the next transaction, together with all else that waits by then, and returns what it returned
+    /// once that is durable.
+    func write<Value: Sendable>(
+        bytes: Int = 0, wait: ((WaitReason) -> Value)? = nil, _ body: @escaping () throws(QueueError) -> Value
+    ) async throws(QueueError) -> Value {
+        _ = try opened()
+        let result: Result<Value, QueueError> = await withUnsafeContinuation { continuation in
+            let operation = Operation(
+                bytes: bytes,
+                apply: { () throws(QueueError) in
+                    let value = try body()
+                    return { continuation.resume(returning: .success(value)) }
+                },
+                fail: { continuation.resume(returning: .failure($0)) },
+                wait: wait.map { wait in { continuation.resume(returning: .success(wait($0))) } })
+            waiting.append(operation)
+            schedule()
+        }
+        return try result.get()
+    }
+
+    func schedule() {
+        guard !isScheduled else { return }
+        isScheduled = true
+        // Behind whatever else waits for the loop: those calls share the transaction.
+        loop.post {
+            self.assumeIsolated {
+                $0.isScheduled = false
+                $0.transact()
+            }
+        }
+    }
+
+    /// One transaction: the acknowledgements, then the calls that wait, in their order. No `await` in it.
+    func transact() {
+        guard let file else { return }
+        let operations = takeWaiting()
+        guard !operations.isEmpty || !acknowledged.isEmpty else { return }
+        let saved = figures
+        let settled = acknowledged.count
+        let savedHeld = held
+        let savedOptions = options
+        var completions: [() -> Void] = []
+        do throws(QueueError) {
+            try file.database.begin()
+            try removeAcknowledged(from: file)
+            for operation in operations { completions.append(try operation.apply()) }
+            try file.write(&figures)
+            try file.database.commit()
+        } catch {
+            file.database.rollback()
+            figures = saved
+            held = savedHeld
+            options = savedOptions
+            failed(error, operations)
+            return
+        }
+        for id in acknowledged.prefix(settled) { held[id] = nil }
+        acknowledged.removeFirst(settled)
+        health.transactions += 1
+        if health.failure != nil, refusal == nil || refusal?.reason == .full { succeeded() }
+        reconsiderRefusal(file)
+        publish()
+        for completion in completions { completion() }
+        checkpointIfDue(file)
+        if !waiting.isEmpty { schedule() }
+    }
+
+    /// As many of the waiting calls as one transaction takes.
+    private func takeWaiting() -> [Operation] {
+        var bytes = 0
+        var count = 0
+        for operation in waiting {
+            bytes += operation.bytes
+            if count > 0 && bytes > bounds.transaction { break }
+            count += 1
+        }
+        let taken = Array(waiting.prefix(count))
+        waiting.removeFirst(count)
+        return taken
+    }
+
+    private func checkpointIfDue(_ file: QueueFile) {
+        guard file.walBytes >= bounds.checkpointAt else { return }
+        checkpoint(file)
+    }
+
+    /// Writes the WAL back into the database file, as far as readers let it.
+    func checkpoint(_ file: QueueFile) {
+        do throws(QueueError) {
+            try file.database.checkpointWAL()
+        } catch {
+            if error.code == .corrupt { return failed(error, []) }
+            // The WAL holds everything and the next transaction tries again; the failure is told and counted.
+            health.count(error)
+            log.warning("WAL checkpoint failed", ["code": error.code.rawValue, "error": error.message])
+        }
+    }
+
+    // MARK: Acknowledgements
+
+    func armAcknowledgementTimer() {
+        guard acknowledgementTimer == nil else { return }
+        // While writing fails, it is tried once a second.
+        acknowledgementTimer = loop.after(health.failure == nil ? .milliseconds(100) : .seconds(1)) {
+            self.assumeIsolated {
+                $0.acknowledgementTimer = nil
+                $0.transact()
+            }
+        }
+    }
+
+    private func removeAcknowledged(from file: QueueFile) throws(QueueError) {
+        for id in acknowledged {
+            guard let batch = held[id] else { continue }
+            let lane = figures.lanes[batch.lane]
+            for row in batch.rows {
+                try file.deleteDelivery(
+                    destination: lane.destination, priority: lane.priority, chunk: row.chunk, first: row.first)
+                if let cost = batch.soleCost {
+                    try file.deleteChunk(row.chunk)
+                    figures.totals.stored -= cost
+                } else {
+                    try dismiss(chunk: row.chunk, from: file)
+                }
+            }
+            figures.lanes[batch.lane].batchedEvents -= batch.header.events
+            figures.lanes[batch.lane].batchedBytes -= batch.header.bytes
+            figures.lanes[batch.lane].remove(
+                \.acknowledged, events: batch.header.events, bytes: batch.header.bytes)
+        }
+    }
+}

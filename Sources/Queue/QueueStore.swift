@@ -1,0 +1,178 @@
+public import EventLoops
+public import Logs
+public import Model
+internal import Synchronization
+
+/// The durable queue between the spool and the destinations: one SQLite file, one owner.
+///
+/// Its callers rely on four properties:
+/// - **Exact hand-over**: a commit's chunks, figures, checkpoints and memory become durable together or not at all.
+/// - **Stable batches**: a batch keeps its id and its events through retries, restarts and crashes.
+/// - **Order**: critical events first, then by acceptance; eviction the other way about.
+/// - **Balance**: `Ledger.balances` for each destination and priority, at every instant that a crash may choose.
+///
+/// Calls that write and wait at the same time share a transaction (group commit). It lives on a loop of its own, so
+/// that an fsync stops nobody else.
+public actor QueueStore: BatchStore {
+    /// The loop it lives on.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    nonisolated let loop: EventLoop
+    nonisolated let time: any TimeSource
+    nonisolated let log: Log
+    let observer: @Sendable (QueueSnapshot) -> Void
+    let directory: StateDirectory
+    let ballast: Ballast
+    private nonisolated let published: Mutex<QueueSnapshot>
+
+    var options: QueueOptions
+    var bounds: FileBounds
+    /// Nil once closed, and while a damaged database could not be replaced.
+    var file: QueueFile?
+    var isClosed = false
+    var figures: Figures
+    var held: [BatchID: HeldBatch] = [:]
+    /// Acknowledged batches whose rows go with the next transaction, in order.
+    var acknowledged: [BatchID] = []
+
+    private var random: any RandomNumberGenerator
+    private var ids = UUIDv7Generator()
+    let unpacker: FrameUnpacker
+    /// The chunks up to this one were stored before this process began.
+    let lastChunkAtOpen: Int64
+    /// Whether old events may expire: not while the clock is not to be trusted.
+    var mayExpire = true
+
+    var waiting: [Operation] = []
+    var isScheduled = false
+    var acknowledgementTimer: EventLoop.TimerID?
+    var isPublishing = false
+    /// Why nothing is stored, and how many bytes the caller that was turned away needs.
+    var refusal: (reason: WaitReason, needs: Int)?
+    /// What the cap has forced since it was reached; nil while there is room.
+    var fullEpisode: FullEpisode?
+    /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
+    var effectiveCap: Int
+    var roomTimer: EventLoop.TimerID?
+    /// Counters since the start, and the failure that stands.
+    var health = Health()
+
+    /// Opens the queue, or makes one; the caller's thread waits for the disk.
+    ///
+    /// - Parameters:
+    ///   - options: how it is to be run.
+    ///   - loop: the loop it lives on; running, or started later.
+    ///   - time: the clock for batch ids and expiry.
+    ///   - random: where batch ids get their chance from: the kernel in the agent, a seed in tests.
+    ///   - log: for what a person should know.
+    ///   - observer: told of each change, on the store's loop; to be quick.
+    /// - Throws: `QueueError` with code `locked` (exit 75), `newerSchema`, `foreign`, `noPermission`, `capBelowStored`,
+    ///   `diskFull`, `readOnly`, `misuse` or `io`.
+    public init(
+        _ options: QueueOptions, on loop: EventLoop, time: any TimeSource,
+        random: sending any RandomNumberGenerator = KernelRandom(), log: Log,
+        observer: @escaping @Sendable (QueueSnapshot) -> Void = { _ in }
+    ) throws(QueueError) {
+        try options.validate()
+        directory = try StateDirectory(options.stateDirectory)
+        let opened = try Opening.open(options, directory, now: time.wallTime, log)
+        self.options = options
+        bounds = FileBounds(options)
+        effectiveCap = options.maxSize
+        health.recoveries = opened.recoveries
+        ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: bounds.wal + (1 << 20))
+        if !ballast.restore() {
+            log.warning("no room for the queue's ballast", ["path": ballast.path, "bytes": ballast.size])
+        }
+        file = opened.file
+        figures = opened.figures
+        unpacker = try FrameUnpacker()
+        lastChunkAtOpen = opened.figures.totals.lastChunk
+        self.loop = loop
+        self.time = time
+        self.random = random
+        self.log = log
+        self.observer = observer
+        published = Mutex(
+            QueueSnapshot.of(opened.figures, options, health: health, refusal: nil, file: nil))
+    }
+
+    // MARK: State
+
+    /// What the queue holds now; from any thread, without waiting for the store.
+    public nonisolated var snapshot: QueueSnapshot { published.withLock { $0 } }
+
+    /// What the agent goes on from after a start.
+    public func restore() throws(QueueError) -> RestoredState { try opened().restore() }
+
+    /// Ends the store: writes what waits to be acknowledged, and closes the file. Later calls fail with `closed`.
+    public func close() {
+        guard !isClosed else { return }
+        transact()
+        isClosed = true
+        file?.database.close()
+        file = nil
+        directory.unlock()
+        for operation in waiting { operation.fail(QueueError(.closed, "the queue is closed")) }
+        waiting = []
+        if let acknowledgementTimer { loop.cancel(acknowledgementTimer) }
+        if let roomTimer { loop.cancel(roomTimer) }
+    }
+
+    func opened() throws(QueueError) -> QueueFile {
+        guard let file else {
+            throw health.failure ?? QueueError(.closed, "the queue is closed")
+        }
+        return file
+    }
+
+    func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }
+
+    // MARK: Publishing
+
+    /// Publishes once the present work is done; several changes make one notice.
+    func publishSoon() {
+        guard !isPublishing else { return }
+        isPublishing = true
+        loop.post { self.assumeIsolated { $0.publish() } }
+    }
+
+    func publish() {
+        isPublishing = false
+        refreshOldest()
+        var state = QueueSnapshot.of(
+            figures, options, health: health, refusal: refusal,
+            isFullOfCritical: fullEpisode?.isFullOfCritical ?? false, file: file)
+        for batch in held.values where batch.status != .acknowledged { state.note(batch.header) }
+        published.withLock { $0 = state }
+        observer(state)
+    }
+
+    /// Reads the acceptance time of each lane's oldest waiting event again where it changed.
+    private func refreshOldest() {
+        guard let file else { return }
+        for index in figures.lanes.indices where figures.lanes[index].oldestIsStale {
+            guard figures.lanes[index].waitingEvents > 0 else { continue }
+            do throws(QueueError) {
+                let oldest = try oldestWaiting(in: index, of: file)
+                figures.lanes[index].oldestAcceptedAt = oldest?.acceptedAt
+                figures.lanes[index].earliestEventTime = oldest?.earliest
+                figures.lanes[index].oldestIsStale = false
+            } catch {
+                // The summary keeps the older time; the next transaction meets the same failure and handles it.
+                health.count(error)
+            }
+        }
+    }
+}
+
+/// How the store is doing: counters since the start.
+struct Health {
+    var failure: QueueError?
+    var failures: [QueueError.Code: Int] = [:]
+    var lateSettlements = 0
+    var recoveries = 0
+    var transactions = 0
+
+    mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }
+}

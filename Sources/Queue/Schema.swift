@@ -1,0 +1,94 @@
+internal import CSQLite
+
+/// Makes, checks and upgrades the database's tables.
+enum Schema {
+    /// The version that this program writes.
+    static let version = 2
+    /// "SPOO": the first four bytes of the database say whose it is.
+    static let applicationID = 0x5350_4F4F
+
+    /// The statements of `schema.sql`, for an empty database.
+    static var sql: String { String(decoding: PackageResources.schema_sql, as: UTF8.self) }
+
+    /// Sets up a connection; makes the tables in an empty database, upgrades older ones, refuses newer ones.
+    static func prepare(_ database: Database, _ options: QueueOptions) throws(QueueError) {
+        let version = try database.integer("PRAGMA user_version") ?? 0
+        let application = try database.integer("PRAGMA application_id") ?? 0
+        let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
+        let isEmpty = version == 0 && application == 0 && tables == 0
+        guard isEmpty || application == applicationID else {
+            throw QueueError(
+                .foreign, "\(database.path) is not a queue of Spoolship; move it away or name another state_directory")
+        }
+        guard version <= Schema.version else {
+            throw QueueError(
+                .newerSchema,
+                "\(database.path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
+                    + "install that version again")
+        }
+        if isEmpty {
+            try database.execute("PRAGMA page_size = \(FileBounds(options).pageSize)")
+            try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        }
+        try configure(database, options)
+        guard version < Schema.version else { return }
+        try database.begin()
+        do {
+            if isEmpty {
+                try database.execute(sql)
+            } else {
+                try Migrations.run(on: database, from: version)
+            }
+            try database.commit()
+        } catch {
+            database.rollback()
+            throw error
+        }
+    }
+
+    private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {
+        try database.execute("PRAGMA journal_mode = WAL")
+        try database.execute("PRAGMA synchronous = \(options.durability == .powerLoss ? "FULL" : "NORMAL")")
+        // Debian's SQLite overwrites what it deletes unless told otherwise: twice the bytes written.
+        try database.execute("PRAGMA secure_delete = OFF")
+        try database.execute("PRAGMA temp_store = MEMORY")
+        try database.execute("PRAGMA cache_size = -2048")
+        let pageSize = try database.integer("PRAGMA page_size") ?? 4096
+        let bounds = FileBounds(options)
+        try database.execute("PRAGMA max_page_count = \(bounds.file / pageSize)")
+        // What a WAL that once grew may keep on disk.
+        try database.execute("PRAGMA journal_size_limit = \(bounds.wal / 2)")
+        database.watchWAL()
+    }
+}
+
+/// How large the files may become: file and WAL together stay below 1.5 times the sum of the bounds + 4 MiB.
+struct FileBounds {
+    /// The bound of the database file, in bytes.
+    let file: Int
+    /// The bound of the WAL, in bytes.
+    let wal: Int
+    /// The WAL is written back when it has reached this size.
+    let checkpointAt: Int
+    /// A reader keeps the WAL from being written back: beyond this size nothing is stored.
+    let storeBelow: Int
+    /// Beyond this size no new batch is formed or leased, either.
+    let leaseBelow: Int
+    /// The most bytes of frames in one transaction.
+    let transaction: Int
+    /// The page size of a new database.
+    let pageSize: Int
+
+    init(_ options: QueueOptions) {
+        let sum = options.maxSize + options.deadLettersMaxSize + options.quarantineMaxSize
+        wal = min(sum / 4 + (2 << 20), 64 << 20)
+        file = sum + sum / 2 + (4 << 20) - wal
+        checkpointAt = min(max(wal / 4, 256 << 10), 16 << 20)
+        storeBelow = wal / 2
+        leaseBelow = wal / 4 * 3
+        transaction = min(max(wal / 8, 64 << 10), 2 << 20)
+        // Large pages suit large frames; small frames would leave half of each empty.
+        let frames = min(options.batchEvents * 100, options.batchBytes / 4)
+        pageSize = frames >= 32 << 10 && options.maxSize >= 64 << 20 ? 16_384 : 4_096
+    }
+}

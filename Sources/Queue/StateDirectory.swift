@@ -1,0 +1,86 @@
+internal import EventLoops
+internal import Glibc
+
+/// The directory of the agent's state, owned by one process at a time.
+final class StateDirectory {
+    let path: String
+    private var descriptor: Descriptor?
+
+    /// The database file's path.
+    var database: String { "\(path)/queue.sqlite" }
+
+    /// A complete replacement of a damaged database, waiting to take its place.
+    var salvaged: String { "\(database).salvaged" }
+
+    /// Makes the directory if it is missing, and takes ownership of it.
+    init(_ path: String) throws(QueueError) {
+        self.path = path
+        if mkdir(path, 0o700) != 0 && errno != EEXIST {
+            throw StateDirectory.error("cannot make \(path)", SystemError("mkdir"))
+        }
+        let opened: Descriptor
+        do {
+            opened = try Descriptor(
+                checking: open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
+        } catch {
+            throw StateDirectory.error("cannot open \(path)", error)
+        }
+        // SQLite would call a database that it may not make one that is not there.
+        guard faccessat(opened.raw, ".", W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES else {
+            throw StateDirectory.error("cannot write in \(path)", SystemError("faccessat"))
+        }
+        guard flock(opened.raw, LOCK_EX | LOCK_NB) == 0 else {
+            let error = SystemError("flock")
+            guard error.number == EWOULDBLOCK else { throw StateDirectory.error("cannot lock \(path)", error) }
+            throw QueueError(.locked, "another agent uses \(path); stop it or name another state_directory")
+        }
+        descriptor = consume opened
+    }
+
+    /// Lets another process own the directory.
+    func unlock() { descriptor = nil }
+
+    /// Puts a salvaged database in the place of the damaged one, which is moved aside under the present time.
+    ///
+    /// - Returns: where the damaged one is now; nil if there is nothing to finish.
+    func finishSalvage(now: Timestamp) throws(QueueError) -> String? {
+        guard access(salvaged, F_OK) == 0 else { return nil }
+        let aside = "\(database).damaged-\(now.milliseconds / 1_000)"
+        removeOlder()
+        for suffix in ["", "-wal"] where access(database + suffix, F_OK) == 0 {
+            guard rename(database + suffix, aside + suffix) == 0 else {
+                throw StateDirectory.error("cannot move \(database) aside", SystemError("rename"))
+            }
+        }
+        unlink("\(database)-shm")
+        guard rename(salvaged, database) == 0 else {
+            throw StateDirectory.error("cannot move \(salvaged)", SystemError("rename"))
+        }
+        if let descriptor = descriptor?.raw, fsync(descriptor) != 0 {
+            throw StateDirectory.error("cannot sync \(path)", SystemError("fsync"))
+        }
+        return aside
+    }
+
+    /// Removes databases that were moved aside earlier: one is kept for a person to look at, not a disk full of them.
+    private func removeOlder() {
+        guard let directory = opendir(path) else { return }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name.hasPrefix("queue.sqlite.damaged-") { unlink("\(path)/\(name)") }
+        }
+    }
+
+    private static func error(_ what: String, _ error: SystemError) -> QueueError {
+        switch error.number {
+        case EACCES, EPERM:
+            QueueError(.noPermission, "\(what) (\(error)); run this as the agent's user or root")
+        case EROFS: QueueError(.readOnly, "\(what) (\(error)); remount the file system writable")
+        case ENOSPC, EDQUOT: QueueError(.diskFull, "\(what) (\(error)); free some space")
+        default: QueueError(.io, "\(what) (\(error))")
+        }
+    }
+}

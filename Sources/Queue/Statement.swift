@@ -1,0 +1,121 @@
+internal import CSQLite
+
+/// A prepared statement. Bound by position from 1, read by column from 0; used on its database's loop only.
+final class Statement {
+    private let handle: OpaquePointer
+    private unowned let database: Database
+
+    init(_ sql: String, in database: Database) throws(QueueError) {
+        var made: OpaquePointer?
+        let code = sqlite3_prepare_v3(
+            database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+        guard code == SQLITE_OK, let made else { throw database.error(code) }
+        handle = made
+        self.database = database
+    }
+
+    deinit { sqlite3_finalize(handle) }
+
+    // MARK: Binding
+
+    func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+
+    func bind(_ index: Int32, _ value: Int) { sqlite3_bind_int64(handle, index, Int64(value)) }
+
+    func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
+
+    func bind(_ index: Int32, _ text: String) {
+        // The text is copied: it need not outlive the call. An empty one may have no address: null to SQLite.
+        guard !text.isEmpty else { sqlite3_bind_text(handle, index, "", 0, Statement.transient); return }
+        var text = text
+        text.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { characters in
+                _ = sqlite3_bind_text64(
+                    handle, index, characters.baseAddress, UInt64(characters.count), Statement.transient,
+                    UInt8(SQLITE_UTF8))
+            }
+        }
+    }
+
+    func bind(_ index: Int32, _ bytes: [UInt8]) {
+        // An empty array may have no address, which SQLite would take for null.
+        guard !bytes.isEmpty else { sqlite3_bind_zeroblob(handle, index, 0); return }
+        sqlite3_bind_blob64(handle, index, bytes, UInt64(bytes.count), Statement.transient)
+    }
+
+    /// Binds what another statement has read, whatever its type.
+    func bind(_ index: Int32, copying other: Statement, _ column: Int32) {
+        sqlite3_bind_value(handle, index, sqlite3_column_value(other.handle, column))
+    }
+
+    // MARK: Running
+
+    /// Goes to the next row; false at the end, and then the statement is ready for another run.
+    func step() throws(QueueError) -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE:
+            sqlite3_reset(handle)
+            return false
+        case let code:
+            let error = database.error(code)
+            sqlite3_reset(handle)
+            throw error
+        }
+    }
+
+    /// Runs a statement that gives no rows.
+    func run() throws(QueueError) {
+        while try step() {}
+    }
+
+    /// Runs a statement that gives no rows, with a large value that is not copied.
+    func run(_ bytes: [UInt8], at index: Int32) throws(QueueError) {
+        guard !bytes.isEmpty else {
+            bind(index, bytes)
+            return try run()
+        }
+        let code = bytes.withUnsafeBytes { raw in
+            // SQLite reads it during the step, and the value is unbound before the array may go.
+            sqlite3_bind_blob64(handle, index, raw.baseAddress, UInt64(raw.count), nil)
+            let code = sqlite3_step(handle)
+            sqlite3_bind_null(handle, index)
+            return code
+        }
+        guard code == SQLITE_DONE else {
+            let error = database.error(code)
+            sqlite3_reset(handle)
+            throw error
+        }
+        sqlite3_reset(handle)
+    }
+
+    /// Leaves the rows that were not read.
+    func reset() { sqlite3_reset(handle) }
+
+    // MARK: Reading
+
+    func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+
+    /// How many columns a row has.
+    var columns: Int { Int(sqlite3_column_count(handle)) }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    func text(_ column: Int32) -> String {
+        guard let base = sqlite3_column_text(handle, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self)
+    }
+
+    /// The bytes of a column, where SQLite keeps them: valid until the next step.
+    func raw(_ column: Int32) -> UnsafeRawBufferPointer {
+        let base = sqlite3_column_blob(handle, column)
+        return UnsafeRawBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
+    }
+
+    func bytes(_ column: Int32) -> [UInt8] { Array(raw(column)) }
+
+    // SQLITE_TRANSIENT, which Swift cannot import: copy the value.
+    private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+}

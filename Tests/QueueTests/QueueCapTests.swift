@@ -1,0 +1,234 @@
+import EventLoops
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Queue cap and age")
+struct QueueCapTests {
+    /// Leases and acknowledges everything; the numbers in the order in which they came.
+    private func drain(_ store: QueueStore, _ destination: DestinationName = "main") async throws -> [Int] {
+        var taken: [Int] = []
+        for priority in [Priority.critical, .normal] {
+            while let batch = try await store.leaseNext(request(destination, priority)) {
+                taken += numbers(batch)
+                _ = try await store.settle(.acknowledged(batch.header))
+            }
+        }
+        #expect(try await eventually { store.snapshot.lanes.allSatisfy { $0.ledger.balances } })
+        return taken
+    }
+
+    @Test("ac07: with `evict` the oldest of the lowest priority go, as many as needed and not more")
+    func ac07_evictsInOrder() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 24 << 10
+            $0.whenFull = .evict
+        }
+        // Ten events of 100 bytes and 128 bytes of metadata: 21 chunks fit.
+        for _ in 0..<3 { _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true)) }
+        for _ in 0..<18 { _ = try await store.store(maker.commit(10, size: 100, full: true)) }
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.evicted == 0 })
+        #expect(try await store.store(maker.commit(10, size: 100, full: true)) == .stored(refused: 0))
+        #expect(try await store.store(maker.commit(10, priority: .critical, size: 100)) == .stored(refused: 0))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.evicted == 20)
+        #expect(store.snapshot.lane("main", .critical)?.ledger.evicted == 0)
+        #expect(store.snapshot.storedBytes <= 24 << 10)
+        let expected = Array(0..<30) + Array(220..<230) + Array(50..<220)
+        #expect(try await drain(store) == expected)
+        #expect(fixture.log.messages.count { $0.text == "queue is full, evicting" } == 1)
+        await store.close()
+    }
+
+    @Test("ac08, ac09: full of critical events, a normal one is refused and kept, a critical one evicts the oldest")
+    func ac08_fullOfCritical() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 24 << 10
+            $0.whenFull = .evict
+        }
+        for _ in 0..<21 { _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true)) }
+        #expect(try await store.store(maker.commit(10, size: 100)) == .stored(refused: 10))
+        #expect(store.snapshot.accepting == .critical)
+        #expect(store.snapshot.intake.refused == 10 && store.snapshot.intake.balances)
+        #expect(store.snapshot.quarantine.count == 10)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.accepted == 0)
+        _ = try await store.store(maker.commit(10, priority: .critical, size: 100))
+        #expect(store.snapshot.lane("main", .critical)?.ledger.evicted == 10)
+        #expect(try await drain(store) == Array(10..<210) + Array(220..<230))
+        #expect(try await eventually { store.snapshot.accepting == .all })
+        await store.close()
+    }
+
+    @Test("ac10: an event that can never fit evicts nothing and is quarantined", arguments: [true, false])
+    func ac10_neverFits(evicting: Bool) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 24 << 10
+            $0.whenFull = evicting ? .evict : .wait
+        }
+        _ = try await store.store(maker.commit(10, size: 100))
+        #expect(try await store.store(maker.commit(1, size: 25 << 10)) == .stored(refused: 1))
+        #expect(store.snapshot.quarantine.count == 1 && store.snapshot.intake.balances)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 10)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.evicted == 0)
+        await store.close()
+    }
+
+    @Test("ac11: a cap below what is stored is refused, with both figures, at reload and at start")
+    func ac11_capBelowStored() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, size: 1_000, full: true))
+        var smaller = fixture.options
+        smaller.maxSize = 24 << 10
+        let refused = smaller
+        let error = await #expect(throws: QueueError.self) { try await store.apply(refused) }
+        #expect(error?.code == .capBelowStored)
+        #expect(error?.message.contains("24576") == true && error?.message.contains("50128") == true)
+        #expect(store.snapshot.maxSize == 10 << 20)
+        smaller.maxSize = 60_000
+        try await store.apply(smaller)
+        #expect(store.snapshot.maxSize == 60_000)
+        await store.close()
+        let again = #expect(throws: QueueError.self) { _ = try fixture.open { $0.maxSize = 24 << 10 } }
+        #expect(again?.code == .capBelowStored)
+        let reopened = try fixture.open { $0.maxSize = 60_000 }
+        #expect(try await drain(reopened) == Array(0..<50))
+        await reopened.close()
+    }
+
+    @Test("ac12: exactly 25 days is kept, more expires before it is sent, unless the clock is not to be trusted")
+    func ac12_expiry() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        _ = try await store.store(maker.commit(3))
+        fixture.time.advance(by: .seconds(25 * 86_400))
+        let kept = try #require(try await store.leaseNext(request()))
+        await store.release(kept.header.id)
+        #expect(try await store.expire() == 0)
+        fixture.time.advance(by: .nanoseconds(1))
+        await store.allowExpiry(false)
+        #expect(try await store.lease(kept.header.id) != nil)
+        await store.release(kept.header.id)
+        await store.allowExpiry(true)
+        #expect(try await store.lease(kept.header.id) == nil)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 50)
+        #expect(try await store.leaseNext(request()) == nil)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 53)
+        #expect(store.snapshot.storedBytes == 0)
+        maker.time = fixture.time.wallTime - .seconds(26 * 86_400)
+        _ = try await store.store(maker.commit(4))
+        #expect(try await store.expire() == 4)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
+        await store.close()
+    }
+
+    @Test("ac17: disabling deletes and counts what is queued; late acknowledgements change nothing")
+    func ac17_discardAll() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        _ = try await store.store(maker.commit(5, priority: .critical))
+        let batch = try #require(try await store.leaseNext(request()))
+        #expect(try await store.discardAll(reason: "disabled") == 55)
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(try await eventually { store.snapshot.lateSettlements == 1 })
+        #expect(try await store.leaseNext(request()) == nil)
+        #expect(store.snapshot.storedBytes == 0)
+        let discarded = store.snapshot.discarded.map { ($0.priority, $0.reason, $0.events) }
+        #expect(discarded.contains { $0 == (.normal, "disabled", 50) })
+        #expect(discarded.contains { $0 == (.critical, "disabled", 5) })
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.queued == 0 })
+        #expect(store.snapshot.lane("main", .normal)?.summary == LaneSummary())
+        _ = try await store.store(maker.commit(2))
+        #expect(try await drain(store) == [55, 56])
+        await store.close()
+    }
+
+    @Test("several destinations: payload stored once, one that is down holds back only itself, orphans stay and purge")
+    func severalDestinations() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open { $0.destinations = ["main", "other"] }
+        let both: [DestinationName] = ["main", "other"]
+        for _ in 0..<10 { _ = try await store.store(maker.commit(50, to: both, full: true)) }
+        #expect(store.snapshot.storedBytes == 10 * (50 * 16 + 3 * 64))
+        #expect(try await drain(store, "main") == Array(0..<500))
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 500 })
+        #expect(store.snapshot.storedBytes == 10 * (50 * 16 + 3 * 64))
+        await store.close()
+        store = try fixture.open()
+        let orphan = try #require(store.snapshot.lane("other", .normal))
+        #expect(!orphan.isConfigured && orphan.ledger.queued == 500)
+        #expect(try await store.discard("other", reason: "purged") == 500)
+        #expect(store.snapshot.storedBytes == 0)
+        #expect(store.snapshot.lane("other", .normal)?.ledger.discarded == 500)
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        await store.close()
+    }
+
+    @Test("eviction takes a chunk for all who still wait for it, but not one that anybody has in flight")
+    func evictionOverDestinations() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.destinations = ["main", "other"]
+            $0.maxSize = 24 << 10
+            $0.whenFull = .evict
+        }
+        let both: [DestinationName] = ["main", "other"]
+        // 1,192 bytes each: 20 fit.
+        for _ in 0..<20 { _ = try await store.store(maker.commit(10, to: both, size: 100, full: true)) }
+        let flying = try #require(try await store.leaseNext(request("main")))
+        #expect(numbers(flying) == Array(0..<10))
+        _ = try await store.store(maker.commit(10, to: both, size: 100, full: true))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.evicted == 10)
+        #expect(store.snapshot.lane("other", .normal)?.ledger.evicted == 10)
+        #expect(try await drain(store, "other") == Array(0..<10) + Array(20..<210))
+        _ = try await store.settle(.acknowledged(flying.header))
+        #expect(try await drain(store, "main") == Array(20..<210))
+        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        await store.close()
+    }
+
+    @Test("dead letters and quarantine have bounds of their own, the oldest go first, counted")
+    func keptRowsAreBounded() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.deadLettersMaxSize = 1_000
+            $0.quarantineMaxSize = 500
+        }
+        _ = try await store.store(maker.commit(50, full: true))
+        let batch = try #require(try await store.leaseNext(request()))
+        let failure = Failure(kind: .status, status: 400, message: "no", excerpt: "")
+        _ = try await store.settle(
+            Settlement(batch: batch.header.id, parts: [.init(0..<50, .deadLetter(failure))]))
+        // 16 bytes of event, 2 of message, 64 of metadata.
+        #expect(store.snapshot.deadLetters == .init(count: 12, bytes: 12 * 82, purged: 38))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.deadLettered == 50)
+        #expect(store.snapshot.storedBytes == 0)
+        var commit = Commit()
+        commit.read = 20
+        commit.quarantined = (0..<20).map { number in
+            QuarantineRecord(
+                reason: .notJSON, detail: "", app: "", path: "", offset: Int64(number), length: 1, content: [65],
+                time: maker.time)
+        }
+        _ = try await store.store(commit)
+        #expect(store.snapshot.quarantine == .init(count: 7, bytes: 7 * 65, purged: 13))
+        #expect(store.snapshot.intake.quarantined == 20 && store.snapshot.intake.balances)
+        await store.close()
+    }
+}

@@ -1,0 +1,261 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Queue faults")
+struct QueueFaultTests {
+    private func fill(_ store: QueueStore, _ maker: inout ChunkMaker, _ chunks: Int, size: Int = 80) async throws {
+        for _ in 0..<chunks { _ = try await store.store(maker.commit(50, size: size, full: true)) }
+    }
+
+    private func drain(_ store: QueueStore) async throws -> [Int] {
+        var taken: [Int] = []
+        while let batch = try await store.leaseNext(request()) {
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        return taken
+    }
+
+    private func damage(_ path: String, at offset: Int, _ count: Int) throws {
+        let file = try Descriptor(checking: open(path, O_WRONLY), "open")
+        let garbage = [UInt8](repeating: 0xA5, count: count)
+        #expect(pwrite(file.raw, garbage, count, off_t(offset)) == count)
+    }
+
+    private func aside(_ fixture: QueueFixture) -> [String] {
+        guard let directory = opendir("\(fixture.directory.path)/state") else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name.contains("damaged"), !name.hasSuffix("-wal") { names.append(name) }
+        }
+        return names
+    }
+
+    @Test("fault07: a damaged frame is lost and counted, for all who wait for it, and the rest goes on")
+    func fault07_badFrame() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open { $0.destinations = ["main", "other"] }
+        try await fill(store, &maker, 1)
+        _ = try await store.store(maker.commit(50, to: ["main", "other"], full: true))
+        for _ in 0..<3 { _ = try await store.store(maker.commit(5)) }
+        await store.close()
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id IN (2, 4)")
+        database.close()
+        store = try fixture.open { $0.destinations = ["main", "other"] }
+        #expect(try await drain(store) == Array(0..<50) + Array(100..<105) + Array(110..<115))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.lost == 55)
+        #expect(store.snapshot.lane("other", .normal)?.ledger.lost == 50)
+        #expect(store.snapshot.storedBytes == 0 && store.snapshot.recoveries == 0)
+        await store.close()
+    }
+
+    @Test("fault07: damage to a chunk of a batch that was attempted loses the chunk; the rest goes in another batch")
+    func fault07_damagedBatch() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        for _ in 0..<3 { _ = try await store.store(maker.commit(5)) }
+        let batch = try #require(try await store.leaseNext(request()))
+        await store.close()
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 2")
+        database.close()
+        store = try fixture.open()
+        #expect(try await store.lease(batch.header.id) == nil)
+        #expect(store.snapshot.lane("main", .normal)?.summary.freeBatches == 0)
+        #expect(try await drain(store) == Array(0..<5) + Array(10..<15))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.lost == 5)
+        await store.close()
+    }
+
+    @Test("fault07: a file that is no database is moved aside, and a fresh one is started")
+    func fault07_noDatabase() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        try await fill(store, &maker, 3)
+        await store.close()
+        try damage("\(fixture.options.stateDirectory)/queue.sqlite", at: 0, 200)
+        store = try fixture.open()
+        #expect(store.snapshot.recoveries == 1)
+        #expect(aside(fixture).count == 1)
+        #expect(fixture.log.messages.contains { $0.text == "queue database replaced" })
+        _ = try await store.store(maker.commit(50, full: true))
+        #expect(try await drain(store) == Array(150..<200))
+        await store.close()
+    }
+
+    @Test("fault07: damage in the middle: readable rows are salvaged, the others counted as lost", arguments: 0..<12)
+    func fault07_damagedPages(place: Int) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        var commit = maker.commit(50, full: true)
+        commit.progress.checkpoints = [Checkpoint(key: [7], path: "a", offset: 5, state: [])]
+        _ = try await store.store(commit)
+        try await fill(store, &maker, 199)
+        await store.close()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var information = stat()
+        #expect(stat(path, &information) == 0)
+        let pages = Int(information.st_size) / 4_096
+        try damage(path, at: (1 + (pages - 3) * place / 12) * 4_096, 3 * 4_096)
+        store = try fixture.open()
+        let taken = try await drain(store)
+        #expect(Set(taken).count == taken.count)
+        let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.balances)
+        #expect(ledger.acknowledged == taken.count)
+        if ledger.accepted == 10_000 { #expect(ledger.lost == 10_000 - taken.count) }
+        _ = try await store.store(maker.commit(50, full: true))
+        #expect(try await drain(store).count == 50)
+        #expect(store.snapshot.failure == nil)
+        await store.close()
+    }
+
+    @Test("fault07: damage while it runs: the agent goes on with what can be read")
+    func fault07_atRunTime() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        try await fill(store, &maker, 2_000)
+        await store.close()
+        store = try fixture.open()
+        let first = try #require(try await store.leaseNext(request()))
+        // More than the page cache holds, so that the pages are read again.
+        try damage("\(fixture.options.stateDirectory)/queue.sqlite", at: 400 * 4_096, 300 * 4_096)
+        var taken = numbers(first)
+        while store.snapshot.recoveries == 0 {
+            guard let batch = try await store.leaseNext(request()) else { continue }
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        _ = try await store.settle(.acknowledged(first.header))
+        taken += try await drain(store)
+        #expect(Set(taken).count == taken.count)
+        let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.accepted == 100_000 && ledger.lost == 100_000 - taken.count && taken.count > 50_000)
+        #expect(aside(fixture).count == 1)
+        await store.close()
+    }
+
+    @Test("a database of a newer version is refused, and one that is not ours; neither is touched")
+    func unknownDatabasesAreRefused() async throws {
+        let fixture = try QueueFixture()
+        let store = try fixture.open()
+        await store.close()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var database = try Database(path: path, vfs: nil)
+        try database.execute("PRAGMA user_version = 99")
+        database.close()
+        let newer = #expect(throws: QueueError.self) { _ = try fixture.open() }
+        #expect(newer?.code == .newerSchema && newer?.message.contains("99") == true)
+        database = try Database(path: path, vfs: nil)
+        try database.execute("PRAGMA user_version = \(Schema.version); PRAGMA application_id = 77")
+        database.close()
+        let foreign = #expect(throws: QueueError.self) { _ = try fixture.open() }
+        #expect(foreign?.code == .foreign)
+        #expect(aside(fixture).isEmpty)
+    }
+
+    @Test(
+        "fault15: the file and its WAL stay below 1.5 times the bounds and 4 MiB, also with a reader that pins the WAL")
+    func fileStaysBounded() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 1 << 20
+            $0.durability = .crash
+        }
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        let bound = (3 << 20) * 3 / 2 + (4 << 20)
+        func size() -> Int {
+            [path, path + "-wal"].reduce(0) { sum, name in
+                var information = stat()
+                return stat(name, &information) == 0 ? sum + Int(information.st_size) : sum
+            }
+        }
+        func work(_ rounds: Int) async throws {
+            for _ in 0..<rounds {
+                let commit = maker.commit(50, size: 100, full: true)
+                guard case .stored = try await store.store(commit) else { break }
+                if let batch = try await store.leaseNext(request()) {
+                    _ = try await store.settle(.acknowledged(batch.header))
+                }
+            }
+        }
+        try await fill(store, &maker, 20)
+        try await work(2_000)
+        #expect(size() <= bound)
+        let reader = try Database(path: path, vfs: nil, readOnly: true)
+        try reader.execute("BEGIN")
+        #expect(try reader.integer("SELECT count(*) FROM chunk") != nil)
+        try await work(5_000)
+        #expect(store.snapshot.accepting == .nothing(.walPinned))
+        #expect(size() <= bound)
+        // What is queued can still be sent.
+        #expect(try await store.leaseNext(request()) != nil)
+        reader.close()
+        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
+        await store.close()
+    }
+}
+
+@Suite("Queue on a full disk", .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
+struct QueueFullDiskTests {
+    @Test("fault05, fault08: a full disk: nothing is lost, deleting works, and storing goes on by itself")
+    func fault08_fullDisk() async throws {
+        let fixture = try QueueFixture()
+        let mountPoint = fixture.directory.path
+        guard mount("tmpfs", mountPoint, "tmpfs", 0, "size=16m") == 0 else {
+            // A container without the capability: the rest cannot be tried there.
+            return
+        }
+        defer { umount2(mountPoint, 2) }
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for _ in 0..<20 { _ = try await store.store(maker.commit(50, size: 100, full: true)) }
+        // Something else fills the disk.
+        let filler = "\(mountPoint)/filler"
+        do {
+            let file = try Descriptor(checking: open(filler, O_WRONLY | O_CREAT, 0o600), "open")
+            let block = [UInt8](repeating: 1, count: 4_096)
+            while write(file.raw, block, block.count) > 0 {}
+        }
+        var stored = 20
+        while case .stored = try await store.store(maker.commit(50, size: 100, full: true)) { stored += 1 }
+        #expect(store.snapshot.accepting == .nothing(.diskFull))
+        #expect(store.snapshot.failure?.code == .diskFull)
+        #expect((store.snapshot.failures[.diskFull] ?? 0) >= 1)
+        var taken: [Int] = []
+        while let batch = try await store.leaseNext(request()) {
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(taken == Array(0..<stored * 50))
+        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(store.snapshot.accepting == .nothing(.diskFull))
+        unlink(filler)
+        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(store.snapshot.failure == nil)
+        #expect(await store.ballast.isWhole)
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        await store.close()
+    }
+}

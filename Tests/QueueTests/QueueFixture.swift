@@ -1,0 +1,100 @@
+import EventLoops
+import Logs
+import Model
+import Synchronization
+import TestKit
+
+@testable import Queue
+
+/// A queue on a loop of its own in a scratch directory, which can be closed and opened again.
+final class QueueFixture: Sendable {
+    let directory: TemporaryDirectory
+    let loop: EventLoop
+    let time = ManualTime()
+    let log = KeptLog()
+    /// Each process draws other ids.
+    private let opened = Atomic<UInt64>(0)
+    let seen = Mutex<[QueueSnapshot]>([])
+
+    /// - Parameter parent: where to make the scratch directory; `/dev/shm` for what need not survive anything.
+    init(in parent: String = "/tmp") throws {
+        directory = try TemporaryDirectory(in: parent)
+        loop = try EventLoop(name: "store")
+        try loop.start()
+    }
+
+    deinit { loop.stop() }
+
+    var options: QueueOptions {
+        QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"])
+    }
+
+    func open(_ change: (inout QueueOptions) -> Void = { _ in }) throws -> QueueStore {
+        var options = options
+        change(&options)
+        return try QueueStore(
+            options, on: loop, time: time, random: SplitMix64(seed: opened.add(1, ordering: .relaxed).newValue),
+            log: Log(log),
+            observer: { [weak self] snapshot in self?.seen.withLock { $0.append(snapshot) } })
+    }
+}
+
+/// Makes chunks whose lines can be told apart.
+struct ChunkMaker {
+    var next = 0
+    var time = Timestamp(milliseconds: 1_795_168_800_000)
+
+    /// A chunk of `events` lines, each of the text "<number>" padded to `size` bytes, line feed included.
+    mutating func chunk(
+        _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"], size: Int = 16,
+        full: Bool = false
+    ) -> NewChunk {
+        var frame: [UInt8] = []
+        for _ in 0..<events {
+            let text = Array("\(next)".utf8)
+            frame += text + Array(repeating: UInt8(ascii: " "), count: max(0, size - 1 - text.count))
+            frame.append(UInt8(ascii: "\n"))
+            next += 1
+        }
+        return NewChunk(
+            priority: priority, destinations: destinations, events: events, bytes: frame.count,
+            eventTimes: time...time, acceptedAt: time, compression: .none, frame: frame, isFull: full)
+    }
+
+    mutating func commit(
+        _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"], size: Int = 16,
+        full: Bool = false
+    ) -> Commit {
+        var commit = Commit()
+        commit.chunks = [chunk(events, priority: priority, to: destinations, size: size, full: full)]
+        commit.read = events
+        return commit
+    }
+}
+
+/// The numbers of a batch's events, in order.
+func numbers(_ batch: Batch) -> [Int] {
+    batch.parts.flatMap { part in
+        let lines = Lines(part.frame)
+        return part.events.map { line in
+            Int(String(decoding: lines.slice(line..<line + 1), as: UTF8.self).filter(\.isNumber)) ?? -1
+        }
+    }
+}
+
+func request(
+    _ destination: DestinationName = "main", _ priority: Priority = .normal, events: Int = 50, bytes: Int = 1 << 20
+) -> LeaseRequest {
+    LeaseRequest(destination: destination, priority: priority, maxEvents: events, maxBytes: bytes)
+}
+
+/// Waits until a condition holds, at most ten seconds.
+func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+    let clock = SystemTime()
+    let deadline = clock.bootTime + .seconds(10)
+    while clock.bootTime < deadline {
+        if try await condition() { return true }
+        await Task.yield()
+    }
+    return try await condition()
+}

@@ -1,0 +1,80 @@
+import EventLoops
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Queue migrations")
+struct QueueMigrationTests {
+    /// The tables and views of a database, as they were made.
+    private func schema(_ database: Database) throws -> [String] {
+        let rows = try database.prepare(
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY name")
+        var statements: [String] = []
+        while try rows.step() {
+            let lines = rows.text(0).split(separator: "\n").map { line in
+                line.prefix { $0 != "-" }.split(separator: " ").joined(separator: " ")
+            }
+            statements.append(lines.filter { !$0.isEmpty }.joined(separator: " "))
+        }
+        return statements
+    }
+
+    private func copyFixture(_ name: String, to path: String) throws {
+        let folder = #filePath.split(separator: "/").dropLast().joined(separator: "/")
+        let from = try Descriptor(checking: open("/\(folder)/Fixtures/\(name)", O_RDONLY), "open")
+        let to = try Descriptor(checking: open(path, O_WRONLY | O_CREAT, 0o600), "open")
+        var block = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = read(from.raw, &block, block.count)
+            guard count > 0 else { break }
+            #expect(write(to.raw, block, count) == count)
+        }
+    }
+
+    @Test("a database of schema 1 is upgraded, with all that it holds")
+    func schema1() async throws {
+        let fixture = try QueueFixture()
+        #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        try copyFixture("queue-schema-1.sqlite", to: path)
+        let store = try fixture.open()
+        #expect(store.snapshot.recoveries == 0)
+        let restored = try await store.restore()
+        #expect(restored.checkpoints == [Checkpoint(key: [1], path: "app/a.jsonl", offset: 77, state: [9])])
+        #expect(restored.memory == ["sessions": [5, 6]])
+        #expect(try await store.switches() == ["delivery.network": "off"])
+        #expect(store.snapshot.lane("main", .critical)?.summary.freeBatches == 1)
+        #expect(try await store.list(.quarantine).records.count == 1)
+        let formed = try #require(try await store.leaseNext(request("main", .critical)))
+        #expect(formed.header.id.description == "019a9fa0-b000-7001-8000-00000000000b")
+        #expect(numbers(formed) == Array(50..<54))
+        let rest = try #require(try await store.leaseNext(request("main", .critical)))
+        #expect(numbers(rest) == Array(54..<60))
+        let full = try #require(try await store.leaseNext(request()))
+        #expect(full.header.id.description == "019a9fa0-b000-7000-8000-00000000000a")
+        for batch in [formed, rest, full] { _ = try await store.settle(.acknowledged(batch.header)) }
+        await store.close()
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.queued == 0 })
+        #expect(store.snapshot.storedBytes == 0)
+    }
+
+    @Test("an upgraded database has the tables of a new one")
+    func upgradedIsLikeNew() async throws {
+        let old = try QueueFixture()
+        #expect(mkdir(old.options.stateDirectory, 0o700) == 0)
+        try copyFixture("queue-schema-1.sqlite", to: "\(old.options.stateDirectory)/queue.sqlite")
+        let new = try QueueFixture()
+        var schemas: [[String]] = []
+        for fixture in [old, new] {
+            await (try fixture.open()).close()
+            let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+            #expect(try database.integer("PRAGMA user_version") == Schema.version)
+            schemas.append(try schema(database))
+            database.close()
+        }
+        #expect(schemas[0] == schemas[1])
+    }
+}

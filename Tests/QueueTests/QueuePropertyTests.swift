@@ -1,0 +1,331 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Queue against its model")
+struct QueuePropertyTests {
+    static let operations = getenv("QUEUE_OPERATIONS").flatMap { Int(String(cString: $0)) } ?? 50_000
+
+    /// Every figure is compared after so many operations; with a given seed, after each one.
+    static let seed = getenv("QUEUE_SEED").flatMap { UInt64(String(cString: $0)) }
+
+    @Test("100,000 random operations: every event, every figure and the order of eviction as in the model")
+    func everythingAsInTheModel() async throws {
+        for evicts in [true, false] {
+            let seed = QueuePropertyTests.seed ?? UInt64.random(in: 0...UInt64.max)
+            var run = try PropertyRun(seed: seed, evicts: evicts)
+            for step in 0..<QueuePropertyTests.operations {
+                do {
+                    try await run.step()
+                    if step % 50 == 0 || QueuePropertyTests.seed != nil { try await run.compare() }
+                } catch {
+                    Issue.record("seed \(seed), evicts \(evicts), step \(step), operation \(run.last): \(error)")
+                    return
+                }
+            }
+            try await run.end()
+        }
+    }
+}
+
+struct Difference: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A queue and its model, kept in step.
+struct PropertyRun {
+    typealias LaneKey = QueueModel.LaneKey
+
+    let fixture: QueueFixture
+    var store: QueueStore
+    var model: QueueModel
+    var maker = ChunkMaker()
+    var random: SplitMix64
+    let destinations: [DestinationName] = ["main", "other", "third"]
+    let cap = 24 << 10
+    let evicts: Bool
+    let lanes: [LaneKey]
+    /// What the last operation was, for the message of a difference.
+    var last = 0
+
+    init(seed: UInt64, evicts: Bool) throws {
+        random = SplitMix64(seed: seed)
+        self.evicts = evicts
+        fixture = try QueueFixture(in: "/dev/shm")
+        model = QueueModel(
+            destinations: destinations, cap: cap, evicts: evicts, maxAge: .seconds(600), now: fixture.time.wallTime)
+        lanes = destinations.flatMap { name in
+            Priority.allCases.map { LaneKey(destination: name, priority: $0) }
+        }
+        store = try PropertyRun.open(fixture, destinations, cap, evicts)
+    }
+
+    static func open(
+        _ fixture: QueueFixture, _ destinations: [DestinationName], _ cap: Int, _ evicts: Bool
+    ) throws -> QueueStore {
+        try fixture.open {
+            $0.destinations = destinations
+            $0.maxSize = cap
+            $0.whenFull = evicts ? .evict : .wait
+            $0.maxAge = .seconds(600)
+            $0.durability = .crash
+            $0.batchEvents = 20
+        }
+    }
+
+    mutating func step() async throws {
+        let choice = Int.random(in: 0..<100, using: &random)
+        last = choice
+        switch choice {
+        case 0..<30: try await storeSome()
+        case 30..<60: try await leaseNext()
+        case 60..<85: try await settle()
+        case 85..<90: await release()
+        case 90..<95: try await leaseAgain()
+        case 95..<97: try await passTime()
+        case 97: try await reopen()
+        case 98: if Int.random(in: 0..<20, using: &random) == 0 { try await discard() }
+        default: break
+        }
+    }
+
+    // MARK: Operations
+
+    private mutating func storeSome() async throws {
+        var commit = Commit()
+        var ranges: [Range<Int>] = []
+        maker.time = fixture.time.wallTime
+        for _ in 0..<Int.random(in: 1...3, using: &random) {
+            let isFull = Bool.random(using: &random)
+            let events = isFull ? 20 : Int.random(in: 1...12, using: &random)
+            let count = Int.random(in: 1...3, using: &random)
+            let chosen = Array(destinations.shuffled(using: &random).prefix(count))
+            let first = maker.next
+            commit.chunks.append(
+                maker.chunk(
+                    events, priority: Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal, to: chosen,
+                    size: Int.random(in: 10...60, using: &random), full: isFull))
+            ranges.append(first..<maker.next)
+            commit.read += events
+        }
+        let costs = commit.chunks.map { $0.frame.count + 64 * (1 + $0.destinations.count) }
+        let needs = costs.reduce(0, +)
+        if !evicts {
+            let wasRefusing = store.snapshot.accepting != .all
+            let result = try await store.store(commit)
+            // A transaction of its own, for acknowledgements, may have found room in between.
+            let looked = !wasRefusing || result != .wait(.full)
+            if looked && model.stored + needs > cap { model.sweep() }
+            if result == .wait(.full) {
+                guard wasRefusing || model.stored + needs > cap else { throw Difference("waits with room") }
+                if !wasRefusing { model.refusedBytes = needs }
+                return
+            }
+            guard result == .stored(refused: 0), model.stored + needs <= cap else {
+                throw Difference("\(result) for \(needs) bytes, \(model.stored) are stored")
+            }
+        }
+        let result = evicts ? try await store.store(commit) : .stored(refused: 0)
+        var refused = 0
+        for (index, chunk) in commit.chunks.enumerated()
+        where !model.admit(chunk, cost: costs[index], numbers: ranges[index]) {
+            refused += chunk.events
+        }
+        guard result == .stored(refused: refused) else { throw Difference("\(result), expected \(refused) refused") }
+    }
+
+    private mutating func leaseNext() async throws {
+        guard let lane = lanes.randomElement(using: &random) else { return }
+        let limit = Bool.random(using: &random) ? 20 : 7
+        // Free batches that have expired go when they are looked at.
+        var free = model.free(lane)
+        while let first = free.first, let batch = model.batches[first], model.isExpired(batch) {
+            model.remove(batch.numbers, lane, \.expired)
+            model.batches[first] = nil
+            free.removeFirst()
+        }
+        let got = try await store.leaseNext(request(lane.destination, lane.priority, events: limit))
+        if let first = free.first {
+            guard let got, got.header.id == first, numbers(got) == model.batches[first]?.numbers else {
+                throw Difference("the oldest free batch was not taken up")
+            }
+            model.batches[first]?.isLeased = true
+            return
+        }
+        expireHead(lane)
+        let waiting = model.waiting(lane)
+        guard let got else {
+            guard waiting.isEmpty else { throw Difference("nothing leased of \(waiting.count) that wait") }
+            return
+        }
+        let taken = numbers(got)
+        guard taken.first == waiting.first, taken == taken.sorted(), taken.allSatisfy({ waiting.contains($0) }) else {
+            throw Difference("leased \(taken) of \(waiting.prefix(40))")
+        }
+        let chunk = taken.first.flatMap { model.chunkOf[$0] }.flatMap { model.chunks[$0] }
+        let isWhole = chunk.map { $0.isFull && Array($0.numbers) == taken } ?? false
+        guard taken.count <= limit || isWhole else { throw Difference("\(taken.count) events instead of \(limit)") }
+        if isWhole, let chunk, taken.count <= 20, got.parts.count == 1 {
+            let known = model.drawn[lane.destination]?[chunk.id]
+            guard known == nil || known == got.header.id else { throw Difference("a full chunk changed its id") }
+            model.drawn[lane.destination, default: [:]][chunk.id] = got.header.id
+        }
+        for number in taken { model.lanes[lane]?[number] = .some(got.header.id) }
+        model.batches[got.header.id] = .init(lane: lane, numbers: taken, isWholeChunk: isWhole, isLeased: true)
+    }
+
+    /// What is too old at the head of a lane goes when something is asked of it.
+    private mutating func expireHead(_ lane: LaneKey) {
+        for number in model.waiting(lane) {
+            guard let chunk = model.chunkOf[number].flatMap({ model.chunks[$0] }), model.isExpired(chunk) else {
+                return
+            }
+            model.remove([number], lane, \.expired)
+        }
+    }
+
+    private mutating func settle() async throws {
+        let leased = model.batches.filter(\.value.isLeased).keys.sorted()
+        guard let id = leased.randomElement(using: &random), let batch = model.batches[id] else { return }
+        let failure = Failure(kind: .status, status: 400, message: "", excerpt: "")
+        var parts: [Settlement.Part] = []
+        let isPlain = Int.random(in: 0..<3, using: &random) > 0
+        var next = 0
+        while next < batch.numbers.count {
+            let end = isPlain ? batch.numbers.count : Int.random(in: next + 1...batch.numbers.count, using: &random)
+            let fate: Settlement.Disposition =
+                switch isPlain ? 0 : Int.random(in: 0..<4, using: &random) {
+                case 0: .acknowledged
+                case 1: .deadLetter(failure)
+                case 2: .again(group: 1)
+                default: .again(group: 2)
+                }
+            parts.append(.init(next..<end, fate))
+            next = end
+        }
+        let children = try await store.settle(Settlement(batch: id, parts: parts))
+        model.batches[id] = nil
+        var groups: [Int: [Int]] = [:]
+        for part in parts {
+            let events = Array(batch.numbers[part.events])
+            switch part.disposition {
+            case .acknowledged: model.remove(events, batch.lane, \.acknowledged)
+            case .deadLetter: model.remove(events, batch.lane, \.deadLettered)
+            case .again(let group): groups[group, default: []] += events
+            }
+        }
+        let expected = groups.sorted { $0.key < $1.key }.map(\.value)
+        guard children.map(\.events) == expected.map(\.count) else { throw Difference("other children than groups") }
+        for (header, events) in zip(children, expected) {
+            for number in events { model.lanes[batch.lane]?[number] = .some(header.id) }
+            model.batches[header.id] = .init(
+                lane: batch.lane, numbers: events, isWholeChunk: false, isLeased: false)
+        }
+    }
+
+    private mutating func release() async {
+        let leased = model.batches.filter(\.value.isLeased).keys.sorted()
+        guard let id = leased.randomElement(using: &random) else { return }
+        await store.release(id)
+        model.batches[id]?.isLeased = false
+    }
+
+    private mutating func leaseAgain() async throws {
+        let free = model.batches.filter { !$0.value.isLeased }.keys.sorted()
+        guard let id = free.randomElement(using: &random), let batch = model.batches[id] else { return }
+        let got = try await store.lease(id)
+        if model.isExpired(batch) {
+            guard got == nil else { throw Difference("leased an expired batch") }
+            model.remove(batch.numbers, batch.lane, \.expired)
+            model.batches[id] = nil
+        } else {
+            guard let got, numbers(got) == batch.numbers else { throw Difference("a batch has changed") }
+            model.batches[id]?.isLeased = true
+        }
+    }
+
+    private mutating func passTime() async throws {
+        let time = Duration.seconds(Int.random(in: 1...200, using: &random))
+        fixture.time.advance(by: time)
+        model.now = fixture.time.wallTime
+        let expired = try await store.expire()
+        let expected = model.sweep()
+        guard expired == expected else { throw Difference("\(expired) expired instead of \(expected)") }
+    }
+
+    private mutating func reopen() async throws {
+        await store.close()
+        store = try PropertyRun.open(fixture, destinations, cap, evicts)
+        model.reopen()
+    }
+
+    private mutating func discard() async throws {
+        if Bool.random(using: &random) {
+            _ = try await store.discardAll(reason: "disabled")
+            model.batches = [:]
+            for lane in lanes { model.remove(Array((model.lanes[lane] ?? [:]).keys), lane, \.discarded) }
+        } else if let destination = destinations.randomElement(using: &random) {
+            _ = try await store.discard(destination, reason: "purged")
+            for lane in lanes where lane.destination == destination {
+                let kept = Set(model.batches.values.filter { $0.isLeased && $0.lane == lane }.flatMap(\.numbers))
+                let gone = (model.lanes[lane] ?? [:]).keys.filter { !kept.contains($0) }
+                model.remove(Array(gone), lane, \.discarded)
+                for (id, batch) in model.batches where batch.lane == lane && !batch.isLeased { model.batches[id] = nil }
+            }
+        }
+    }
+
+    // MARK: Comparing
+
+    mutating func compare() async throws {
+        // A transaction of its own, so that the acknowledgements are in.
+        try await store.setSwitch("flush", "\(random.next())")
+        let snapshot = store.snapshot
+        if let needs = model.refusedBytes, model.stored < cap / 10 * 9, model.stored + needs <= cap {
+            guard snapshot.accepting == .all else { throw Difference("there is room, and nobody is told") }
+        }
+        if snapshot.accepting == .all { model.refusedBytes = nil }
+        guard snapshot.storedBytes == model.stored else {
+            throw Difference("\(snapshot.storedBytes) bytes stored instead of \(model.stored)")
+        }
+        guard snapshot.storedBytes <= cap else { throw Difference("the cap is passed") }
+        for lane in lanes {
+            let state = snapshot.lane(lane.destination, lane.priority)
+            guard let state, state.ledger == model.ledgers[lane], state.ledger.balances else {
+                throw Difference(
+                    "ledger \(String(describing: state?.ledger)), not \(String(describing: model.ledgers[lane]))")
+            }
+            let waiting = model.waitingCount(lane)
+            let free = model.free(lane).count
+            guard state.summary.waitingEvents == waiting, state.summary.freeBatches == free,
+                state.summary.batchedEvents == (model.lanes[lane] ?? [:]).count - waiting
+            else { throw Difference("summary \(state.summary), waiting \(waiting), free \(free)") }
+        }
+    }
+
+    /// Everything that is left comes out, once, and nothing is left behind.
+    mutating func end() async throws {
+        try await reopen()
+        for lane in lanes {
+            var left = Set((model.lanes[lane] ?? [:]).keys)
+            while let batch = try await store.leaseNext(request(lane.destination, lane.priority)) {
+                for number in numbers(batch) {
+                    #expect(left.remove(number) != nil, "event \(number) comes out twice")
+                }
+                _ = try await store.settle(.acknowledged(batch.header))
+            }
+            let late = left.filter { number in
+                model.chunkOf[number].flatMap { model.chunks[$0] }.map { model.isExpired($0) } ?? false
+            }
+            #expect(left.count == late.count, "events are left behind in \(lane)")
+        }
+        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        await store.close()
+    }
+}

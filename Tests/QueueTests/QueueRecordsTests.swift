@@ -1,0 +1,171 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Looking into the queue")
+struct QueueRecordsTests {
+    private let both: [DestinationName] = ["main", "other"]
+
+    private func events(_ lines: [UInt8]) -> [Int] {
+        String(decoding: lines, as: UTF8.self).split(separator: "\n").compactMap {
+            Int($0.filter { $0 != " " })
+        }
+    }
+
+    @Test("the queue is listed page by page: critical first, by destination, the oldest first")
+    func queueIsListed() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        _ = try await store.store(maker.commit(50, to: both, full: true))
+        _ = try await store.store(maker.commit(7, priority: .critical))
+        for _ in 0..<3 { _ = try await store.store(maker.commit(2, to: ["other"])) }
+        let batch = try #require(try await store.leaseNext(request("other", events: 51)))
+        var listed: [JSONValue] = []
+        var after: String?
+        repeat {
+            let page = try await store.list(.queue, after: after, limit: 2)
+            #expect(page.records.count <= 2)
+            listed += page.records
+            after = page.next
+        } while after != nil
+        #expect(
+            listed.compactMap { $0["id"]?.string } == [
+                "main/2.0", "main/1.0", "other/1.0", "other/3.0", "other/4.0", "other/5.0",
+            ])
+        #expect(
+            listed.compactMap { $0["state"]?.string } == [
+                "waiting", "full", "in_flight", "waiting", "waiting", "waiting",
+            ])
+        #expect(listed[0]["priority"] == "critical" && listed[0]["events"] == 7)
+        var selection = RecordSelection()
+        selection.destination = "other"
+        #expect(try await store.list(.queue, selection).records.count == 4)
+        selection.ids = [batch.header.id.description]
+        #expect(try await store.list(.queue, selection).records.count == 1)
+        await store.close()
+    }
+
+    @Test("one record is shown with its events, by its id or its batch's")
+    func recordIsShown() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(3))
+        #expect(try await store.show(.queue, id: "main/1.0")?["events"] == [0, 1, 2])
+        let batch = try #require(try await store.leaseNext(request(events: 2)))
+        #expect(try await store.show(.queue, id: batch.header.id.description)?["events"] == [0, 1])
+        #expect(try await store.show(.queue, id: "main/1.2")?["events"] == [2])
+        for unknown in ["main/9.0", "nobody/1.0", "x", "", "main/", UUIDv7(high: 1, low: 1).description] {
+            #expect(try await store.show(.queue, id: unknown) == nil)
+        }
+        await store.close()
+    }
+
+    @Test("an export gives every event that waits, page by page")
+    func queueIsExported() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for _ in 0..<60 { _ = try await store.store(maker.commit(50, size: 1_000, full: true)) }
+        var exported: [Int] = []
+        var pages = 0
+        var after: String?
+        repeat {
+            let page = try await store.export(.queue, after: after)
+            exported += events(page.lines)
+            after = page.next
+            pages += 1
+        } while after != nil
+        #expect(exported == Array(0..<3_000) && pages > 1)
+        await store.close()
+    }
+
+    @Test("dead letters are listed, shown, exported, sent again and purged; the ledger balances all the while")
+    func deadLetters() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        let batch = try #require(try await store.leaseNext(request()))
+        let failure = Failure(kind: .status, status: 422, message: "unprocessable", excerpt: "no such field")
+        _ = try await store.settle(
+            Settlement(
+                batch: batch.header.id, parts: [.init(0..<45, .acknowledged), .init(45..<50, .deadLetter(failure))]))
+        let listed = try await store.list(.deadLetters).records
+        #expect(listed.count == 5 && listed.allSatisfy { $0["reason"] == "status" && $0["status"] == 422 })
+        #expect(listed[0]["batch"]?.string == batch.header.id.description)
+        let id = try #require(listed[1]["id"]?.string)
+        let shown = try await store.show(.deadLetters, id: id)
+        #expect(shown?["event"] == 46 && shown?["answer"] == "no such field")
+        #expect(events(try await store.export(.deadLetters).lines) == Array(45..<50))
+        var one = RecordSelection()
+        one.ids = [id]
+        #expect(try await store.purge(.deadLetters, one) == 1)
+        #expect(store.snapshot.deadLetters.count == 4 && store.snapshot.deadLetters.purged == 1)
+        #expect(try await store.retryDeadLetters() == 4)
+        #expect(store.snapshot.deadLetters == .init(count: 0, bytes: 0, purged: 1))
+        let again = try #require(try await store.leaseNext(request()))
+        #expect(numbers(again) == [45, 47, 48, 49])
+        let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.retried == 4 && ledger.accepted == 50 && ledger.deadLettered == 5 && ledger.balances)
+        #expect(store.snapshot.intake.accepted == 50)
+        await store.close()
+    }
+
+    @Test("quarantined lines are listed, shown, purged, and leave with the commit that has read them again")
+    func quarantine() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        var commit = Commit()
+        commit.read = 3
+        commit.quarantined = [[0x7B], [0xFF, 0x00], Array("x".utf8)].map { content in
+            QuarantineRecord(
+                reason: .notJSON, detail: "expected a value at byte 1", app: "shop", path: "shop/a.jsonl", offset: 9,
+                length: Int64(content.count), content: content, time: maker.time)
+        }
+        _ = try await store.store(commit)
+        let listed = try await store.list(.quarantine).records
+        #expect(listed.count == 3 && listed[0]["app"] == "shop" && listed[0]["content"] == nil)
+        #expect(try await store.show(.quarantine, id: "1")?["content"] == "{")
+        #expect(try await store.show(.quarantine, id: "2")?["content_hex"] == "ff00")
+        var others = RecordSelection()
+        others.app = "blog"
+        #expect(try await store.purge(.quarantine, others) == 0)
+        let kept = try await store.quarantined()
+        #expect(kept.map(\.record) == commit.quarantined)
+        var again = maker.commit(1)
+        again.requeued = [kept[0].id]
+        _ = try await store.store(again)
+        #expect(store.snapshot.quarantine.count == 2)
+        #expect(store.snapshot.intake.balances && store.snapshot.intake.quarantined == 2)
+        #expect(try await store.purge(.quarantine) == 2)
+        #expect(store.snapshot.quarantine == .init(count: 0, bytes: 0, purged: 2))
+        await store.close()
+    }
+
+    @Test("purging discards what is chosen, and leaves what is in flight")
+    func purge() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        for _ in 0..<5 { _ = try await store.store(maker.commit(50, to: both, full: true)) }
+        let batch = try #require(try await store.leaseNext(request()))
+        var selection = RecordSelection()
+        selection.ids = ["main/2.0", "main/1.0", "other/3.0"]
+        #expect(try await store.purge(.queue, selection) == 100)
+        selection.ids = nil
+        selection.destination = "main"
+        #expect(try await store.purge(.queue, selection) == 150)
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
+        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 0)
+        #expect(store.snapshot.lane("other", .normal)?.ledger.queued == 200)
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        await store.close()
+    }
+}

@@ -1,0 +1,199 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Queue store")
+struct QueueStoreTests {
+    @Test("ac25: an event counts as accepted after its commit, with checkpoint, figures and memory")
+    func ac25_commitIsAllOrNothing() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        var commit = maker.commit(12)
+        commit.progress.checkpoints = [Checkpoint(key: [1, 2], path: "app/a.jsonl", offset: 77, state: [9])]
+        commit.progress.done = [DoneRecord(claim: [3], handle: [])]
+        commit.memory = ["sessions": [5, 6], "gone": nil]
+        commit.quarantined = [
+            QuarantineRecord(
+                reason: .notJSON, detail: "", app: "a", path: "p", offset: 1, length: 2, content: [], time: maker.time)
+        ]
+        commit.read = 14
+        commit.refused = 1
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        await store.close()
+        store = try fixture.open()
+        let restored = try await store.restore()
+        #expect(restored.checkpoints == commit.progress.checkpoints)
+        #expect(restored.done == commit.progress.done)
+        #expect(restored.memory == ["sessions": [5, 6]])
+        let lane = try #require(store.snapshot.lane("main", .normal))
+        #expect(lane.ledger.accepted == 12 && lane.ledger.queued == 12 && lane.ledger.balances)
+        #expect(store.snapshot.intake.read == 14 && store.snapshot.intake.balances)
+        #expect(store.snapshot.quarantine.count == 1)
+        await store.close()
+    }
+
+    @Test("invariant 2: a batch keeps its id and its events through release, restart and another process")
+    func invariant2_batchesAreStable() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        _ = try await store.store(maker.commit(10))
+        _ = try await store.store(maker.commit(15))
+        let full = try #require(try await store.leaseNext(request()))
+        let joined = try #require(try await store.leaseNext(request()))
+        #expect(numbers(full) == Array(0..<50))
+        #expect(numbers(joined) == Array(50..<75))
+        #expect(joined.header.bytes == 25 * 16)
+        #expect(try await store.leaseNext(request()) == nil)
+        await store.release(joined.header.id)
+        var others = request()
+        others.except = [joined.header.id]
+        #expect(try await store.leaseNext(others) == nil)
+        let again = try #require(try await store.lease(joined.header.id))
+        #expect(numbers(again) == numbers(joined) && again.header == joined.header)
+        await store.close()
+        store = try fixture.open()
+        _ = try await store.store(maker.commit(10))
+        let first = try #require(try await store.leaseNext(request()))
+        let second = try #require(try await store.leaseNext(request()))
+        #expect(first.header == joined.header && numbers(first) == numbers(joined))
+        #expect(second.header == full.header && numbers(second) == numbers(full))
+        let third = try #require(try await store.leaseNext(request()))
+        #expect(numbers(third) == Array(75..<85))
+        await store.close()
+    }
+
+    @Test("invariant 3: an acknowledgement removes and counts in one transaction, within 100 ms of its own")
+    func invariant3_acknowledgedOnce() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        let batch = try #require(try await store.leaseNext(request()))
+        #expect(try await store.settle(.acknowledged(batch.header)).isEmpty)
+        #expect(try await store.leaseNext(request()) == nil)
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
+        #expect(store.snapshot.storedBytes == 0)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(try await eventually { store.snapshot.lateSettlements == 1 })
+        await store.close()
+    }
+
+    @Test("fault 11: a settlement divides a batch: acknowledged, dead letters, and batches that go again")
+    func fault11_settlementDivides() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        for _ in 0..<4 { _ = try await store.store(maker.commit(5)) }
+        let batch = try #require(try await store.leaseNext(request()))
+        #expect(numbers(batch) == Array(0..<20))
+        let failure = Failure(kind: .status, status: 400, message: "rejected", excerpt: "no")
+        let children = try await store.settle(
+            Settlement(
+                batch: batch.header.id,
+                parts: [
+                    .init(0..<3, .acknowledged), .init(3..<4, .deadLetter(failure)), .init(4..<12, .again(group: 1)),
+                    .init(12..<20, .again(group: 2)),
+                ]))
+        #expect(children.map(\.events) == [8, 8] && children.map(\.bytes) == [128, 128])
+        #expect(store.snapshot.lane("main", .normal)?.ledger.deadLettered == 1)
+        let second = try #require(try await store.lease(children[1].id))
+        #expect(numbers(second) == Array(12..<20))
+        _ = try await store.settle(.acknowledged(second.header))
+        await store.close()
+        store = try fixture.open()
+        let first = try #require(try await store.leaseNext(request()))
+        #expect(first.header.id == children[0].id && numbers(first) == Array(4..<12))
+        let lane = try #require(store.snapshot.lane("main", .normal))
+        #expect(lane.ledger.acknowledged == 11 && lane.ledger.deadLettered == 1 && lane.ledger.queued == 8)
+        #expect(lane.ledger.balances)
+        #expect(store.snapshot.deadLetters.count == 1)
+        await store.close()
+    }
+
+    @Test("a batch holds at most what is asked for; a chunk is cut where it must be")
+    func requestsAreLimits() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        _ = try await store.store(maker.commit(3, size: 100))
+        var taken: [Int] = []
+        while let batch = try await store.leaseNext(request(events: 20, bytes: 250)) {
+            #expect(batch.header.events <= 20 && batch.header.bytes <= 250)
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(taken == Array(0..<53))
+        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        await store.close()
+    }
+
+    @Test("ac07: with `wait` nothing is stored beyond the cap, and there is room again below 90 % of it")
+    func ac07_waitsForRoom() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.maxSize = 24 << 10 }
+        var stored = 0
+        while case .stored = try await store.store(maker.commit(50, size: 20, full: true)) { stored += 1 }
+        #expect(stored == (24 << 10) / (1000 + 128))
+        #expect(store.snapshot.storedBytes == stored * 1128)
+        #expect(store.snapshot.accepting == .nothing(.full))
+        for _ in 0..<2 {
+            let batch = try #require(try await store.leaseNext(request()))
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(try await eventually { store.snapshot.accepting == .nothing(.full) })
+        let batch = try #require(try await store.leaseNext(request()))
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(try await store.store(maker.commit(50, size: 20, full: true)) == .stored(refused: 0))
+        await store.close()
+    }
+
+    @Test("invariant 7: a second owner is told, and the first goes on")
+    func invariant7_oneOwner() async throws {
+        let fixture = try QueueFixture()
+        let store = try fixture.open()
+        let error = #expect(throws: QueueError.self) { _ = try fixture.open() }
+        #expect(error?.code == .locked)
+        await store.close()
+    }
+
+    @Test("ac05: the acceptance time of the oldest waiting event is durable")
+    func ac05_oldestSurvivesRestart() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        _ = try await store.store(maker.commit(1))
+        maker.time = maker.time + .seconds(5)
+        _ = try await store.store(maker.commit(1))
+        await store.close()
+        store = try fixture.open()
+        await store.publish()
+        let summary = try #require(store.snapshot.lane("main", .normal)?.summary)
+        #expect(summary.oldestAcceptedAt == ChunkMaker().time)
+        #expect(summary.waitingEvents == 2 && summary.waitingBytes == 32)
+        await store.close()
+    }
+
+    @Test("the oldest queued event is known while it is in a batch, and forgotten when it is acknowledged")
+    func oldestInBatch() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        let batch = try #require(try await store.leaseNext(request()))
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.summary.waitingEvents == 0 })
+        #expect(store.snapshot.lane("main", .normal)?.oldestQueuedAt == batch.header.acceptedAt)
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.oldestQueuedAt == nil })
+        await store.close()
+    }
+}
