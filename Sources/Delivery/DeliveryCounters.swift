@@ -1,0 +1,62 @@
+public import Model
+
+/// What a destination was asked and answered, since the start.
+public struct DeliveryCounters: Sendable, Equatable {
+    /// How an attempt ended; each case with its status, where there was one.
+    public struct Answer: Sendable, Hashable {
+        /// The outcome: `acknowledged`, `partial`, `retry`, `retry_after`, `too_large`, `rejected`, `held`, `offline`.
+        public let outcome: String
+        /// The kind of failure; nil for good answers.
+        public let kind: Failure.Kind?
+        /// The HTTP status of a failure, from 100 to 599; nil without one.
+        public let status: Int?
+    }
+
+    /// Attempts by how they ended.
+    public var answers: [Answer: Int] = [:]
+    /// Events in all attempts: more than were acknowledged when something was sent again.
+    public var sentEvents = 0
+    /// Attempts that wait for a retry of the same batch.
+    public var retries = 0
+    /// Batches that were split in two.
+    public var splits = 0
+    /// Batches that were set aside because they alone fail.
+    public var setAside = 0
+    /// Events that became dead letters.
+    public var deadLettered = 0
+    /// Times that a person should have looked: holds and open breakers.
+    public var alerts = 0
+    /// Events that were acknowledged after their deadline, by its name.
+    public var late: [String: Int] = [:]
+    /// Calls that the queue could not answer.
+    public var storeFailures = 0
+
+    /// All figures are zero.
+    public init() {}
+
+    /// Attempts that the destination answered or failed to; those without a route are none.
+    public var attempts: Int { answers.filter { $0.key.outcome != "offline" }.values.reduce(0, +) }
+
+    mutating func note(_ outcome: Outcome) {
+        let answer: Answer =
+            switch outcome {
+            case .acknowledged: Answer(outcome: "acknowledged", kind: nil, status: nil)
+            case .partial: Answer(outcome: "partial", kind: nil, status: nil)
+            case .retry(let failure): Answer("retry", failure)
+            case .retryAfter(_, let failure): Answer("retry_after", failure)
+            case .tooLarge(_, let failure): Answer("too_large", failure)
+            case .rejected(let failure): Answer("rejected", failure)
+            case .held(let failure): Answer("held", failure)
+            case .offline: Answer(outcome: "offline", kind: nil, status: nil)
+            }
+        answers[answer, default: 0] += 1
+    }
+}
+
+extension DeliveryCounters.Answer {
+    fileprivate init(_ outcome: String, _ failure: Failure) {
+        self.outcome = outcome
+        kind = failure.kind
+        status = failure.status.flatMap { (100...599).contains($0) ? $0 : nil }
+    }
+}

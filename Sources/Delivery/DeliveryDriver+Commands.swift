@@ -1,0 +1,97 @@
+public import Model
+
+/// What people, signals and other parts of the agent ask of delivery.
+extension DeliveryDriver {
+    /// Sends what waits now and returns; the interval is not touched (ga04).
+    ///
+    /// - Parameter destination: nil for all.
+    /// - Throws: `DeliveryError` with code `unknownDestination`.
+    public func dispatch(to destination: DestinationName? = nil) throws(DeliveryError) {
+        try check(destination)
+        handle(.lanes(summaries()), .dispatch(nil, destination))
+    }
+
+    /// Sends what waits now and tells how each request ended; periodic dispatch stands still meanwhile (ga05).
+    ///
+    /// Cancelling the task (its client is gone) restores periodic dispatch; what is in flight ends.
+    /// - Throws: `DeliveryError` with code `unknownDestination`.
+    public func dispatchAndWait(
+        to destination: DestinationName? = nil, report: @escaping Report
+    ) async throws(DeliveryError) -> CommandResult {
+        try check(destination)
+        return await command(report) { .dispatch($0, destination) }
+    }
+
+    /// Sends until nothing is left, an error occurs or time runs out (ga06).
+    ///
+    /// Cancelling the task (its client is gone) restores periodic dispatch; what is in flight ends.
+    /// - Parameter timeout: how long new requests are made; zero makes none.
+    /// - Throws: `DeliveryError` with code `unknownDestination`.
+    public func drain(
+        timeout: Duration, to destination: DestinationName? = nil, report: @escaping Report = { _ in }
+    ) async throws(DeliveryError) -> CommandResult {
+        try check(destination)
+        return await command(report) { .drain($0, destination, timeout: timeout) }
+    }
+
+    /// Sending stands still while the token is held; collecting goes on (ac16).
+    ///
+    /// - Parameters:
+    ///   - destination: nil for all.
+    ///   - ttl: after which the token is released by itself; nil for never.
+    ///   - untilRestart: whether a restart releases it.
+    /// - Throws: `DeliveryError` with code `unknownDestination`.
+    public func pause(
+        token: String, destination: DestinationName? = nil, ttl: Duration? = nil, untilRestart: Bool = false
+    ) throws(DeliveryError) {
+        try check(destination)
+        handle(.pause(token: token, destination, ttl: ttl, untilRestart: untilRestart))
+    }
+
+    /// Releases a token; one that nobody holds changes nothing.
+    ///
+    /// - Parameter token: nil releases all tokens of that destination (or those for all), lifts holds, closes breakers
+    ///   and begins retries anew: a person says that all is well again.
+    /// - Throws: `DeliveryError` with code `unknownDestination`.
+    public func resume(token: String? = nil, destination: DestinationName? = nil) throws(DeliveryError) {
+        try check(destination)
+        handle(.resume(token: token, destination))
+    }
+
+    /// Allows or forbids connections; durable.
+    public func setNetwork(on: Bool) { handle(.network(on: on)) }
+
+    /// The default route has changed, or somebody says that the network has (ac15).
+    public func networkChanged() { handle(.networkChanged) }
+
+    /// Which destinations a route leads to; those that are not named stay as they are.
+    public func setRoutes(_ routes: [DestinationName: Bool]) { handle(.routes(routes)) }
+
+    /// The time of day was set: deadlines are looked at again. Waits go by another clock.
+    public func clockStepped() { handle(.timer) }
+
+    /// What the network monitor has found (ac15).
+    public func networkNews(_ news: NetworkNews) {
+        setRoutes(news.routes)
+        if news.hasChanged { networkChanged() }
+    }
+
+    /// Changes the interval (ga10); nil for the configured one, which also forgets a durable one.
+    public func setInterval(_ interval: DispatchInterval?, isDurable: Bool = false) {
+        handle(.interval(interval, isDurable: isDurable))
+    }
+
+    /// Collection was enabled, or disabled and the queue emptied; durable elsewhere.
+    public func setEnabled(_ isEnabled: Bool) {
+        handle(.enabled(isEnabled), .lanes(summaries()))
+    }
+
+    /// The settings were read again.
+    ///
+    /// Holds are lifted and learned ceilings forgotten; what changed in a destination's settings resets its retries.
+    public func reload(_ options: DeliveryOptions, senders: [DestinationName: any BatchSender]) {
+        // Destinations that are gone keep their senders for what is in flight.
+        self.senders.merge(senders) { $1 }
+        handle(.reload(options), .lanes(summaries()))
+    }
+}

@@ -1,0 +1,267 @@
+public import EventLoops
+public import Logs
+public import Model
+internal import Synchronization
+
+/// Does what the delivery machine wants: asks the queue, lets destinations be sent to, keeps the one timer.
+///
+/// It lives on the delivery loop. Results come back to it as inputs; between two inputs nothing changes. Its snapshot
+/// can be read from anywhere at any time.
+public actor DeliveryDriver {
+    /// Makes a switch durable; nil removes it. Given the switches back at the next start.
+    public typealias Persist = @Sendable (_ name: String, _ value: String?) async throws -> Void
+
+    /// What is told of each request while a command waits.
+    public typealias Report = @Sendable (DispatchReport) -> Void
+
+    /// Counts the events of a batch whose time is before an instant and that a deadline concerns (its apps).
+    public typealias CountLate = @Sendable (_ batch: Batch, _ deadline: Deadline, _ before: Timestamp) -> Int
+
+    private struct Waiter {
+        let report: Report
+        let continuation: CheckedContinuation<CommandResult, Never>
+    }
+
+    private let loop: EventLoop
+    private let store: any BatchStore
+    private let time: any TimeSource
+    private let log: Log
+    let summaries: @Sendable () -> [DestinationName: Lanes]
+    private let persist: Persist
+    private let countLate: CountLate
+    private let published = Mutex(DeliverySnapshot())
+
+    var senders: [DestinationName: any BatchSender]
+    private var machine: DeliveryMachine
+    private var random = SystemRandomNumberGenerator()
+    private var batches: [AttemptID: Batch] = [:]
+    private var sends: [AttemptID: Task<Void, Never>] = [:]
+    private var waiters: [CommandID: Waiter] = [:]
+    private var nextCommand: UInt64 = 1
+    private var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    private var isStopped = false
+    private var timer: (id: EventLoop.TimerID, at: BootInstant)?
+    private var toPersist: [(name: String, value: String?)] = []
+    private var isPersisting = false
+
+    /// A driver that does nothing before `start`.
+    ///
+    /// - Parameters:
+    ///   - loop: the delivery loop.
+    ///   - switches: what `persist` was given in earlier runs.
+    ///   - isEnabled: whether collection is enabled.
+    ///   - summaries: what waits, as the queue has published it; read on the delivery loop.
+    ///   - countLate: asked only for batches that hold a late event; by default all events of such a batch are late.
+    ///   - persist: makes a switch durable; called in order, one at a time.
+    public init(
+        on loop: EventLoop, store: any BatchStore, senders: [DestinationName: any BatchSender],
+        options: DeliveryOptions, switches: [String: String] = [:], isEnabled: Bool = true,
+        time: any TimeSource = SystemTime(), log: Log,
+        summaries: @escaping @Sendable () -> [DestinationName: Lanes],
+        countLate: @escaping CountLate = { batch, _, _ in batch.header.events }, persist: @escaping Persist
+    ) {
+        self.loop = loop
+        self.store = store
+        self.senders = senders
+        self.time = time
+        self.log = log
+        self.summaries = summaries
+        self.persist = persist
+        self.countLate = countLate
+        machine = DeliveryMachine(
+            options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
+    }
+
+    /// The delivery loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// What delivery does now. From any thread.
+    public nonisolated var snapshot: DeliverySnapshot { published.withLock { $0 } }
+
+    /// Begins to send.
+    public func start() { handle(.lanes(summaries())) }
+
+    /// The queue has published other summaries.
+    public func summariesChanged() { handle(.lanes(summaries())) }
+
+    // MARK: Stopping
+
+    /// Finishes what is in flight within the grace, drains unless off or paused, gives the rest back (ga07).
+    ///
+    /// Returns when nothing is in flight any more, at the end of the grace or after `hurry` at the latest, except that
+    /// the queue is waited for where it is being told of an acknowledgement.
+    /// - Parameter grace: how long; zero sends nothing and cuts what is in flight.
+    public func stop(grace: Duration) async {
+        guard !isStopped else { return }
+        await withCheckedContinuation { continuation in
+            stopWaiters.append(continuation)
+            handle(.stop(grace: grace))
+        }
+    }
+
+    /// Ends at once: a second SIGTERM. Nothing is lost; what was in flight is sent again, under the same id.
+    public func hurry() { handle(.hurry) }
+
+    // MARK: Inside
+
+    func check(_ destination: DestinationName?) throws(DeliveryError) {
+        guard let destination, machine.destinations[destination] == nil else { return }
+        let known = machine.destinations.keys.sorted().map(\.text).joined(separator: ", ")
+        throw DeliveryError(
+            .unknownDestination, "there is no destination \"\(destination)\"; the configuration has: \(known)")
+    }
+
+    func command(
+        _ report: @escaping Report, _ input: (CommandID) -> DeliveryInput
+    ) async -> CommandResult {
+        let id = CommandID(number: nextCommand)
+        nextCommand += 1
+        handle(.lanes(summaries()))
+        let begin = input(id)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiters[id] = Waiter(report: report, continuation: continuation)
+                handle(Task.isCancelled ? .cancel(id) : begin)
+                // A command that was cancelled before it began is unknown to the machine.
+                if Task.isCancelled { finish(id, .cancelled) }
+            }
+        } onCancel: {
+            loop.post { self.assumeIsolated { $0.handle(.cancel(id)) } }
+        }
+    }
+
+    private func finish(_ id: CommandID, _ result: CommandResult) {
+        waiters.removeValue(forKey: id)?.continuation.resume(returning: result)
+    }
+
+    func handle(_ first: DeliveryInput, _ second: DeliveryInput? = nil) {
+        let now = Moment(time)
+        let effects =
+            if let second {
+                machine.handle(first, second, at: now, using: &random)
+            } else {
+                machine.handle(first, at: now, using: &random)
+            }
+        for effect in effects { perform(effect) }
+        arm(now)
+        published.withLock { $0 = machine.snapshot(at: now) }
+    }
+
+    /// Keeps the one timer. One that is set too early is left: it fires once for nothing, which costs less than setting
+    /// it again for each batch.
+    private func arm(_ now: Moment) {
+        let wake = machine.wakeAt(now)
+        if let timer {
+            if let wake, timer.at <= wake { return }
+            loop.cancel(timer.id)
+        }
+        timer = wake.map { at in (loop.at(at) { self.assumeIsolated { $0.wake() } }, at) }
+    }
+
+    private func wake() {
+        timer = nil
+        handle(.timer)
+    }
+
+    private func perform(_ effect: DeliveryEffect) {
+        switch effect {
+        case .leaseNext(let id, let request):
+            Task(executorPreference: loop) { await self.leaseNext(id, request) }
+        case .leaseAgain(let id, let batch):
+            Task(executorPreference: loop) { await self.leaseAgain(id, batch) }
+        case .send(let id): send(id)
+        case .cut(let id):
+            batches[id] = nil
+            sends.removeValue(forKey: id)?.cancel()
+        case .release(let batch):
+            Task(executorPreference: loop) { [store] in await store.release(batch) }
+        case .settle(let id, let settlement):
+            Task(executorPreference: loop) { await self.settle(id, settlement) }
+        case .countLate(let id, let deadline, let before, let most):
+            guard let batch = batches[id] else { return }
+            machine.noteLate(id.destination, deadline.name, min(most, countLate(batch, deadline, before)))
+        case .persist(let name, let value):
+            toPersist.append((name, value))
+            if !isPersisting {
+                isPersisting = true
+                Task(executorPreference: loop) { await self.persistAll() }
+            }
+        case .report(let id, let report): waiters[id]?.report(report)
+        case .finish(let id, let result): finish(id, result)
+        case .stopped:
+            isStopped = true
+            for waiter in stopWaiters { waiter.resume() }
+            stopWaiters = []
+        case .note(let destination, let note): note.write(to: log, destination)
+        }
+    }
+
+    // MARK: The queue
+
+    private func leaseNext(_ id: AttemptID, _ request: LeaseRequest) async {
+        await leased(id) { [store] in try await store.leaseNext(request) }
+    }
+
+    private func leaseAgain(_ id: AttemptID, _ batch: BatchID) async {
+        await leased(id) { [store] in try await store.lease(batch) }
+    }
+
+    private func leased(_ id: AttemptID, _ lease: @Sendable () async throws -> Batch?) async {
+        let result: LeaseResult
+        do {
+            if let batch = try await lease() {
+                batches[id] = batch
+                result = .batch(batch.header)
+            } else {
+                result = .none
+            }
+        } catch {
+            result = .failed
+            log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
+        }
+        handle(.leased(id, result), .lanes(summaries()))
+        // Refused at the last moment (paused meanwhile): it was given back.
+        if sends[id] == nil { batches[id] = nil }
+    }
+
+    private func settle(_ id: AttemptID, _ settlement: Settlement) async {
+        var headers: [BatchHeader]?
+        do {
+            headers = try await store.settle(settlement)
+        } catch {
+            log.error("settling a batch failed", ["destination": id.destination, "error": "\(error)"])
+        }
+        handle(.settled(id, headers), .lanes(summaries()))
+    }
+
+    private func persistAll() async {
+        while !toPersist.isEmpty {
+            let (name, value) = toPersist.removeFirst()
+            do {
+                try await persist(name, value)
+            } catch {
+                log.error("keeping a switch failed: it is lost at the next restart", ["error": "\(error)"])
+            }
+        }
+        isPersisting = false
+    }
+
+    // MARK: Sending
+
+    private func send(_ id: AttemptID) {
+        guard let batch = batches[id] else { return }
+        let sender = senders[id.destination]
+        sends[id] = Task(executorPreference: loop) {
+            let missing = Failure(kind: .local, message: "the destination has no sender; reload the configuration")
+            let outcome = await sender?.send(batch) ?? .held(missing)
+            await self.sent(id, outcome)
+        }
+    }
+
+    private func sent(_ id: AttemptID, _ outcome: Outcome) {
+        // What was cut is known to be given back already.
+        guard sends.removeValue(forKey: id) != nil else { return }
+        handle(.sent(id, outcome))
+        batches[id] = nil
+    }
+}

@@ -1,0 +1,42 @@
+internal import EventLoops
+internal import Model
+
+/// What can happen to delivery.
+enum DeliveryInput: Sendable {
+    /// The queue's figures have changed; all of them.
+    case lanes([DestinationName: Lanes])
+    /// The queue has answered a wish for a batch.
+    case leased(AttemptID, LeaseResult)
+    /// An attempt has ended.
+    case sent(AttemptID, Outcome)
+    /// The queue knows how a batch ended and has made these batches; nil if it could not be told.
+    case settled(AttemptID, [BatchHeader]?)
+    /// The time given by `wakeAt` has come.
+    case timer
+    /// Send what waits now; to all destinations when none is named. Without an id nobody waits for the end.
+    case dispatch(CommandID?, DestinationName?)
+    /// Send until nothing is left.
+    case drain(CommandID, DestinationName?, timeout: Duration)
+    /// The command's client is gone.
+    case cancel(CommandID)
+    /// Sending stands still while the token is held.
+    case pause(token: String, DestinationName?, ttl: Duration?, untilRestart: Bool)
+    /// Releases a token; without one all of them, and whatever else the destination waits for.
+    case resume(token: String?, DestinationName?)
+    /// Whether connections may be made at all.
+    case network(on: Bool)
+    /// The default route has changed, or somebody says that the network has.
+    case networkChanged
+    /// Which destinations a route leads to.
+    case routes([DestinationName: Bool])
+    /// Another interval; nil for the configured one.
+    case interval(DispatchInterval?, isDurable: Bool)
+    /// Whether collection is enabled; the queue is emptied by others.
+    case enabled(Bool)
+    /// The settings were read again.
+    case reload(DeliveryOptions)
+    /// Finish what is in flight, drain for so long, give the rest back.
+    case stop(grace: Duration)
+    /// Give all back at once.
+    case hurry
+}

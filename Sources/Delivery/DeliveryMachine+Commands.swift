@@ -1,0 +1,114 @@
+internal import EventLoops
+internal import Model
+
+extension DeliveryMachine {
+    // MARK: Beginning
+
+    mutating func beginDispatch(_ id: CommandID?, _ name: DestinationName?) {
+        let names = covered(by: name)
+        for name in names { destinations[name]?.beginPush(everything: false) }
+        if let id {
+            commands[id] = Command(deadline: nil, isDrain: false, destinations: names, open: Set(names))
+        }
+    }
+
+    mutating func beginDrain(_ id: CommandID, _ name: DestinationName?, timeout: Duration, at now: Moment) {
+        let names = covered(by: name)
+        let isPossible = timeout > .zero
+        if isPossible { for name in names { destinations[name]?.beginPush(everything: true) } }
+        commands[id] = Command(
+            deadline: now.boot + timeout, isDrain: true, destinations: names, open: isPossible ? Set(names) : [],
+            isTimedOut: !isPossible)
+    }
+
+    private func covered(by name: DestinationName?) -> [DestinationName] {
+        (name.map { [$0] } ?? destinations.keys.sorted()).filter { destinations[$0] != nil && !leaving.contains($0) }
+    }
+
+    // MARK: Ending
+
+    mutating func cancel(_ id: CommandID) {
+        guard let command = commands.removeValue(forKey: id) else { return }
+        for name in command.open { stopPushUnlessShared(name) }
+        effects.append(.finish(id, .cancelled))
+    }
+
+    /// The deadline stops new requests; those in flight end (ga06).
+    mutating func expireCommands(at now: Moment) {
+        for (id, command) in commands where !command.isTimedOut {
+            guard let deadline = command.deadline, deadline <= now.boot else { continue }
+            commands[id]?.isTimedOut = true
+            for name in command.open { stopPushUnlessShared(name, except: id) }
+        }
+    }
+
+    private mutating func stopPushUnlessShared(_ name: DestinationName, except id: CommandID? = nil) {
+        let isShared = commands.contains { $0.key != id && !$0.value.isTimedOut && $0.value.open.contains(name) }
+        if !isShared { destinations[name]?.stopPush() }
+    }
+
+    // MARK: Telling
+
+    /// Reports how requests of a destination ended, and that its push is over.
+    mutating func tellCommands(of name: DestinationName) {
+        guard let machine = destinations[name] else { return }
+        let concerned = commands.keys.filter { commands[$0]?.open.contains(name) == true }
+            .sorted { $0.number < $1.number }
+        for end in machine.ends {
+            for id in concerned {
+                commands[id]?.requested.insert(name)
+                let report: DispatchReport =
+                    switch end {
+                    case .good: .good(name, waiting: machine.eventsLeft)
+                    case .error(let failure): .error(name, failure, waiting: machine.eventsLeft)
+                    }
+                effects.append(.report(id, report))
+            }
+        }
+        destinations[name]?.ends = []
+        guard machine.push == nil, machine.pushedInFlight == 0 else { return }
+        for id in concerned {
+            commands[id]?.open.remove(name)
+            let isTimedOut = commands[id]?.isTimedOut == true
+            guard !isTimedOut else { continue }
+            let reason = machine.pushEnd.flatMap { $0 }
+            commands[id]?.reasons[name] = reason
+            if reason != nil || commands[id]?.requested.contains(name) != true {
+                effects.append(.report(id, .noData(name, reason ?? .empty)))
+            }
+        }
+        if !concerned.isEmpty { destinations[name]?.pushEnd = nil }
+    }
+
+    mutating func finishCommands(at now: Moment) {
+        for id in commands.keys.sorted(by: { $0.number < $1.number }) {
+            guard let command = commands[id], command.open.isEmpty else { continue }
+            if result(of: command) == nil { drainOnce(more: id, command.destinations, at: now) }
+            guard let command = commands[id], command.open.isEmpty else { continue }
+            let left = Dictionary(uniqueKeysWithValues: command.destinations.map { ($0, NoDataReason.waitingForRetry) })
+            commands[id] = nil
+            effects.append(.finish(id, result(of: command) ?? .stuck(left)))
+        }
+    }
+
+    /// Events have come in while other destinations were still busy: once more, until nothing waits.
+    private mutating func drainOnce(more id: CommandID, _ names: [DestinationName], at now: Moment) {
+        for name in names where destinations[name]?.hasSomething == true {
+            destinations[name]?.beginPush(everything: true)
+            commands[id]?.open.insert(name)
+            advance(name, at: now)
+            tellCommands(of: name)
+        }
+    }
+
+    /// How the command ended; nil for a drain that has to go on.
+    private func result(of command: Command) -> CommandResult? {
+        let waiting = command.destinations.compactMap { destinations[$0]?.eventsLeft }.reduce(0, +)
+        if command.isDrain {
+            if waiting == 0 { return .done }
+            if command.isTimedOut { return .timedOut(waiting: waiting) }
+            return command.reasons.isEmpty ? nil : .stuck(command.reasons)
+        }
+        return command.reasons.isEmpty ? .done : .stuck(command.reasons)
+    }
+}

@@ -1,0 +1,102 @@
+internal import EventLoops
+internal import Model
+
+extension DeliveryMachine {
+    // MARK: Pause (ac16)
+
+    mutating func pause(_ key: PauseTokens.Key, ttl: Duration?, isDurable: Bool, at now: Moment) {
+        pauses.take(key, until: ttl.map { now.boot + $0 }, isDurable: isDurable)
+        effects.append(
+            .persist(
+                PauseTokens.switchName(key), isDurable ? PauseTokens.switchValue(ttl: ttl, at: now) : nil))
+        effects.append(.note(key.destination, .paused(token: key.token)))
+    }
+
+    mutating func resume(_ token: String?, _ name: DestinationName?, at now: Moment) {
+        let keys = pauses.holds.keys.filter { $0.destination == name && (token == nil || $0.token == token) }
+        for key in keys { release(key) }
+        guard token == nil else { return }
+        for destination in destinations.keys where name == nil || name == destination {
+            destinations[destination]?.resume(at: now)
+        }
+    }
+
+    mutating func expirePauses(at now: Moment) {
+        for key in pauses.expire(at: now.boot) {
+            effects.append(.persist(PauseTokens.switchName(key), nil))
+            effects.append(.note(key.destination, .resumed(token: key.token)))
+        }
+    }
+
+    private mutating func release(_ key: PauseTokens.Key) {
+        guard pauses.release(key) != nil else { return }
+        effects.append(.persist(PauseTokens.switchName(key), nil))
+        effects.append(.note(key.destination, .resumed(token: key.token)))
+    }
+
+    // MARK: Network and interval
+
+    mutating func setNetwork(_ on: Bool, at now: Moment) {
+        guard on != isNetworkOn else { return }
+        isNetworkOn = on
+        effects.append(.persist(SwitchName.network, on ? nil : "off"))
+        effects.append(.note(nil, .network(on: on)))
+        if on { for name in destinations.keys { destinations[name]?.resetRetries(at: now) } }
+    }
+
+    mutating func setInterval(_ new: DispatchInterval?, isDurable: Bool) {
+        intervalOverride = new
+        if isDurable || new == nil { effects.append(.persist(SwitchName.interval, new?.kept)) }
+        effects.append(.note(nil, .interval(interval)))
+    }
+
+    // MARK: Stopping (ga07)
+
+    /// Finishes what is in flight; drains, unless somebody wants that nothing is sent.
+    mutating func beginStop(grace: Duration, at now: Moment) {
+        guard stop == nil else { return }
+        for id in commands.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
+        stop = Stop(deadline: now.boot + grace)
+        let drains = grace > .zero && interval != .off && isEnabled && isNetworkOn
+        for name in destinations.keys {
+            destinations[name]?.isStopping = true
+            destinations[name]?.stopPush()
+            if drains, !pauses.holdsBack(name) { destinations[name]?.beginPush(everything: true) }
+        }
+    }
+
+    mutating func expireStop(at now: Moment) {
+        guard let stop, stop.deadline <= now.boot else { return }
+        for name in destinations.keys {
+            destinations[name]?.stopPush()
+            destinations[name]?.cutAll()
+        }
+    }
+
+    /// It is over when nothing is in flight and nothing more is to go.
+    mutating func finishStop() {
+        guard stop != nil, destinations.values.allSatisfy({ $0.attempts.isEmpty && $0.push == nil }) else { return }
+        stop?.isOver = true
+        effects.append(.stopped)
+    }
+
+    /// Gives all back at once; what the queue has not been told yet will be sent again under the same id.
+    mutating func hurry(at now: Moment) {
+        if stop == nil { beginStop(grace: .zero, at: now) }
+        for name in destinations.keys {
+            destinations[name]?.stopPush()
+            destinations[name]?.cutAll()
+            effects += destinations[name]?.effects ?? []
+            destinations[name]?.effects = []
+            destinations[name]?.attempts = [:]
+        }
+    }
+
+    mutating func handleAfterStop(_ input: DeliveryInput) -> [DeliveryEffect] {
+        switch input {
+        case .leased(_, .batch(let header)): [.release(header.id)]
+        case .dispatch(let id?, _), .drain(let id, _, _): [.finish(id, .cancelled)]
+        default: []
+        }
+    }
+}

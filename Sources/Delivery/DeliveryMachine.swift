@@ -1,0 +1,218 @@
+//  Delivery: when and what to send. Interval, batch size, critical delay, parallel batches, retries, breaker, holds,
+//  pause, drain, shutdown.
+//  Promise: no lane stalls; never more than the limit in flight; what stands higher in the order of precedence wins;
+//  one bad batch never holds up the others; every batch is settled or given back.
+//  It knows nothing of SQL or HTTP: the queue is a `BatchStore`, a destination a `BatchSender`.
+
+internal import EventLoops
+internal import Model
+
+/// All destinations together: switches, commands and the stop, as values in and effects out.
+///
+/// What stands higher wins: disabled, network off, paused, held, Retry-After, offline, breaker open, drain or dispatch,
+/// critical delay, interval. The first three live here, the others in each destination's own machine.
+struct DeliveryMachine: Sendable {
+    /// A command that waits for its end.
+    struct Command: Sendable {
+        /// Nil for `dispatch`: it ends by itself.
+        let deadline: BootInstant?
+        let isDrain: Bool
+        let destinations: [DestinationName]
+        /// Those where it still goes on.
+        var open: Set<DestinationName>
+        /// Why it ended where it ended, other than by success.
+        var reasons: [DestinationName: NoDataReason] = [:]
+        /// Those that had at least one request.
+        var requested: Set<DestinationName> = []
+        /// Its time is over; what is in flight ends.
+        var isTimedOut = false
+    }
+
+    struct Stop: Sendable {
+        let deadline: BootInstant
+        var isOver = false
+    }
+
+    var options: DeliveryOptions
+    var destinations: [DestinationName: DestinationMachine] = [:]
+    /// Gone from the settings; kept until nothing of it is in flight.
+    var leaving: Set<DestinationName> = []
+    var isEnabled: Bool
+    var isNetworkOn = true
+    var pauses = PauseTokens()
+    /// Set by a command; nil for the configured one.
+    var intervalOverride: DispatchInterval?
+    var commands: [CommandID: Command] = [:]
+    var stop: Stop?
+    var lanes: [DestinationName: Lanes] = [:]
+    var effects: [DeliveryEffect] = []
+
+    /// A machine that has sent nothing yet.
+    ///
+    /// - Parameter switches: what was made durable by `persist` before.
+    init(
+        _ options: DeliveryOptions, switches: [String: String], isEnabled: Bool, at now: Moment,
+        using random: inout some RandomNumberGenerator
+    ) {
+        self.options = options
+        self.isEnabled = isEnabled
+        isNetworkOn = switches[SwitchName.network] != "off"
+        intervalOverride = switches[SwitchName.interval].flatMap(DispatchInterval.init(kept:))
+        for (name, value) in switches where pauses.restore(name: name, value: value, at: now) {}
+        for destination in options.destinations {
+            add(destination, switches: switches, at: now, using: &random)
+        }
+        for token in pauses.tokens(for: nil) { effects.append(.note(nil, .paused(token: token))) }
+        if !isNetworkOn { effects.append(.note(nil, .network(on: false))) }
+    }
+
+    /// The interval in force.
+    var interval: DispatchInterval { intervalOverride ?? options.interval }
+
+    // MARK: Inputs
+
+    /// Takes what happened, in order, and tells what is to be done.
+    mutating func handle(
+        _ inputs: DeliveryInput..., at now: Moment, using random: inout some RandomNumberGenerator
+    ) -> [DeliveryEffect] {
+        guard stop?.isOver != true else { return inputs.flatMap { handleAfterStop($0) } }
+        for input in inputs { take(input, at: now, using: &random) }
+        return settleDown(at: now)
+    }
+
+    private mutating func take(
+        _ input: DeliveryInput, at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        switch input {
+        case .lanes(let new):
+            lanes = new
+            for name in destinations.keys { destinations[name]?.update(new[name] ?? Lanes(), at: now) }
+        case .leased(let id, let result):
+            let gate = gate(id.destination)
+            destinations[id.destination]?.leased(id.number, result, gate, at: now)
+        case .sent(let id, let outcome):
+            destinations[id.destination]?.sent(id.number, outcome, at: now, using: &random)
+        case .settled(let id, let headers):
+            destinations[id.destination]?.settled(id.number, headers, at: now)
+        case .timer: break
+        case .dispatch(let id, let name): beginDispatch(id, name)
+        case .drain(let id, let name, let timeout): beginDrain(id, name, timeout: timeout, at: now)
+        case .cancel(let id): cancel(id)
+        case .pause(let token, let name, let ttl, let untilRestart):
+            pause(PauseTokens.Key(destination: name, token: token), ttl: ttl, isDurable: !untilRestart, at: now)
+        case .resume(let token, let name): resume(token, name, at: now)
+        case .network(let on): setNetwork(on, at: now)
+        case .networkChanged:
+            for name in destinations.keys { destinations[name]?.resetRetries(at: now) }
+        case .routes(let routes):
+            for (name, isPresent) in routes { destinations[name]?.setRoute(isPresent, at: now) }
+        case .interval(let interval, let isDurable): setInterval(interval, isDurable: isDurable)
+        case .enabled(let on):
+            isEnabled = on
+            if !on { for name in destinations.keys { destinations[name]?.forgetAll() } }
+        case .reload(let new): reload(new, at: now, using: &random)
+        case .stop(let grace): beginStop(grace: grace, at: now)
+        case .hurry: hurry(at: now)
+        }
+    }
+
+    /// Starts all that may start, tells the commands, and collects what is to be done.
+    private mutating func settleDown(at now: Moment) -> [DeliveryEffect] {
+        expirePauses(at: now)
+        expireCommands(at: now)
+        expireStop(at: now)
+        for name in destinations.keys.sorted() {
+            advance(name, at: now)
+            tellCommands(of: name)
+        }
+        finishCommands(at: now)
+        for name in leaving where destinations[name]?.attempts.isEmpty == true {
+            destinations[name] = nil
+            leaving.remove(name)
+        }
+        finishStop()
+        let all = effects
+        effects = []
+        return all
+    }
+
+    mutating func advance(_ name: DestinationName, at now: Moment) {
+        let gate = gate(name)
+        destinations[name]?.advance(gate, at: now)
+        effects += destinations[name]?.effects ?? []
+        destinations[name]?.effects = []
+    }
+
+    /// So many events came after their deadline.
+    mutating func noteLate(_ name: DestinationName, _ deadline: String, _ events: Int) {
+        destinations[name]?.counters.late[deadline, default: 0] += events
+    }
+
+    /// When `handle(.timer)` has to be called although nothing has happened; nil for never.
+    func wakeAt(_ now: Moment) -> BootInstant? {
+        guard stop?.isOver != true else { return nil }
+        var points: [BootInstant?] = [pauses.nextExpiry, stop?.deadline]
+        points += commands.values.map { $0.isTimedOut ? nil : $0.deadline }
+        points += destinations.map { $0.value.wakeAt(gate($0.key), at: now) }
+        return points.compactMap { $0 }.filter { $0 > now.boot }.min()
+    }
+
+    // MARK: What stands above a destination
+
+    /// What the switches allow a destination.
+    func gate(_ name: DestinationName) -> DestinationMachine.Gate {
+        var gate = DestinationMachine.Gate()
+        if !isEnabled {
+            gate.block = .disabled
+        } else if !isNetworkOn {
+            gate.block = .networkOff
+        } else if pauses.holdsBack(name) {
+            gate.block = .paused
+        } else if leaving.contains(name) || stop?.isOver == true {
+            gate.block = .stopping
+        }
+        // Periodic dispatch stands still while a command waits for its own requests (ga05, ga06).
+        let isStandingStill = stop != nil || commands.values.contains { $0.destinations.contains(name) }
+        if !isStandingStill, case .every(let interval) = interval {
+            gate.automatic = .init(
+                waits: PerPriority(critical: min(options.criticalDelay, interval), normal: interval),
+                batchOnSize: options.batchOnSize)
+        }
+        return gate
+    }
+
+    // MARK: Destinations
+
+    mutating func add(
+        _ destination: DestinationOptions, switches: [String: String], at now: Moment,
+        using random: inout some RandomNumberGenerator
+    ) {
+        let name = destination.name
+        var retryAfterUntil: BootInstant?
+        if let value = switches[SwitchName.retryAfter(name)], let left = KeptWait.left(of: value, at: now) {
+            retryAfterUntil = now.boot + left
+        }
+        var machine = DestinationMachine(
+            destination, startNotBefore: now.boot + options.startSpread * Double.random(in: 0...1, using: &random),
+            retryAfterUntil: retryAfterUntil, acknowledgedFingerprint: switches[SwitchName.acknowledged(name)],
+            at: now)
+        machine.update(lanes[name] ?? Lanes(), at: now)
+        destinations[name] = machine
+    }
+
+    private mutating func reload(
+        _ new: DeliveryOptions, at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        options = new
+        let names = Set(new.destinations.map(\.name))
+        for name in destinations.keys where !names.contains(name) { leaving.insert(name) }
+        for destination in new.destinations {
+            leaving.remove(destination.name)
+            if destinations[destination.name] == nil {
+                add(destination, switches: [:], at: now, using: &random)
+            } else {
+                destinations[destination.name]?.update(destination, at: now)
+            }
+        }
+    }
+}

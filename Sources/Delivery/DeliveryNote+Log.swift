@@ -1,0 +1,81 @@
+internal import Logs
+internal import Model
+
+extension DeliveryNote {
+    /// Writes the note: a verb phrase and fields, the graver the more a person has to do.
+    func write(to log: Log, _ name: DestinationName?) {
+        let destination = name?.text ?? "all"
+        switch self {
+        case .failed(let batch, let failure, let attempt, let wait):
+            log.warning(
+                "delivery failed",
+                [
+                    "destination": destination, "batch": batch, "reason": failure.summary, "attempt": attempt,
+                    "retry_in": wait.brief,
+                ])
+        case .held(let failure, let wait):
+            log.error(
+                "destination is held: its settings or the destination itself are wrong, nothing is lost",
+                ["destination": destination, "reason": failure.summary, "next_try_in": wait.brief])
+        case .holdLifted: log.info("destination is no longer held", ["destination": destination])
+        case .breakerOpened(let failure, let wait):
+            log.error(
+                "destination failed too often: sending stands still, nothing is lost",
+                [
+                    "destination": destination, "reason": failure.summary,
+                    "next_try_in": wait?.brief ?? "after resume or a network change",
+                ])
+        case .breakerClosed: log.info("destination is well again", ["destination": destination])
+        case .retryAfter(let wait, let failure):
+            log.warning(
+                "destination asked to wait",
+                ["destination": destination, "reason": failure.summary, "wait": wait.brief])
+        case .offline: log.warning("no route leads to the destination", ["destination": destination])
+        case .online: log.info("a route leads to the destination again", ["destination": destination])
+        case .split(let batch, let events, let parts, let failure):
+            log.info(
+                "batch split",
+                [
+                    "destination": destination, "batch": batch, "events": events, "parts": parts,
+                    "reason": failure.summary,
+                ])
+        case .deadLettered(let batch, let events, let failure):
+            log.warning(
+                "destination rejected events: they are dead letters",
+                ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
+        case .setAside(let batch, let events, let failure):
+            log.warning(
+                "batch set aside: it alone fails",
+                ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
+        case .storeFailed(let wait):
+            log.error(
+                "the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
+        case .paused(let token): log.info("sending is paused", ["destination": destination, "token": token])
+        case .resumed(let token): log.info("pause released", ["destination": destination, "token": token])
+        case .network(let on): log.info(on ? "network is on" : "network is off: nothing is sent")
+        case .interval(let interval): log.info("dispatch interval changed", ["interval": interval])
+        }
+    }
+}
+
+extension Failure {
+    /// Kind, status and message; never the excerpt, which may quote an event.
+    var summary: String {
+        let status = status.map { " \($0)" } ?? ""
+        return "\(kind.rawValue)\(status): \(message)"
+    }
+}
+
+extension Duration {
+    /// The length for a log: milliseconds below a second, else tenths of a second.
+    var brief: String {
+        let milliseconds = nanosecondsRounded / 1_000_000
+        if milliseconds < 1000 { return "\(milliseconds)ms" }
+        return milliseconds % 1000 < 100 ? "\(milliseconds / 1000)s" : "\(Double(milliseconds / 100) / 10)s"
+    }
+
+    private var nanosecondsRounded: Int64 {
+        let (seconds, attoseconds) = components
+        return min(seconds, 1_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}

@@ -1,0 +1,80 @@
+public import Model
+
+/// How events are sent: the `[dispatch]`, `[retry]` and `[[destination]]` settings that concern when and what.
+public struct DeliveryOptions: Sendable, Equatable {
+    /// How long normal events wait at most. Default 6 s.
+    public var interval: DispatchInterval
+    /// How long critical events wait at most, or the interval if that is shorter. Default 3 s.
+    public var criticalDelay: Duration
+    /// Whether a full batch goes before its time. Default yes; without it the interval alone is in charge.
+    public var batchOnSize: Bool
+    /// The first sending of a destination after the start is delayed by chance, up to this. Default 2 s.
+    ///
+    /// Without it, a fleet that is restarted together connects together.
+    public var startSpread: Duration
+    /// Where events go.
+    public var destinations: [DestinationOptions]
+
+    /// Options with their defaults.
+    public init(
+        interval: DispatchInterval = .standard, criticalDelay: Duration = .seconds(3), batchOnSize: Bool = true,
+        startSpread: Duration = .seconds(2), destinations: [DestinationOptions]
+    ) {
+        self.interval = interval
+        self.criticalDelay = criticalDelay
+        self.batchOnSize = batchOnSize
+        self.startSpread = startSpread
+        self.destinations = destinations
+    }
+}
+
+/// How one destination is treated.
+public struct DestinationOptions: Sendable, Equatable {
+    /// What a destination's breaker does when a request has used up its retries.
+    public enum WhenExhausted: Sendable, Equatable {
+        /// Open until a restart, a network change or `resume`.
+        case suspend
+        /// One batch is tried every `probeInterval`; success closes it.
+        case probe
+    }
+
+    /// Its name.
+    public var name: DestinationName
+    /// At most so many events a batch. Default 50.
+    public var batchEvents: Int
+    /// At most so many uncompressed bytes a batch, one event excepted. Default 1 MiB.
+    public var batchBytes: Int
+    /// At most so many batches in flight. Default 3.
+    public var parallelBatches: Int
+    /// The waits of a request's retries.
+    public var retry: RetrySchedule
+    /// What happens when they are used up. Default `probe`: a server must heal alone.
+    public var whenExhausted: WhenExhausted
+    /// How often one batch is tried while the breaker is open or the destination is held. Default 20 min.
+    public var probeInterval: Duration
+    /// At most so much a second. Default no limit.
+    public var rateLimit: RateLimit?
+    /// By when events must have arrived. Default none.
+    public var deadlines: [Deadline]
+    /// Changes when any setting of the destination does: what was learned with other settings counts no more.
+    public var fingerprint: String
+
+    /// Options with their defaults.
+    public init(
+        name: DestinationName, batchEvents: Int = 50, batchBytes: Int = 1 << 20, parallelBatches: Int = 3,
+        retry: RetrySchedule = .standard, whenExhausted: WhenExhausted = .probe,
+        probeInterval: Duration = .seconds(1200), rateLimit: RateLimit? = nil, deadlines: [Deadline] = [],
+        fingerprint: String = ""
+    ) {
+        self.name = name
+        self.batchEvents = batchEvents
+        self.batchBytes = batchBytes
+        self.parallelBatches = parallelBatches
+        self.retry = retry
+        self.whenExhausted = whenExhausted
+        self.probeInterval = probeInterval
+        self.rateLimit = rateLimit
+        self.deadlines = deadlines
+        self.fingerprint = fingerprint
+    }
+}

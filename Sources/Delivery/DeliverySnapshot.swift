@@ -1,0 +1,93 @@
+public import EventLoops
+public import Model
+
+/// What delivery does, for `status`, metrics and readiness: a copy that never waits for the delivery loop.
+public struct DeliverySnapshot: Sendable {
+    /// One destination's part.
+    public struct Destination: Sendable {
+        /// Its name.
+        public let name: DestinationName
+        /// Why nothing goes there; nil when it is active.
+        public let obstacle: NoDataReason?
+        /// What waits, by priority.
+        public let lanes: Lanes
+        /// Batches that are leased, being sent or being settled.
+        public let inFlight: Int
+        /// Batches that wait for a retry.
+        public let waitingForRetry: Int
+        /// Batches that alone fail and are tried now and then.
+        public let setAside: Int
+        /// When something is next tried by itself; nil when nothing is planned.
+        public let nextAttempt: Timestamp?
+        /// Since when it is held or its breaker is open.
+        public let since: Timestamp?
+        /// Until when it asked to be left alone.
+        public let retryAfter: Timestamp?
+        /// The largest body that is tried, in bytes on the wire, as learned from refusals.
+        public let learnedCeiling: Int?
+        /// When it last acknowledged a batch.
+        public let lastSuccess: Timestamp?
+        /// The last failure, whatever came after it.
+        public let lastFailure: Failure?
+        /// When that was.
+        public let lastFailureAt: Timestamp?
+        /// Tokens that hold it back, its own and those for all, in alphabetical order.
+        public let pauseTokens: [String]
+        /// What it was asked and answered since the start.
+        public let counters: DeliveryCounters
+    }
+
+    /// All destinations, by name.
+    public var destinations: [Destination] = []
+    /// The interval in force.
+    public var interval = DispatchInterval.standard
+    /// Whether a command set it, rather than the configuration.
+    public var isIntervalOverridden = false
+    /// Whether connections may be made at all.
+    public var isNetworkOn = true
+    /// Whether collection is enabled.
+    public var isEnabled = true
+    /// Tokens that hold all destinations back, in alphabetical order.
+    public var pauseTokens: [String] = []
+    /// How many commands wait for their end.
+    public var commands = 0
+    /// Whether the agent is stopping.
+    public var isStopping = false
+
+    /// Nothing is known yet.
+    public init() {}
+}
+
+extension DeliveryMachine {
+    /// What it does, at this moment.
+    func snapshot(at now: Moment) -> DeliverySnapshot {
+        var snapshot = DeliverySnapshot()
+        snapshot.destinations = destinations.keys.sorted().compactMap { name in
+            destinations[name]?.snapshot(gate(name), pauseTokens: pauses.tokens(for: name), at: now)
+        }
+        snapshot.interval = interval
+        snapshot.isIntervalOverridden = intervalOverride != nil
+        snapshot.isNetworkOn = isNetworkOn
+        snapshot.isEnabled = isEnabled
+        snapshot.pauseTokens = pauses.holds.keys.filter { $0.destination == nil }.map(\.token).sorted()
+        snapshot.commands = commands.count
+        snapshot.isStopping = stop != nil
+        return snapshot
+    }
+}
+
+extension DestinationMachine {
+    fileprivate func snapshot(
+        _ gate: Gate, pauseTokens: [String], at now: Moment
+    ) -> DeliverySnapshot.Destination {
+        let wake = hasSomething && gate.block == nil ? wakeAt(gate, at: now) : nil
+        return DeliverySnapshot.Destination(
+            name: name, obstacle: obstacle(gate), lanes: lanes, inFlight: attempts.count,
+            waitingForRetry: tracked.values.count { $0.waitsForRetry },
+            setAside: tracked.values.count { $0.isSetAside },
+            nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,
+            retryAfter: retryAfterUntil.map { now.wall + ($0 - now.boot) }, learnedCeiling: ceiling?.wireBytes,
+            lastSuccess: lastSuccess, lastFailure: lastFailure?.failure, lastFailureAt: lastFailure?.at,
+            pauseTokens: pauseTokens, counters: counters)
+    }
+}

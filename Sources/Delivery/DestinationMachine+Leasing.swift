@@ -1,0 +1,175 @@
+internal import EventLoops
+internal import Model
+
+/// What the queue answered when it was asked for a batch.
+enum LeaseResult: Sendable, Equatable {
+    /// The batch is leased.
+    case batch(BatchHeader)
+    /// There is none.
+    case none
+    /// The queue could not tell.
+    case failed
+}
+
+extension DestinationMachine {
+    /// How long after a lease the summaries may not show it.
+    private static let summaryLag = Duration.milliseconds(100)
+
+    /// The queue has answered.
+    mutating func leased(_ number: UInt64, _ result: LeaseResult, _ gate: Gate, at now: Moment) {
+        guard let attempt = attempts[number], attempt.phase == .leasing else {
+            if case .batch(let header) = result { effects.append(.release(header.id)) }
+            return
+        }
+        switch result {
+        case .failed:
+            attempts[number] = nil
+            let again = noteStoreFailure(at: now)
+            if var batch = attempt.batch, !attempt.isForgotten {
+                batch.notBefore = max(batch.notBefore, again)
+                tracked[batch.header.id] = batch
+            }
+        case .none:
+            attempts[number] = nil
+            storeFailures = 0
+            if attempt.batch == nil { noteEmpty(attempt.priority, at: now) }
+        case .batch(let header):
+            take(header, for: number, attempt, gate, at: now)
+        }
+    }
+
+    /// The summary said that there was something. It is about to change, or the queue cannot give it now.
+    private mutating func noteEmpty(_ priority: Priority, at now: Moment) {
+        let answers = laneStates[priority].emptyAnswers
+        laneStates[priority].emptyAnswers += 1
+        laneStates[priority].emptyUntil = now.boot + .seconds(min(30, 1 << min(5, answers)))
+        laneStates[priority].flush = 0
+        push?.events[priority] = 0
+        push?.free[priority] = 0
+    }
+
+    private mutating func take(
+        _ header: BatchHeader, for number: UInt64, _ attempt: Attempt, _ gate: Gate, at now: Moment
+    ) {
+        guard !attempt.isForgotten else {
+            attempts[number] = nil
+            effects.append(.release(header.id))
+            return
+        }
+        storeFailures = 0
+        guard let mine = recognise(header, for: number, attempt, at: now) else { return }
+        laneStates[attempt.priority].takenUntil = now.boot + DestinationMachine.summaryLag
+        if !attempt.awaitsNewBatch {
+            laneStates[attempt.priority].taken.free += 1
+        } else {
+            laneStates[attempt.priority].taken.events += header.events
+            laneStates[attempt.priority].flush = max(0, laneStates[attempt.priority].flush - header.events)
+            if let push { self.push?.events[attempt.priority] = max(0, push.events[attempt.priority] - header.events) }
+        }
+        var batch = mine
+        guard maySend(attempt, gate) else {
+            giveBack(batch, number)
+            return
+        }
+        batch.acknowledgedBefore = batch.acknowledgedBefore ?? acknowledgements
+        batch.attemptedAt = now.boot
+        attempts[number]?.batch = batch
+        attempts[number]?.phase = .sending
+        bucket?.chargeBytes(header.bytes, at: now.boot)
+        counters.sentEvents += header.events
+        effects.append(.send(AttemptID(destination: name, number: number)))
+    }
+
+    /// What is known of a batch that the queue handed out.
+    ///
+    /// A wish for the next batch may cross with the making of one, or with one given back: then the queue hands out what
+    /// is tracked already.
+    /// - Returns: nil when the batch is not to be sent now; the attempt is over.
+    private mutating func recognise(
+        _ header: BatchHeader, for number: UInt64, _ attempt: Attempt, at now: Moment
+    ) -> TrackedBatch? {
+        if let batch = attempt.batch { return batch }
+        if let known = tracked[header.id] {
+            guard known.notBefore <= now.boot, !known.isSetAside else {
+                attempts[number] = nil
+                effects.append(.release(header.id))
+                return nil
+            }
+            tracked[header.id] = nil
+            push?.batches.remove(header.id)
+            return known
+        }
+        guard let other = attempts.first(where: { $0.key != number && $0.value.batch?.header.id == header.id }) else {
+            return TrackedBatch(header, notBefore: now.boot)
+        }
+        if other.value.phase == .leasing {
+            // The one that asked for it by its id will be told that there is none.
+            return other.value.batch
+        }
+        attempts[number] = nil
+        return nil
+    }
+
+    /// Whether the state that allowed the attempt to begin still does.
+    private func maySend(_ attempt: Attempt, _ gate: Gate) -> Bool {
+        guard gate.block == nil, retryAfterUntil == nil, offline == nil else { return false }
+        guard attempt.isProbe || (hold == nil && breaker == nil) else { return false }
+        return gate.automatic != nil || (attempt.isPushed && push != nil)
+    }
+
+    /// Ends an attempt and keeps the batch for another one.
+    mutating func giveBack(_ batch: TrackedBatch, _ number: UInt64) {
+        attempts[number] = nil
+        tracked[batch.header.id] = batch
+        effects.append(.release(batch.header.id))
+    }
+
+    // MARK: Settling
+
+    /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
+    mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [Attempt.Child] = [], end: AttemptEnd) {
+        attempts[number]?.phase = .settling
+        attempts[number]?.settlement = settlement
+        attempts[number]?.children = children
+        attempts[number]?.end = end
+        effects.append(.settle(AttemptID(destination: name, number: number), settlement))
+    }
+
+    /// The queue knows how a batch ended, or could not be told (nil).
+    mutating func settled(_ number: UInt64, _ headers: [BatchHeader]?, at now: Moment) {
+        guard let attempt = attempts[number], attempt.phase == .settling else { return }
+        guard let headers else {
+            let again = noteStoreFailure(at: now)
+            attempts[number]?.settleAgainAt = again
+            return
+        }
+        attempts[number] = nil
+        storeFailures = 0
+        guard !attempt.isForgotten else { return }
+        for (header, child) in zip(headers, attempt.children)
+        where !attempts.values.contains(where: { $0.batch?.header.id == header.id }) {
+            var batch = TrackedBatch(header, notBefore: child.notBefore)
+            batch.failures = child.failures
+            batch.isSuspect = child.isSuspect
+            batch.holds = child.holds
+            tracked[header.id] = batch
+            if attempt.isPushed { push?.batches.insert(header.id) }
+        }
+        if attempt.isPushed, let end = attempt.end { ends.append(end) }
+    }
+
+    // MARK: Stopping
+
+    /// Gives up all attempts, except where the queue is being told how a batch ended: batches stay in it as they are.
+    mutating func cutAll() {
+        // Those that the queue could not take are told again by the next attempt, under the same id.
+        for (number, attempt) in attempts where attempt.phase != .settling || attempt.settleAgainAt != nil {
+            attempts[number] = nil
+            if attempt.phase == .sending { effects.append(.cut(AttemptID(destination: name, number: number))) }
+            if let batch = attempt.batch {
+                tracked[batch.header.id] = batch
+                if attempt.phase == .sending { effects.append(.release(batch.header.id)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+internal import EventLoops
+internal import Model
+
+extension DestinationMachine {
+    /// How many failed rounds a batch that was set aside may have before it is bisected.
+    private static let roundsBeforeBisecting = 3
+    /// How many batches may be set aside before the destination is held.
+    private static let mostSetAside = 1000
+    /// How soon a sender that found no route looks again.
+    private static let offlineRecheck = Duration.seconds(30)
+
+    /// The destination has answered, or not.
+    mutating func sent(
+        _ number: UInt64, _ outcome: Outcome, at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        guard let attempt = attempts[number], attempt.phase == .sending, var batch = attempt.batch else { return }
+        counters.note(outcome)
+        note(outcome, at: now)
+        if attempt.isForgotten {
+            attempts[number] = nil
+            effects.append(.release(batch.header.id))
+            return
+        }
+        switch outcome {
+        case .acknowledged:
+            noteAcknowledged(events: batch.header.events, isProbe: attempt.isProbe, at: now)
+            noteLate(number, batch, acknowledged: batch.header.events, at: now)
+            settle(number, .acknowledged(batch.header), end: .good)
+            return
+        case .partial(let rejected, let retry):
+            settlePartly(number, attempt, batch, rejected: rejected, retry: retry, at: now, using: &random)
+            return
+        case _ where isStopping:
+            giveBack(batch, number)
+        case .retry(let failure):
+            fail(&batch, number, isProbe: attempt.isProbe, failure, at: now, using: &random)
+        case .retryAfter(let wait, let failure):
+            waitAsTold(wait, failure, at: now, using: &random)
+            giveBack(batch, number)
+        case .tooLarge(let wireBytes, let failure):
+            shrink(batch, number, wireBytes: wireBytes, failure, isProbe: attempt.isProbe, at: now, using: &random)
+        case .rejected(let failure):
+            reject(batch, number, failure, isProbe: attempt.isProbe, at: now, using: &random)
+        case .held(let failure):
+            becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now, using: &random)
+            giveBack(batch, number)
+        case .offline:
+            if offline == nil { offline = .until(now.boot + DestinationMachine.offlineRecheck) }
+            if attempt.isProbe { postponeProbes(at: now, using: &random) }
+            giveBack(batch, number)
+        }
+        guard attempts[number] == nil, attempt.isPushed else { return }
+        endPush(afterFailure: outcome)
+    }
+
+    // MARK: Good answers
+
+    private mutating func noteAcknowledged(events: Int, isProbe: Bool, at now: Moment) {
+        acknowledgements += 1
+        lastSuccess = now.wall
+        rejections.note(rejected: false, events: events)
+        ceiling?.acknowledge()
+        if !hasAcknowledgedWithSettings {
+            hasAcknowledgedWithSettings = true
+            effects.append(.persist(SwitchName.acknowledged(name), options.fingerprint))
+        }
+        // Only an attempt that was made since tells whether what held the destination is over; but where nothing had
+        // been acknowledged yet, anything will do.
+        if isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold() }
+        closeBreaker(at: now)
+    }
+
+    /// Has those events counted that came after their view's deadline (ga08).
+    private mutating func noteLate(_ number: UInt64, _ batch: TrackedBatch, acknowledged: Int, at now: Moment) {
+        for deadline in options.deadlines {
+            let before = deadline.lateBefore(at: now.wall)
+            guard batch.header.firstEventTime < before else { continue }
+            effects.append(
+                .countLate(
+                    AttemptID(destination: name, number: number), deadline, before: before, atMost: acknowledged))
+        }
+    }
+
+    private mutating func settlePartly(
+        _ number: UInt64, _ attempt: Attempt, _ batch: TrackedBatch, rejected: [RejectedEvent], retry: [Int],
+        at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
+        if fates.acknowledged > 0 {
+            noteAcknowledged(events: fates.acknowledged, isProbe: attempt.isProbe, at: now)
+            noteLate(number, batch, acknowledged: fates.acknowledged, at: now)
+        } else if fates.rejected == 0 {
+            var batch = batch
+            let failure = Failure(kind: .status, message: "the destination asks for every event of the batch again")
+            if isStopping {
+                giveBack(batch, number)
+            } else {
+                fail(&batch, number, isProbe: attempt.isProbe, failure, at: now, using: &random)
+            }
+            if attempts[number] == nil, attempt.isPushed { endPush(afterFailure: .retry(failure)) }
+            return
+        }
+        let mayReject = !isStopping && hasAcknowledgedWithSettings && rejections.isTolerable
+        var batch = batch
+        if let first = fates.firstRejection, !mayReject, !isStopping {
+            becomeHeld(
+                first, by: &batch, isProbe: attempt.isProbe, awaitsFirst: !hasAcknowledgedWithSettings, at: now,
+                using: &random)
+            if fates.acknowledged == 0 {
+                giveBack(batch, number)
+                if attempt.isPushed { endPush(afterFailure: .held(first)) }
+                return
+            }
+        }
+        if let first = fates.firstRejection, mayReject {
+            answered(isProbe: attempt.isProbe, at: now)
+            rejections.note(rejected: true, events: fates.rejected)
+            noteDeadLetters(batch, events: fates.rejected, first)
+        }
+        let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
+        let wait = options.retry.wait(afterFailures: failures, using: &random)
+        let child = Attempt.Child(
+            failures: min(failures, options.retry.intervals.count),
+            notBefore: now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)),
+            holds: batch.holds)
+        let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
+        let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
+        settle(number, settlement, children: goesAgain ? [child] : [], end: .good)
+    }
+
+    // MARK: Failures that pass
+
+    private mutating func fail(
+        _ batch: inout TrackedBatch, _ number: UInt64, isProbe: Bool, _ failure: Failure, at now: Moment,
+        using random: inout some RandomNumberGenerator
+    ) {
+        let othersWentThrough = acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
+        let later = now.boot + options.retry.shortened(options.probeInterval, using: &random)
+        if isProbe || breaker != nil {
+            // The destination's state decides when it is tried again, not the batch's own schedule.
+            if isProbe { postponeProbes(at: now, using: &random) }
+            if batch.isSetAside { batch.notBefore = later }
+            giveBack(batch, number)
+            return
+        }
+        if batch.isSetAside || batch.isSuspect {
+            failAlone(
+                &batch, number, failure, othersWentThrough: othersWentThrough, later: later, at: now, using: &random)
+            return
+        }
+        batch.failures += 1
+        if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
+            batch.notBefore = now.boot + wait
+            counters.retries += 1
+            effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
+        } else if othersWentThrough {
+            putAside(&batch, failure, later: later, at: now, using: &random)
+        } else {
+            batch.failures = 0
+            openBreaker(failure, at: now, using: &random)
+        }
+        giveBack(batch, number)
+    }
+
+    /// A batch that fails while others go through: it is tried now and then, and bisected after some rounds.
+    private mutating func failAlone(
+        _ batch: inout TrackedBatch, _ number: UInt64, _ failure: Failure, othersWentThrough: Bool,
+        later: BootInstant, at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        if batch.isSetAside { batch.rounds += 1 }
+        let isRipe = batch.isSuspect || batch.rounds >= DestinationMachine.roundsBeforeBisecting
+        if isRipe, othersWentThrough, batch.header.events > 1 {
+            split(batch, number, failure, isSuspect: true, at: now)
+            return
+        }
+        if !batch.isSetAside { putAside(&batch, failure, later: later, at: now, using: &random) }
+        batch.notBefore = later
+        giveBack(batch, number)
+    }
+
+    private mutating func putAside(
+        _ batch: inout TrackedBatch, _ failure: Failure, later: BootInstant, at now: Moment,
+        using random: inout some RandomNumberGenerator
+    ) {
+        // So many bad ones are not the batches' fault; and each is kept in memory.
+        if tracked.values.count(where: { $0.isSetAside }) >= DestinationMachine.mostSetAside {
+            becomeHeld(failure, by: &batch, isProbe: false, at: now, using: &random)
+        }
+        batch.isSetAside = true
+        batch.failures = 0
+        batch.notBefore = later
+        counters.setAside += 1
+        effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure)))
+    }
+
+    private mutating func openBreaker(
+        _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        let wait =
+            options.whenExhausted == .probe ? options.retry.shortened(options.probeInterval, using: &random) : nil
+        breaker = Breaker(since: now.wall, nextProbe: wait.map { now.boot + $0 })
+        for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
+        counters.alerts += 1
+        effects.append(.note(name, .breakerOpened(failure, probeIn: wait)))
+    }
+
+    private mutating func postponeProbes(at now: Moment, using random: inout some RandomNumberGenerator) {
+        let next = now.boot + options.retry.shortened(options.probeInterval, using: &random)
+        hold?.nextProbe = next
+        if breaker?.nextProbe != nil { breaker?.nextProbe = next }
+    }
+
+    /// The destination said when to come back: from 1 s to a day, up to a tenth more by chance (ac13).
+    private mutating func waitAsTold(
+        _ wait: Duration, _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
+    ) {
+        let asked = min(max(wait, .seconds(1)), .seconds(86_400))
+        let until = now.boot + asked * (1 + 0.1 * Double.random(in: 0...1, using: &random))
+        guard until > retryAfterUntil ?? now.boot else { return }
+        retryAfterUntil = until
+        hold?.nextProbe = until
+        if breaker?.nextProbe != nil { breaker?.nextProbe = until }
+        effects.append(
+            .persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
+        effects.append(.note(name, .retryAfter(until - now.boot, failure)))
+    }
+
+    // MARK: Answers about the destination
+
+    mutating func becomeHeld(
+        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, awaitsFirst: Bool = false, at now: Moment,
+        using random: inout some RandomNumberGenerator
+    ) {
+        let wait = options.retry.shortened(options.probeInterval, using: &random)
+        batch.holds += 1
+        // Once more after the others went through: it may be this batch alone, and it must not hold them up again.
+        batch.notBefore = batch.holds > 1 ? now.boot + wait : now.boot
+        if hold == nil {
+            hold = Hold(
+                failure: failure, since: now.wall, awaitsFirstAcknowledgement: awaitsFirst, nextProbe: now.boot + wait)
+            counters.alerts += 1
+            effects.append(.note(name, .held(failure, probeIn: wait)))
+        } else if isProbe {
+            hold = Hold(
+                failure: failure, since: hold?.since ?? now.wall, awaitsFirstAcknowledgement: awaitsFirst,
+                nextProbe: now.boot + wait)
+        }
+    }
+
+    private mutating func note(_ outcome: Outcome, at now: Moment) {
+        switch outcome {
+        case .acknowledged, .partial, .offline: break
+        case .retry(let failure), .retryAfter(_, let failure), .tooLarge(_, let failure), .rejected(let failure),
+            .held(let failure):
+            lastFailure = (failure, now.wall)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+internal import Model
+
+extension DestinationMachine {
+    /// A command wants what waits (and, for a drain, what comes) to go now.
+    mutating func beginPush(everything: Bool) {
+        let events = PerPriority(critical: waiting(.critical), normal: waiting(.normal))
+        let free = PerPriority(critical: freeToTake(.critical), normal: freeToTake(.normal))
+        push = Push(
+            everything: everything || push?.everything == true, events: events, free: free,
+            batches: Set(tracked.values.filter { !$0.isSetAside }.map(\.header.id)))
+        pushEnd = nil
+        // What is in flight already belongs to a drain: it is over when they are.
+        if everything {
+            for number in attempts.keys where attempts[number]?.isForgotten == false {
+                attempts[number]?.isPushed = true
+            }
+        }
+    }
+
+    /// Nothing new is started for commands; what is in flight ends.
+    mutating func stopPush() {
+        push = nil
+        pushEnd = nil
+    }
+
+    /// A request of the push failed: the rest stays where it is.
+    mutating func endPush(afterFailure outcome: Outcome) {
+        switch outcome {
+        case .retry(let failure), .retryAfter(_, let failure), .held(let failure), .rejected(let failure),
+            .tooLarge(_, let failure):
+            ends.append(.error(failure))
+            end(.some(.waitingForRetry))
+        case .offline:
+            end(.some(.offline))
+        case .acknowledged, .partial: break
+        }
+    }
+
+    /// What stands above commands ends them at once.
+    mutating func endPushAtObstacle(_ gate: Gate) {
+        guard let push, let obstacle = obstacle(gate) else { return }
+        // With the breaker open, a command has one probe.
+        if obstacle == .breakerOpen, push.probe || attempts.values.contains(where: \.isProbe) { return }
+        end(obstacle)
+    }
+
+    /// A push ends when nothing of it is in flight and nothing of it can start.
+    mutating func endPushWhenOver(_ gate: Gate) {
+        // While all places are taken by others, something of it may be left.
+        guard push != nil, pushedInFlight == 0, storeRetryAt == nil, rateRetryAt == nil,
+            attempts.count < options.parallelBatches
+        else { return }
+        if push?.everything == true, Priority.inOrder.contains(where: mayStillShow) { return }
+        if let obstacle = obstacle(gate), hasSomething {
+            end(obstacle)
+        } else {
+            end(hasUnready ? .some(.waitingForRetry) : .none)
+        }
+    }
+
+    /// Whether a lane may hold more than is known: a drain asks again.
+    private func mayStillShow(_ priority: Priority) -> Bool {
+        let state = laneStates[priority]
+        // The queue had nothing, but says that something waits.
+        if state.emptyUntil != nil && waiting(priority) > 0 { return true }
+        // Nobody knows whether what it says is from before or after what was taken just now.
+        return state.takenUntil != nil && lanes[priority].waitingEvents + lanes[priority].freeBatches > 0
+    }
+
+    /// Whether batches are left that have failed.
+    private var hasUnready: Bool { !tracked.isEmpty }
+
+    private mutating func end(_ reason: NoDataReason?) {
+        push = nil
+        pushEnd = .some(reason)
+    }
+}

@@ -1,0 +1,241 @@
+internal import EventLoops
+internal import Model
+
+extension DestinationMachine {
+    /// What may be attempted next.
+    private enum Start {
+        /// A batch that was given back.
+        case again(BatchID, isProbe: Bool)
+        /// The lane's next batch, or one that is free since a restart.
+        case next(Priority, takesFree: Bool, isProbe: Bool)
+    }
+
+    /// Starts all that may start now.
+    mutating func advance(_ gate: Gate, at now: Moment) {
+        passTime(at: now)
+        settleAgain(at: now)
+        endPushAtObstacle(gate)
+        markWhatIsDue(gate, at: now)
+        while let start = nextStart(gate, at: now) { begin(start, at: now) }
+        endPushWhenOver(gate)
+    }
+
+    // MARK: What has passed by itself
+
+    private mutating func passTime(at now: Moment) {
+        if let until = retryAfterUntil, until <= now.boot {
+            retryAfterUntil = nil
+            effects.append(.persist(SwitchName.retryAfter(name), nil))
+        }
+        if case .until(let again) = offline, again <= now.boot { offline = nil }
+        if let at = storeRetryAt, at <= now.boot { storeRetryAt = nil }
+        if let at = startNotBefore, at <= now.boot { startNotBefore = nil }
+        rateRetryAt = nil
+        for priority in Priority.inOrder {
+            if let until = laneStates[priority].takenUntil, until <= now.boot {
+                laneStates[priority].taken = (0, 0)
+                laneStates[priority].takenUntil = nil
+            }
+            if let until = laneStates[priority].emptyUntil, until <= now.boot { laneStates[priority].emptyUntil = nil }
+        }
+    }
+
+    private mutating func settleAgain(at now: Moment) {
+        for (number, attempt) in attempts {
+            guard let at = attempt.settleAgainAt, at <= now.boot, let settlement = attempt.settlement else { continue }
+            attempts[number]?.settleAgainAt = nil
+            effects.append(.settle(AttemptID(destination: name, number: number), settlement))
+        }
+    }
+
+    /// A lane whose oldest event has waited long enough sends all that waits in it (ac01, ac03).
+    private mutating func markWhatIsDue(_ gate: Gate, at now: Moment) {
+        for priority in Priority.inOrder {
+            guard let automatic = gate.automatic else {
+                laneStates[priority].flush = 0
+                continue
+            }
+            if laneStates[priority].taken.events == 0, let risk = atRisk(priority), risk <= now.wall {
+                // One batch; the summary then says whether more are at risk (ga09).
+                laneStates[priority].flush = max(laneStates[priority].flush, 1)
+            }
+            guard available(priority) > 0, let oldest = laneStates[priority].oldest else { continue }
+            if oldest.boot + automatic.waits[priority] <= now.boot {
+                laneStates[priority].flush = max(laneStates[priority].flush, waiting(priority))
+            }
+        }
+    }
+
+    // MARK: Choosing
+
+    /// The next attempt, by the order of precedence; nil when nothing may start.
+    private mutating func nextStart(_ gate: Gate, at now: Moment) -> Start? {
+        guard gate.block == nil, storeRetryAt == nil, gate.automatic != nil || push != nil else { return nil }
+        if let hold {
+            guard gate.automatic != nil, retryAfterUntil == nil, offline == nil, hold.nextProbe <= now.boot
+            else { return nil }
+            return probe()
+        }
+        guard retryAfterUntil == nil, offline == nil else { return nil }
+        if let breaker {
+            let isDue = gate.automatic != nil && breaker.nextProbe.map { $0 <= now.boot } ?? false
+            guard isDue || push?.probe == true else { return nil }
+            return probe()
+        }
+        guard push != nil || startNotBefore == nil else { return nil }
+        guard let start = regular(gate, at: now) else { return nil }
+        if let wait = bucket?.wait(at: now.boot), wait > .zero {
+            rateRetryAt = now.boot + wait
+            return nil
+        }
+        return start
+    }
+
+    private func regular(_ gate: Gate, at now: Moment) -> Start? {
+        for priority in Priority.inOrder where hasPlace(priority) {
+            guard let start = start(in: priority, gate, at: now) else { continue }
+            // Whatever causes a sending takes the waiting critical events first (ac06).
+            if priority == .normal, !isFullOfRetries(.critical), available(.critical) > 0 {
+                return .next(.critical, takesFree: false, isProbe: false)
+            }
+            return start
+        }
+        return setAside(gate, at: now)
+    }
+
+    private func start(in priority: Priority, _ gate: Gate, at now: Moment) -> Start? {
+        let ready = tracked.values.filter {
+            $0.header.priority == priority && !$0.isSetAside && $0.notBefore <= now.boot
+                && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
+        }
+        if let first = ready.min(by: { ($0.header.acceptedAt, $0.header.id) < ($1.header.acceptedAt, $1.header.id) }) {
+            return .again(first.header.id, isProbe: false)
+        }
+        guard !isFullOfRetries(priority) else { return nil }
+        if freeToTake(priority) > 0,
+            gate.automatic != nil || push?.everything == true || (push?.free[priority] ?? 0) > 0
+        {
+            return .next(priority, takesFree: true, isProbe: false)
+        }
+        return isDue(priority, gate) ? .next(priority, takesFree: false, isProbe: false) : nil
+    }
+
+    private func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
+        let events = available(priority)
+        guard events > 0 else { return false }
+        let asked = asked(priority)
+        if let push, push.everything || push.events[priority] > asked * options.batchEvents { return true }
+        guard let automatic = gate.automatic else { return false }
+        if laneStates[priority].flush > asked * options.batchEvents { return true }
+        return automatic.batchOnSize
+            && (events >= options.batchEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
+    }
+
+    /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
+    private func hasPlace(_ priority: Priority) -> Bool {
+        if attempts.count < options.parallelBatches { return true }
+        return priority == .critical && attempts.count == options.parallelBatches
+            && attempts.values.allSatisfy { $0.priority == .normal }
+    }
+
+    /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04).
+    private func isFullOfRetries(_ priority: Priority) -> Bool {
+        tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2 * options.parallelBatches
+    }
+
+    /// A batch that alone fails goes when nothing else has to, and one at a time (fault 11).
+    private func setAside(_ gate: Gate, at now: Moment) -> Start? {
+        guard gate.automatic != nil, attempts.count < options.parallelBatches,
+            !attempts.values.contains(where: { $0.batch?.isSetAside == true })
+        else { return nil }
+        let due = tracked.values.filter { $0.isSetAside && $0.notBefore <= now.boot }
+        return due.min { $0.notBefore < $1.notBefore }.map { .again($0.header.id, isProbe: false) }
+    }
+
+    /// What is tried to learn whether the destination is well again: another batch than the last time, if there is
+    /// one, and one that was set aside only when there is nothing else.
+    private func probe() -> Start? {
+        guard attempts.count < options.parallelBatches, !attempts.values.contains(where: \.isProbe) else { return nil }
+        let known = tracked.values.filter { !$0.isSetAside }
+        let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
+        let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
+        if let fresh, known.count < 2 || isCriticalNew {
+            return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true)
+        }
+        let batch = (known.isEmpty ? Array(tracked.values) : known).min {
+            ($0.attemptedAt?.nanoseconds ?? .min, $1.header.priority, $0.header.id)
+                < ($1.attemptedAt?.nanoseconds ?? .min, $0.header.priority, $1.header.id)
+        }
+        return batch.map { .again($0.header.id, isProbe: true) }
+    }
+
+    // MARK: Beginning
+
+    private mutating func begin(_ start: Start, at now: Moment) {
+        let number = nextAttempt
+        nextAttempt += 1
+        let id = AttemptID(destination: name, number: number)
+        bucket?.chargeRequest(at: now.boot)
+        switch start {
+        case .again(let batchID, let isProbe):
+            guard let batch = tracked.removeValue(forKey: batchID) else { return }
+            attempts[number] = Attempt(
+                priority: batch.header.priority, batch: batch, isProbe: isProbe, takesFree: false,
+                isPushed: push != nil)
+            push?.batches.remove(batchID)
+            if isProbe { push?.probe = false }
+            effects.append(.leaseAgain(id, batchID))
+        case .next(let priority, let takesFree, let isProbe):
+            let known = tracked.values.map(\.header.id)
+            let leasing = attempts.values.compactMap { $0.phase == .leasing ? $0.batch?.header.id : nil }
+            attempts[number] = Attempt(
+                priority: priority, isProbe: isProbe, takesFree: takesFree, isPushed: push != nil)
+            if takesFree { push?.free[priority] -= 1 }
+            if isProbe { push?.probe = false }
+            effects.append(
+                .leaseNext(
+                    id,
+                    LeaseRequest(
+                        destination: name, priority: priority, maxEvents: options.batchEvents, maxBytes: maxBytes,
+                        urgentBefore: lanes[priority].earliestEventTime.flatMap {
+                            Deadlines(all: options.deadlines).urgentBefore($0, at: now.wall)
+                        }, except: Set(known + leasing))))
+        }
+    }
+
+    // MARK: Waking
+
+    /// When `advance` has to be called again although nothing has happened; nil for never.
+    func wakeAt(_ gate: Gate, at now: Moment) -> BootInstant? {
+        var points: [BootInstant?] = [retryAfterUntil]
+        points += attempts.values.map(\.settleAgainAt)
+        if case .until(let again) = offline { points.append(again) }
+        if gate.block == nil, gate.automatic != nil || push != nil, mayHaveSomething {
+            points.append(storeRetryAt)
+            if let hold {
+                points.append(hold.nextProbe)
+            } else if let breaker {
+                points.append(breaker.nextProbe)
+            } else {
+                points += [startNotBefore, rateRetryAt]
+                for priority in Priority.inOrder where lanes[priority].waitingEvents + lanes[priority].freeBatches > 0 {
+                    points += [laneStates[priority].takenUntil, laneStates[priority].emptyUntil]
+                }
+                points += tracked.values.map(\.notBefore)
+                points += Priority.inOrder.map { dueAt($0, gate) }
+                points += Priority.inOrder.map { priority in
+                    guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { return nil }
+                    // An appointment: the time of day may be set meanwhile.
+                    return now.boot + min(risk - now.wall, .seconds(3600))
+                }
+            }
+        }
+        return points.compactMap { $0 }.filter { $0 > now.boot }.min()
+    }
+
+    /// When the lane's oldest event has waited long enough.
+    func dueAt(_ priority: Priority, _ gate: Gate) -> BootInstant? {
+        guard let automatic = gate.automatic, available(priority) > 0 else { return nil }
+        return laneStates[priority].oldest.map { $0.boot + automatic.waits[priority] }
+    }
+}

@@ -1,0 +1,297 @@
+internal import EventLoops
+internal import Model
+
+/// When and what one destination gets: values in, effects out.
+///
+/// It reads no clock and draws no chance of its own; both come with each call. After every change `advance` starts
+/// whatever may start, so nothing is ever due and forgotten: there is no timer that must not be lost, only `wakeAt`.
+///
+/// Sources: App Center's channel (ac01–ac06, ac13–ac18), Google Analytics' dispatch (ga02–ga07).
+struct DestinationMachine: Sendable {
+    /// What stands above the destination's own state.
+    struct Gate: Sendable, Equatable {
+        /// When events go by themselves.
+        struct Automatic: Sendable, Equatable {
+            /// How long the oldest of a lane may wait.
+            var waits: PerPriority<Duration>
+            /// Whether a full batch goes before its time.
+            var batchOnSize: Bool
+        }
+
+        /// Nothing goes at all, and why.
+        var block: NoDataReason?
+        /// Nil: nothing goes by itself.
+        var automatic: Automatic?
+    }
+
+    /// The destination or its settings are wrong.
+    struct Hold: Sendable, Equatable {
+        let failure: Failure
+        let since: Timestamp
+        /// It rejected events before it had taken any: the first that it takes shows that it is set up well.
+        let awaitsFirstAcknowledgement: Bool
+        var nextProbe: BootInstant
+    }
+
+    /// It failed too often.
+    struct Breaker: Sendable, Equatable {
+        let since: Timestamp
+        /// Nil: no probe goes by itself.
+        var nextProbe: BootInstant?
+    }
+
+    /// No route leads to it.
+    enum Offline: Sendable, Equatable {
+        /// Until the network says otherwise.
+        case noRoute
+        /// A sender found out by itself, and looks again then.
+        case until(BootInstant)
+    }
+
+    /// What is known of a lane beyond its summary.
+    struct LaneState: Sendable {
+        /// When the oldest waiting event was accepted: as the queue says, and on the clock for waits.
+        var oldest: (acceptedAt: Timestamp, boot: BootInstant)?
+        /// So many of the waiting events go now, whatever their age: the lane's time was up.
+        var flush = 0
+        /// The queue had nothing to give: nothing is asked until the summary changes, or then.
+        var emptyUntil: BootInstant?
+        /// How often in a row it had nothing to give.
+        var emptyAnswers = 0
+        /// Events and free batches that were handed over since the summary last changed. The summary may not show it
+        /// yet; should it have shown it before, it counts no more after a moment.
+        var taken = (events: 0, free: 0)
+        /// When that moment is over.
+        var takenUntil: BootInstant?
+    }
+
+    var options: DestinationOptions
+    var lanes = Lanes()
+    var laneStates = PerPriority(both: LaneState())
+    var attempts: [UInt64: Attempt] = [:]
+    var tracked: [BatchID: TrackedBatch] = [:]
+    var nextAttempt: UInt64 = 1
+
+    var hold: Hold?
+    var breaker: Breaker?
+    var retryAfterUntil: BootInstant?
+    var offline: Offline?
+    var storeRetryAt: BootInstant?
+    var storeFailures = 0
+    /// Spreads the first connections of a fleet (fault 14).
+    var startNotBefore: BootInstant?
+    var bucket: TokenBucket?
+    var rateRetryAt: BootInstant?
+
+    var push: Push?
+    /// How the last push ended: nil reason when all went. Taken by the coordinator.
+    var pushEnd: NoDataReason??
+    /// How pushed attempts ended. Taken by the coordinator.
+    var ends: [AttemptEnd] = []
+    /// While stopping, nothing that fails is final: only acknowledgements count.
+    var isStopping = false
+
+    /// How many batches were ever acknowledged.
+    var acknowledgements = 0
+    var hasAcknowledgedWithSettings: Bool
+    var rejections = RejectionWindow()
+    var ceiling: SizeCeiling?
+    var counters = DeliveryCounters()
+    var lastSuccess: Timestamp?
+    var lastFailure: (failure: Failure, at: Timestamp)?
+
+    /// What is to be done, in order. Taken by the coordinator.
+    var effects: [DeliveryEffect] = []
+
+    init(
+        _ options: DestinationOptions, startNotBefore: BootInstant?, retryAfterUntil: BootInstant?,
+        acknowledgedFingerprint: String?, at now: Moment
+    ) {
+        self.options = options
+        self.startNotBefore = startNotBefore
+        self.retryAfterUntil = retryAfterUntil
+        hasAcknowledgedWithSettings = acknowledgedFingerprint == options.fingerprint
+        bucket = options.rateLimit.map { TokenBucket($0, at: now.boot) }
+    }
+
+    var name: DestinationName { options.name }
+
+    // MARK: What waits
+
+    /// Events that nobody has asked for yet.
+    func available(_ priority: Priority) -> Int {
+        guard laneStates[priority].emptyUntil == nil else { return 0 }
+        return max(0, waiting(priority) - asked(priority) * options.batchEvents)
+    }
+
+    /// Events that are in no batch.
+    func waiting(_ priority: Priority) -> Int {
+        max(0, lanes[priority].waitingEvents - laneStates[priority].taken.events)
+    }
+
+    /// Batches of the lane that the queue is forming right now.
+    func asked(_ priority: Priority) -> Int {
+        attempts.values.count { $0.priority == priority && $0.awaitsNewBatch }
+    }
+
+    /// Batches that are free since a restart, and not asked for yet.
+    func freeToTake(_ priority: Priority) -> Int {
+        guard laneStates[priority].emptyUntil == nil else { return 0 }
+        var known = laneStates[priority].taken.free
+        known += tracked.values.count { $0.header.priority == priority }
+        for attempt in attempts.values where attempt.priority == priority {
+            switch attempt.phase {
+            case .leasing where attempt.takesFree || attempt.batch != nil: known += 1
+            // The queue may have made free batches that we are about to be told of.
+            case .settling where !attempt.children.isEmpty: known += attempt.children.count
+            default: break
+            }
+        }
+        return max(0, lanes[priority].freeBatches - known)
+    }
+
+    /// Whether anything at all could go, now or later.
+    var hasSomething: Bool {
+        !tracked.isEmpty || Priority.inOrder.contains { waiting($0) > 0 || freeToTake($0) > 0 }
+    }
+
+    /// Whether the queue says that something waits, shown correctly or not.
+    var mayHaveSomething: Bool { lanes.events > 0 || !tracked.isEmpty }
+
+    /// How many events have not reached the destination, as far as can be told.
+    var eventsLeft: Int {
+        var left = tracked.values.reduce(0) { $0 + $1.header.events }
+        for attempt in attempts.values where !attempt.isForgotten { left += attempt.eventsLeft }
+        let known = left
+        for priority in Priority.inOrder { left += waiting(priority) }
+        guard Priority.inOrder.contains(where: { freeToTake($0) > 0 }) else { return left }
+        // Batches from before a restart: the queue's own figure, which still counts what was acknowledged just now.
+        return left + max(1, lanes.critical.batchedEvents + lanes.normal.batchedEvents - known)
+    }
+
+    /// The largest batch to form, in uncompressed bytes.
+    var maxBytes: Int { min(options.batchBytes, ceiling?.bytes ?? .max) }
+
+    /// How many attempts commands wait for.
+    var pushedInFlight: Int { attempts.values.count { $0.isPushed } }
+
+    /// When the earliest waiting event of a lane comes near to a deadline; nil without one.
+    func atRisk(_ priority: Priority) -> Timestamp? {
+        guard available(priority) > 0, let earliest = lanes[priority].earliestEventTime else { return nil }
+        return Deadlines(all: options.deadlines).atRisk(earliest)
+    }
+
+    // MARK: What changes from outside
+
+    /// The queue's figures have changed.
+    mutating func update(_ new: Lanes, at now: Moment) {
+        for priority in Priority.inOrder where new[priority] != lanes[priority] {
+            laneStates[priority].emptyUntil = nil
+            laneStates[priority].emptyAnswers = 0
+            laneStates[priority].taken = (0, 0)
+            laneStates[priority].takenUntil = nil
+            let acceptedAt = new[priority].oldestAcceptedAt
+            if acceptedAt != laneStates[priority].oldest?.acceptedAt {
+                // A time in the future (the clock was set back) starts the full wait now (ac05).
+                laneStates[priority].oldest = acceptedAt.map { acceptedAt in
+                    let age = max(.zero, now.wall - acceptedAt)
+                    return (acceptedAt, now.boot + (.zero - age))
+                }
+            }
+        }
+        lanes = new
+    }
+
+    /// The settings were read again: what was learned of the old ones is forgotten.
+    mutating func update(_ new: DestinationOptions, at now: Moment) {
+        let old = options
+        options = new
+        ceiling = nil
+        liftHold()
+        if old.fingerprint != new.fingerprint {
+            hasAcknowledgedWithSettings = false
+            rejections = RejectionWindow()
+            resetRetries(at: now)
+        }
+        if old.rateLimit != new.rateLimit {
+            bucket = new.rateLimit.map { TokenBucket($0, at: now.boot) }
+        }
+    }
+
+    /// The network has changed: waits end, the breaker closes (ac15). Retry-After and holds stay.
+    mutating func resetRetries(at now: Moment) {
+        if case .until = offline { offline = nil }
+        closeBreaker(at: now)
+        for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
+    }
+
+    /// Whether a route leads there.
+    mutating func setRoute(_ isPresent: Bool, at now: Moment) {
+        if !isPresent {
+            if offline != .noRoute {
+                offline = .noRoute
+                effects.append(.note(name, .offline))
+            }
+        } else if offline == .noRoute {
+            offline = nil
+            effects.append(.note(name, .online))
+            resetRetries(at: now)
+        }
+    }
+
+    /// A person says that it is well again: holds are lifted, retries begin anew.
+    mutating func resume(at now: Moment) {
+        liftHold()
+        resetRetries(at: now)
+        for id in tracked.keys { tracked[id]?.notBefore = now.boot }
+    }
+
+    /// Collection was disabled and the queue emptied: nothing of it is ours any more.
+    mutating func forgetAll() {
+        tracked = [:]
+        for number in attempts.keys {
+            attempts[number]?.isForgotten = true
+            attempts[number]?.isPushed = false
+        }
+        laneStates = PerPriority(both: LaneState())
+        hold = nil
+        breaker = nil
+        push = nil
+    }
+
+    // MARK: Small steps
+
+    mutating func liftHold() {
+        guard hold != nil else { return }
+        hold = nil
+        effects.append(.note(name, .holdLifted))
+    }
+
+    mutating func closeBreaker(at now: Moment) {
+        guard breaker != nil else { return }
+        breaker = nil
+        for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
+        effects.append(.note(name, .breakerClosed))
+    }
+
+    /// The queue could not do what was asked: it is left alone for a moment.
+    mutating func noteStoreFailure(at now: Moment) -> BootInstant {
+        storeFailures += 1
+        counters.storeFailures += 1
+        let wait = Duration.seconds(min(30, 1 << min(5, storeFailures - 1)))
+        let again = now.boot + wait
+        storeRetryAt = again
+        effects.append(.note(name, .storeFailed(again: wait)))
+        return again
+    }
+
+    /// Why nothing goes to the destination at all, the highest reason first; nil when something may.
+    func obstacle(_ gate: Gate) -> NoDataReason? {
+        if let block = gate.block { return block }
+        if hold != nil { return .held }
+        if retryAfterUntil != nil { return .retryAfter }
+        if offline != nil { return .offline }
+        if breaker != nil { return .breakerOpen }
+        return nil
+    }
+}

@@ -1,0 +1,61 @@
+/// When events go by themselves: not at all, or at the latest so long after they were accepted.
+///
+/// Source: Google Analytics' dispatch interval and App Center's transmission interval (ac02, ga02).
+public enum DispatchInterval: Sendable, Hashable, CustomStringConvertible {
+    /// Nothing goes by itself; only `dispatch` and `drain` send.
+    case off
+    /// Events wait at most so long, from 1 s to 86,400 s.
+    case every(Duration)
+
+    /// 6 s.
+    public static let standard = DispatchInterval.every(.seconds(6))
+
+    /// The interval that a duration means: zero and less is off.
+    ///
+    /// - Throws: `DeliveryError` with code `invalidInterval` above zero and below 1 s, or above a day.
+    public init(_ duration: Duration) throws(DeliveryError) {
+        switch duration {
+        case ...Duration.zero:
+            self = .off
+        case Duration.seconds(1)...Duration.seconds(86_400):
+            self = .every(duration)
+        default:
+            throw DeliveryError(
+                .invalidInterval, "the dispatch interval is \(duration); give \"off\", or 1s to 1d with a unit")
+        }
+    }
+
+    /// `off`, or the duration.
+    public var description: String {
+        switch self {
+        case .off: "off"
+        case .every(let duration): "\(duration)"
+        }
+    }
+
+    /// The text that is kept beyond a restart.
+    var kept: String {
+        switch self {
+        case .off: "off"
+        case .every(let duration): "\(duration.components.seconds * 1000 + duration.milliseconds) ms"
+        }
+    }
+
+    /// The interval of a kept text; nil for any other.
+    init?(kept: String) {
+        if kept == "off" {
+            self = .off
+            return
+        }
+        let words = kept.split(separator: " ")
+        guard words.count == 2, words[1] == "ms", let milliseconds = Int64(words[0]),
+            let interval = try? DispatchInterval(.milliseconds(milliseconds))
+        else { return nil }
+        self = interval
+    }
+}
+
+extension Duration {
+    /// The part of the length below a second, in milliseconds.
+    fileprivate var milliseconds: Int64 { components.attoseconds / 1_000_000_000_000_000 }
+}

@@ -1,0 +1,60 @@
+public import Model
+
+/// Why nothing goes to a destination.
+///
+/// In the order of precedence: of several reasons the first one is told.
+public enum NoDataReason: String, Sendable, CaseIterable {
+    /// Collection is disabled.
+    case disabled
+    /// `network off`.
+    case networkOff = "network_off"
+    /// Somebody holds a pause.
+    case paused
+    /// The agent is stopping.
+    case stopping
+    /// The destination or its settings are wrong, and a person must look.
+    case held
+    /// The destination said when to come back.
+    case retryAfter = "retry_after"
+    /// No route leads to it.
+    case offline
+    /// It failed too often; now and then one batch is tried.
+    case breakerOpen = "breaker_open"
+    /// What is left failed and waits for its next try.
+    case waitingForRetry = "waiting_for_retry"
+    /// Nothing waits.
+    case empty
+}
+
+/// What `dispatch --wait` and `drain` tell after each request.
+///
+/// Source: Google Analytics' dispatch results good, no data and error (ga05).
+public enum DispatchReport: Sendable, Equatable {
+    /// A request ended well; so many events wait still.
+    case good(DestinationName, waiting: Int)
+    /// Nothing (more) goes to this destination, and why.
+    case noData(DestinationName, NoDataReason)
+    /// A request failed; its events stay queued.
+    case error(DestinationName, Failure, waiting: Int)
+}
+
+/// How a waiting command ended.
+public enum CommandResult: Sendable, Equatable {
+    /// Nothing waits any more (`drain`), or all that waited went (`dispatch`): exit code 0.
+    case done
+    /// Something cannot go; why, by destination: exit code 75.
+    case stuck([DestinationName: NoDataReason])
+    /// The deadline came first; so many events wait still: exit code 124.
+    case timedOut(waiting: Int)
+    /// Its client is gone, or the agent stops.
+    case cancelled
+
+    /// The exit code of the command, by sysexits and `timeout`.
+    public var exitCode: Int32 {
+        switch self {
+        case .done: 0
+        case .stuck, .cancelled: 75
+        case .timedOut: 124
+        }
+    }
+}

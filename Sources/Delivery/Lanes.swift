@@ -1,0 +1,48 @@
+public import Model
+
+/// One value for each priority.
+public struct PerPriority<Value> {
+    /// The critical lane's.
+    public var critical: Value
+    /// The normal lane's.
+    public var normal: Value
+
+    /// Both values.
+    public init(critical: Value, normal: Value) {
+        self.critical = critical
+        self.normal = normal
+    }
+
+    /// The same value for both.
+    public init(both value: Value) {
+        critical = value
+        normal = value
+    }
+
+    /// The value of a priority.
+    public subscript(priority: Priority) -> Value {
+        get { priority == .critical ? critical : normal }
+        set { if priority == .critical { critical = newValue } else { normal = newValue } }
+    }
+}
+
+extension PerPriority: Sendable where Value: Sendable {}
+extension PerPriority: Equatable where Value: Equatable {}
+
+/// What waits in the two lanes of a destination.
+public typealias Lanes = PerPriority<LaneSummary>
+
+extension Lanes {
+    /// Two empty lanes.
+    public init() { self.init(both: LaneSummary()) }
+
+    /// All events that wait, in batches or not.
+    public var events: Int {
+        critical.waitingEvents + critical.batchedEvents + normal.waitingEvents + normal.batchedEvents
+    }
+}
+
+extension Priority {
+    /// Both, the one that goes first first.
+    static let inOrder: [Priority] = [.critical, .normal]
+}

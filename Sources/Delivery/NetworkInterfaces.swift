@@ -1,0 +1,44 @@
+internal import Glibc
+
+/// Which network interfaces work at this moment.
+struct NetworkInterfaces {
+    private var running: Set<UInt32> = []
+    /// Whether one of them, loopback apart, has an address that is not link-local.
+    private(set) var hasAddress = false
+    /// The kernel did not say: then nothing counts as broken, and senders find out.
+    private var isUnknown = false
+
+    /// Whether an interface is up and has a carrier.
+    func isRunning(_ interface: UInt32) -> Bool { isUnknown || running.contains(interface) }
+
+    init() {
+        var list: UnsafeMutablePointer<ifaddrs>?
+        guard getifaddrs(&list) == 0 else {
+            isUnknown = true
+            hasAddress = true
+            return
+        }
+        defer { freeifaddrs(list) }
+        var next = list
+        while let entry = next {
+            next = entry.pointee.ifa_next
+            let flags = Int(entry.pointee.ifa_flags)
+            guard flags & IFF_UP != 0, flags & IFF_RUNNING != 0 else { continue }
+            running.insert(if_nametoindex(entry.pointee.ifa_name))
+            guard flags & IFF_LOOPBACK == 0, let address = entry.pointee.ifa_addr else { continue }
+            if NetworkInterfaces.isGlobal(address) { hasAddress = true }
+        }
+    }
+
+    private static func isGlobal(_ address: UnsafePointer<sockaddr>) -> Bool {
+        switch Int32(address.pointee.sa_family) {
+        case AF_INET: return true
+        case AF_INET6:
+            let first = UnsafeRawPointer(address).loadUnaligned(
+                fromByteOffset: MemoryLayout.offset(of: \sockaddr_in6.sin6_addr) ?? 8, as: UInt16.self)
+            // fe80::/10 is link-local.
+            return UInt16(bigEndian: first) & 0xFFC0 != 0xFE80
+        default: return false
+        }
+    }
+}

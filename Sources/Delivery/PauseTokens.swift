@@ -1,0 +1,77 @@
+internal import EventLoops
+internal import Model
+
+/// Who holds sending back, and until when (ac16).
+///
+/// A token counts once, however often it is taken; releasing one that nobody holds changes nothing.
+struct PauseTokens: Sendable {
+    struct Key: Sendable, Hashable {
+        /// Nil holds back all destinations.
+        let destination: DestinationName?
+        let token: String
+    }
+
+    struct Hold: Sendable, Equatable {
+        /// On the clock for waits; nil until it is released.
+        var until: BootInstant?
+        /// Whether it is kept beyond a restart.
+        var isDurable: Bool
+    }
+
+    private static let prefix = "delivery.pause/"
+
+    private(set) var holds: [Key: Hold] = [:]
+
+    /// Whether anything holds this destination back.
+    func holdsBack(_ destination: DestinationName) -> Bool {
+        holds.keys.contains { $0.destination == nil || $0.destination == destination }
+    }
+
+    /// The tokens that hold a destination back, or all of them when it is nil, in alphabetical order.
+    func tokens(for destination: DestinationName?) -> [String] {
+        holds.keys.filter { $0.destination == nil || $0.destination == destination }.map(\.token).sorted()
+    }
+
+    /// When the next one runs out by itself.
+    var nextExpiry: BootInstant? { holds.values.compactMap(\.until).min() }
+
+    mutating func take(_ key: Key, until: BootInstant?, isDurable: Bool) {
+        holds[key] = Hold(until: until, isDurable: isDurable)
+    }
+
+    /// Releases a token.
+    ///
+    /// - Returns: what was held; nil when nobody held it.
+    mutating func release(_ key: Key) -> Hold? { holds.removeValue(forKey: key) }
+
+    /// Releases those whose time is over.
+    mutating func expire(at now: BootInstant) -> [Key] {
+        let over = holds.filter { $0.value.until.map { $0 <= now } ?? false }.map(\.key)
+        for key in over { holds[key] = nil }
+        return over
+    }
+
+    // MARK: Beyond a restart
+
+    /// The switch's name: the destination (none for all) and the token.
+    static func switchName(_ key: Key) -> String { "\(prefix)\(key.destination?.text ?? "")/\(key.token)" }
+
+    /// The switch's value: how long, or `held`.
+    static func switchValue(ttl: Duration?, at now: Moment) -> String {
+        ttl.map { KeptWait.value(of: $0, at: now) } ?? "held"
+    }
+
+    /// Takes up a token that was kept.
+    mutating func restore(name: String, value: String, at now: Moment) -> Bool {
+        guard name.hasPrefix(PauseTokens.prefix) else { return false }
+        let rest = name.dropFirst(PauseTokens.prefix.count)
+        guard let slash = rest.firstIndex(of: "/") else { return false }
+        let destination = rest[..<slash]
+        let key = Key(
+            destination: destination.isEmpty ? nil : DestinationName(String(destination)),
+            token: String(rest[rest.index(after: slash)...]))
+        // A value that cannot be read still means that somebody wanted sending to stand still.
+        take(key, until: KeptWait.left(of: value, at: now).map { now.boot + $0 }, isDurable: true)
+        return true
+    }
+}

@@ -1,0 +1,339 @@
+@testable import Delivery
+import EventLoops
+import Model
+import Testing
+
+@Suite("Commands, switches, stop")
+struct CommandTests {
+    let first = CommandID(number: 1)
+    let second = CommandID(number: 2)
+
+    @Test("ga04: dispatch sends what waits now, leaves the interval alone, and costs nothing with nothing to send")
+    func ga04_dispatch() {
+        var world = World(options(interval: .every(.seconds(600))))
+        world.input(.dispatch(nil, nil))
+        world.run(.seconds(1))
+        #expect(world.sent.isEmpty)
+        world.accept(5)
+        world.accept(1, .critical)
+        world.input(.dispatch(nil, nil))
+        world.run(.seconds(1))
+        #expect(world.sent.map(\.priority) == [.critical, .normal])
+        #expect(world.store.queued == 0)
+        let start = world.boot
+        world.accept(5)
+        world.run(.seconds(700))
+        #expect(world.sent.count == 3)
+        #expect(world.sent[2].at - start >= .seconds(600))
+    }
+
+    @Test(
+        "ga05: dispatch --wait reports each request and how many wait still; periodic dispatch stands still meanwhile")
+    func ga05_dispatchAndWait() {
+        var world = World(options { $0.parallelBatches = 1 })
+        world.answer = { _, _ in (.seconds(5), .acknowledged) }
+        world.accept(120)
+        world.run(.milliseconds(500))
+        world.input(.dispatch(first, nil))
+        world.run(.seconds(2))
+        world.accept(20)
+        world.run(.seconds(60))
+        #expect(world.reports.first == .good("main", waiting: 40))
+        #expect(world.results[first] == .done)
+        // What came later waited for its interval, and periodic dispatch is back.
+        #expect(world.store.queued == 0)
+    }
+
+    @Test("ga05: no data says why, the highest reason first")
+    func ga05_reasons() {
+        func reason(_ prepare: (inout World) -> Void) -> NoDataReason? {
+            var world = World(options())
+            prepare(&world)
+            world.reports = []
+            world.input(.dispatch(first, nil))
+            world.run(.seconds(1))
+            guard case .noData(_, let reason)? = world.reports.last else { return nil }
+            #expect(world.results[first]?.exitCode == (reason == .empty ? 0 : 75))
+            return reason
+        }
+        func answering(_ outcome: Outcome, _ world: inout World) {
+            world.answer = { _, _ in (.milliseconds(1), outcome) }
+            world.accept(50)
+            world.run(.seconds(2))
+        }
+        #expect(reason { _ in } == .empty)
+        #expect(reason { $0.input(.enabled(false)) } == .disabled)
+        #expect(reason { $0.input(.network(on: false)) } == .networkOff)
+        #expect(reason { $0.input(.pause(token: "t", nil, ttl: nil, untilRestart: false)) } == .paused)
+        #expect(reason { $0.input(.pause(token: "t", "main", ttl: nil, untilRestart: false)) } == .paused)
+        #expect(reason { $0.input(.routes(["main": false])) } == .offline)
+        #expect(reason { answering(.held(.unauthorised), &$0) } == .held)
+        #expect(reason { answering(.retryAfter(.seconds(60), .unavailable), &$0) } == .retryAfter)
+        #expect(reason { answering(.retry(.unavailable), &$0) } == .waitingForRetry)
+        #expect(
+            reason {
+                $0.input(.routes(["main": false]))
+                $0.input(.pause(token: "t", nil, ttl: nil, untilRestart: false))
+                $0.input(.network(on: false))
+                $0.input(.enabled(false))
+            } == .disabled)
+    }
+
+    @Test("ga05: with the breaker open dispatch sends one probe")
+    func ga05_breakerProbe() {
+        var world = World(options { $0.whenExhausted = .suspend })
+        world.answer = { _, _ in (.milliseconds(1), .retry(.unavailable)) }
+        world.accept(200)
+        world.run(.seconds(86_400))
+        let before = world.sent.count
+        world.input(.dispatch(first, nil))
+        world.run(.seconds(60))
+        #expect(world.sent.count == before + 1)
+        #expect(world.results[first]?.exitCode == 75)
+        world.input(.drain(second, nil, timeout: .seconds(30)))
+        world.run(.seconds(60))
+        #expect(world.sent.count == before + 2)
+        #expect(world.results[second]?.exitCode == 75)
+    }
+
+    @Test("ga06: drain goes on until nothing waits, beyond what waited at its beginning")
+    func ga06_drain() {
+        var world = World(options(interval: .off))
+        world.answer = { _, _ in (.seconds(1), .acknowledged) }
+        world.accept(500)
+        for second in 0..<5 { world.later(.seconds(second), .accept("main", .normal, 10)) }
+        world.input(.drain(first, nil, timeout: .seconds(60)))
+        world.run(.seconds(60))
+        #expect(world.results[first] == .done)
+        #expect(world.store.queued == 0)
+        world.accept(500)
+        world.run(.seconds(1000))
+        #expect(world.store.queued == 500)
+    }
+
+    @Test("ga06: drain leaves nothing although summaries that show a lease come before the lease")
+    func ga06_drainWithOvertakingSummaries() {
+        for start in stride(from: 100, through: 1200, by: 50) {
+            var world = World(options(interval: .every(.seconds(1))))
+            world.summariesOvertake = true
+            // What was acknowledged shows later.
+            world.summaryLag = { _ in .milliseconds(80) }
+            world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
+            world.accept(199)
+            world.run(.milliseconds(start))
+            world.input(.drain(first, nil, timeout: .seconds(60)))
+            let begun = world.boot
+            while world.results[first] == nil { world.run(.milliseconds(1)) }
+            #expect(world.elapsed(since: begun) < .seconds(2))
+            #expect(world.results[first] == .done && world.store.queued == 0, "drained after \(start) ms")
+        }
+    }
+
+    @Test("ga06: the deadline stops new requests, the one in flight ends; exit code 124")
+    func ga06_deadline() {
+        var world = World(options(interval: .off) { $0.parallelBatches = 1 })
+        world.answer = { _, _ in (.seconds(10), .acknowledged) }
+        world.accept(500)
+        world.input(.drain(first, nil, timeout: .seconds(15)))
+        world.run(.seconds(16))
+        #expect(world.results[first] == nil)
+        world.run(.seconds(60))
+        #expect(world.sent.count == 2)
+        #expect(world.results[first] == .timedOut(waiting: 400))
+        world.input(.drain(second, nil, timeout: .zero))
+        world.run(.seconds(60))
+        #expect(world.sent.count == 2 && world.results[second]?.exitCode == 124)
+    }
+
+    @Test("ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 whatever stands above")
+    func ga06_stuck() {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(1), .held(.unauthorised)) }
+        world.accept(20)
+        world.input(.drain(first, nil, timeout: .seconds(60)))
+        world.run(.seconds(10))
+        #expect(world.results[first]?.exitCode == 75)
+        var paused = World(options())
+        paused.input(.pause(token: "x", nil, ttl: nil, untilRestart: false))
+        paused.input(.drain(first, nil, timeout: .seconds(60)))
+        paused.run(.seconds(1))
+        #expect(paused.results[first] == .done)
+        paused.accept(1)
+        paused.input(.drain(second, nil, timeout: .seconds(60)))
+        paused.run(.seconds(1))
+        #expect(paused.results[second] == .stuck(["main": .paused]))
+    }
+
+    @Test("ga06: when the client dies, periodic dispatch is restored")
+    func ga06_cancel() {
+        var world = World(options())
+        world.answer = { _, _ in (.seconds(5), .retry(.unavailable)) }
+        world.accept(10)
+        world.input(.drain(first, nil, timeout: .seconds(600)))
+        world.run(.seconds(1))
+        world.input(.cancel(first))
+        #expect(world.results[first] == .cancelled)
+        world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
+        world.run(.seconds(60))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test("ga07: SIGTERM drains for the grace, then cuts; 0, off, pause and network off send nothing")
+    func ga07_stop() {
+        var world = World(options(interval: .every(.seconds(600))))
+        world.accept(30)
+        world.input(.stop(grace: .seconds(10)))
+        world.run(.seconds(1))
+        #expect(world.isStopped && world.store.queued == 0)
+
+        var slow = World(options())
+        slow.answer = { _, _ in (.seconds(60), .acknowledged) }
+        slow.accept(30)
+        slow.input(.stop(grace: .seconds(10)))
+        slow.run(.seconds(9))
+        #expect(!slow.isStopped && slow.sent.count == 1)
+        slow.run(.seconds(2))
+        #expect(slow.isStopped && slow.store.queued == 30 && slow.store.leased.isEmpty)
+
+        let nothing: [(inout World) -> Duration] = [
+            { _ in .zero },
+            {
+                $0.input(.interval(.off, isDurable: false))
+                return .seconds(10)
+            },
+            {
+                $0.input(.pause(token: "x", nil, ttl: nil, untilRestart: true))
+                return .seconds(10)
+            },
+            {
+                $0.input(.network(on: false))
+                return .seconds(10)
+            },
+        ]
+        for prepare in nothing {
+            var world = World(options(interval: .every(.seconds(600))))
+            world.accept(30)
+            let grace = prepare(&world)
+            world.input(.stop(grace: grace))
+            world.run(.seconds(20))
+            #expect(world.isStopped && world.sent.isEmpty && world.store.queued == 30)
+        }
+    }
+
+    @Test("ga07: a second SIGTERM ends at once")
+    func ga07_hurry() {
+        var world = World(options())
+        world.answer = { _, _ in (.seconds(60), .acknowledged) }
+        world.accept(300)
+        world.run(.seconds(1))
+        world.input(.stop(grace: .seconds(600)))
+        #expect(!world.isStopped)
+        world.input(.hurry)
+        #expect(world.isStopped)
+        world.run(.seconds(1))
+        #expect(world.store.leased.isEmpty && world.store.queued == 300)
+    }
+
+    @Test("ac16: pause tokens: each counts once, unknown ones change nothing, a ttl ends by itself")
+    func ac16_tokens() {
+        var world = World(options())
+        world.input(.pause(token: "a", nil, ttl: nil, untilRestart: false))
+        world.input(.pause(token: "a", nil, ttl: nil, untilRestart: false))
+        world.input(.pause(token: "b", nil, ttl: .seconds(100), untilRestart: false))
+        world.accept(100)
+        world.input(.resume(token: "zzz", nil))
+        world.input(.resume(token: "a", nil))
+        world.run(.seconds(99))
+        #expect(world.sent.isEmpty)
+        world.run(.seconds(2))
+        #expect(world.store.queued == 0)
+        #expect(!world.switches.keys.contains { $0.hasPrefix("delivery.pause/") })
+    }
+
+    @Test("ac16: a pause survives a restart unless it was until the restart; per destination too")
+    func ac16_durable() {
+        var both = options()
+        both.destinations.append(DestinationOptions(name: "other"))
+        var world = World(both)
+        world.input(.pause(token: "a/b", "other", ttl: nil, untilRestart: false))
+        world.input(.pause(token: "c", nil, ttl: nil, untilRestart: true))
+        world.restart()
+        #expect(world.notes.contains(.paused(token: "a/b")))
+        world.accept(50)
+        world.accept(50, to: "other")
+        world.run(.seconds(100))
+        #expect(world.sent.map(\.destination) == ["main"])
+        world.input(.resume(token: "a/b", "other"))
+        world.run(.seconds(10))
+        #expect(world.store.queued == 0)
+        world.input(.pause(token: "t", nil, ttl: .seconds(1000), untilRestart: false))
+        world.stepWall(by: .seconds(-1_000_000))
+        world.restart()
+        world.accept(50)
+        world.run(.seconds(1010))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test("ac16: what is in flight when a pause begins ends; nothing new begins, also not what was just leased")
+    func ac16_leasedButNotSent() {
+        var world = World(options())
+        world.accept(50)
+        #expect(world.sent.isEmpty)
+        world.input(.pause(token: "a", nil, ttl: nil, untilRestart: false))
+        world.run(.seconds(10))
+        #expect(world.sent.isEmpty && world.store.leased.isEmpty)
+    }
+
+    @Test("ac17: disabling forgets everything, late answers are ignored, enabling starts afresh")
+    func ac17_disable() {
+        var world = World(options())
+        world.answer = { _, _ in (.seconds(5), .acknowledged) }
+        world.accept(200)
+        world.run(.seconds(1))
+        world.input(.enabled(false))
+        world.store.batches = [:]
+        world.store.waiting = [:]
+        world.store.leased = []
+        world.publish()
+        world.run(.seconds(60))
+        #expect(world.store.acknowledged.isEmpty && world.store.faults.isEmpty)
+        #expect(world.main.attempts.isEmpty && world.main.tracked.isEmpty)
+        world.input(.enabled(true))
+        world.accept(50)
+        world.run(.seconds(60))
+        #expect(world.store.acknowledged.count == 50)
+    }
+
+    @Test("network off: collect, never connect; durable")
+    func networkOff() {
+        var world = World(options())
+        world.input(.network(on: false))
+        world.accept(500)
+        world.run(.seconds(1000))
+        world.restart()
+        world.run(.seconds(1000))
+        world.input(.dispatch(nil, nil))
+        world.run(.seconds(1000))
+        #expect(world.sent.isEmpty)
+        world.input(.network(on: true))
+        world.run(.seconds(1))
+        #expect(world.store.queued == 0)
+        #expect(world.switches.isEmpty || world.switches["delivery.network"] == nil)
+    }
+
+    @Test("fault14: the first sendings of a fleet are spread")
+    func fault14_firstConnection() {
+        var times: [Duration] = []
+        for seed in 0..<200 {
+            var fleet = options()
+            fleet.startSpread = .seconds(2)
+            var world = World(fleet, seed: UInt64(seed))
+            let start = world.boot
+            world.accept(50)
+            world.run(.seconds(10))
+            times.append(world.sent[0].at - start)
+        }
+        #expect(times.allSatisfy { $0 <= .milliseconds(2010) })
+        #expect(times.count { $0 < .seconds(1) } > 60 && times.count { $0 > .seconds(1) } > 60)
+    }
+}

@@ -1,0 +1,197 @@
+import Delivery
+import EventLoops
+import Logs
+import Model
+import Synchronization
+import TestKit
+import Testing
+
+/// The model of a queue behind the protocol, for a driver on a real loop.
+private final class SharedStore: BatchStore {
+    let state: Mutex<ModelStore>
+    let changed: @Sendable () -> Void
+
+    init(changed: @escaping @Sendable () -> Void = {}) {
+        state = Mutex(ModelStore(seed: 7))
+        self.changed = changed
+    }
+
+    var lanes: [DestinationName: Lanes] { state.withLock { $0.lanes } }
+
+    func accept(_ count: Int, _ priority: Priority = .normal) {
+        state.withLock { $0.accept(count, priority, to: "main", at: SystemTime().wallTime) }
+    }
+
+    func leaseNext(_ request: LeaseRequest) async throws -> Batch? {
+        state.withLock { $0.leaseNext(request, at: SystemTime().wallTime) }.map { Batch(header: $0, parts: []) }
+    }
+
+    func lease(_ id: BatchID) async throws -> Batch? {
+        state.withLock { $0.lease(id) }.map { Batch(header: $0, parts: []) }
+    }
+
+    func release(_ id: BatchID) async { state.withLock { _ = $0.leased.remove(id) } }
+
+    func settle(_ settlement: Settlement) async throws -> [BatchHeader] {
+        state.withLock { $0.settle(settlement, at: SystemTime().wallTime) }
+    }
+}
+
+private struct ScriptedSender: BatchSender {
+    let answer: @Sendable (Batch) async -> Outcome
+    func send(_ batch: Batch) async -> Outcome { await answer(batch) }
+}
+
+@Suite("Delivery driver")
+struct DeliveryDriverTests {
+    private func withDriver(
+        _ options: DeliveryOptions, switches: [String: String] = [:],
+        answer: @escaping @Sendable (Batch) async -> Outcome = { _ in .acknowledged },
+        _ body: (DeliveryDriver, SharedStore, Kept, KeptLog) async throws -> Void
+    ) async throws {
+        let loop = try EventLoop(name: "delivery")
+        try loop.start()
+        defer { loop.stop() }
+        let store = SharedStore()
+        let log = KeptLog()
+        let kept = Kept()
+        let driver = DeliveryDriver(
+            on: loop, store: store, senders: ["main": ScriptedSender(answer: answer)], options: options,
+            switches: switches, log: Log(log), summaries: { store.lanes },
+            persist: { name, value in kept.values.withLock { $0[name] = .some(value) } })
+        await driver.start()
+        try await body(driver, store, kept, log)
+    }
+
+    private final class Kept: Sendable {
+        let values = Mutex<[String: String?]>([:])
+    }
+
+    @Test("ga01, ga06: what is stored is sent by the loop; drain waits for the end and reports each request")
+    func ga06_drainEndToEnd() async throws {
+        try await withDriver(options(interval: .off)) { driver, store, _, _ in
+            store.accept(1000)
+            store.accept(10, .critical)
+            await driver.summariesChanged()
+            let reports = Mutex<[DispatchReport]>([])
+            let result = try await driver.drain(timeout: .seconds(60)) { report in
+                reports.withLock { $0.append(report) }
+            }
+            #expect(result == .done)
+            #expect(store.state.withLock { $0.acknowledged.count } == 1010)
+            #expect(reports.withLock { $0.count } == 21)
+            #expect(driver.snapshot.destinations[0].counters.attempts == 21)
+            #expect(driver.snapshot.destinations[0].lastSuccess != nil)
+        }
+    }
+
+    @Test("timers fire by themselves, without anybody calling")
+    func timersFire() async throws {
+        try await withDriver(options(interval: .every(.seconds(1)))) { driver, store, _, _ in
+            store.accept(3)
+            await driver.summariesChanged()
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 3 })
+        }
+    }
+
+    @Test("ac16: switches are made durable and taken up again")
+    func ac16_switchesAreKept() async throws {
+        try await withDriver(options()) { driver, _, kept, _ in
+            try await driver.pause(token: "backup")
+            await driver.setNetwork(on: false)
+            #expect(await eventually { kept.values.withLock { $0["delivery.network"] } == .some("off") })
+            #expect(kept.values.withLock { $0["delivery.pause//backup"] } == .some("held"))
+        }
+        let switches = ["delivery.pause//backup": "held", "delivery.network": "off"]
+        try await withDriver(options(), switches: switches) { driver, store, _, log in
+            store.accept(100)
+            await driver.summariesChanged()
+            #expect(driver.snapshot.destinations[0].obstacle == .networkOff)
+            await driver.setNetwork(on: true)
+            #expect(driver.snapshot.destinations[0].obstacle == .paused)
+            #expect(driver.snapshot.pauseTokens == ["backup"])
+            try await driver.resume(token: "backup")
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 100 })
+            #expect(log.messages.contains { $0.text == "sending is paused" })
+        }
+    }
+
+    @Test("ga07: stop drains and returns; after it nothing is sent and commands end at once")
+    func ga07_stop() async throws {
+        try await withDriver(options(interval: .every(.seconds(600)))) { driver, store, _, _ in
+            store.accept(120)
+            await driver.summariesChanged()
+            await driver.stop(grace: .seconds(30))
+            #expect(store.state.withLock { $0.queued } == 0)
+            store.accept(100)
+            await driver.summariesChanged()
+            let result = try await driver.drain(timeout: .seconds(5))
+            #expect(result == .cancelled)
+            await driver.stop(grace: .seconds(30))
+            #expect(store.state.withLock { $0.queued } == 100)
+        }
+    }
+
+    @Test("ga07: hurry ends a stop although the destination hangs; its batch stays as it is")
+    func ga07_hurry() async throws {
+        let hang: @Sendable (Batch) async -> Outcome = { _ in
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                hanging.withLock { $0.append(continuation) }
+            }
+            return .acknowledged
+        }
+        try await withDriver(options(), answer: hang) { driver, store, _, _ in
+            store.accept(50)
+            await driver.summariesChanged()
+            #expect(await eventually { driver.snapshot.destinations[0].inFlight == 1 })
+            #expect(await eventually { hanging.withLock { $0.count } == 1 })
+            async let stopped: Void = driver.stop(grace: .seconds(600))
+            #expect(await eventually { driver.snapshot.isStopping })
+            await driver.hurry()
+            await stopped
+            #expect(await eventually { store.state.withLock { $0.leased.isEmpty } })
+            hanging.withLock { $0.removeFirst() }.resume()
+            #expect(store.state.withLock { $0.queued } == 50)
+        }
+    }
+
+    @Test("ga06: a command whose client is gone ends, and periodic dispatch is back")
+    func ga06_cancelledClient() async throws {
+        let answer: @Sendable (Batch) async -> Outcome = { _ in .retryAfter(.seconds(1), .unavailable) }
+        try await withDriver(options(interval: .off), answer: answer) { driver, store, _, _ in
+            let task = Task { try await driver.drain(timeout: .seconds(600)) }
+            let done = try await task.value
+            #expect(done == .done)
+            store.accept(10)
+            let cancelled = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await driver.drain(timeout: .seconds(600))
+            }
+            let result = try await cancelled.value
+            #expect(result == .cancelled)
+            #expect(driver.snapshot.commands == 0)
+        }
+    }
+
+    @Test("a destination that does not exist is an error with the known names")
+    func unknownDestination() async throws {
+        try await withDriver(options()) { driver, _, _, _ in
+            let error = await #expect(throws: DeliveryError.self) { try await driver.dispatch(to: "mian") }
+            #expect(error?.code == .unknownDestination && error?.message.contains("main") == true)
+        }
+    }
+}
+
+/// Senders that hang, until they are let go.
+private let hanging = Mutex<[CheckedContinuation<Void, Never>]>([])
+
+/// Whether a condition comes true within ten seconds.
+func eventually(_ condition: () async -> Bool) async -> Bool {
+    let start = SystemTime().bootTime
+    while SystemTime().bootTime - start < .seconds(10) {
+        if await condition() { return true }
+        // Cut short only by a cancelled test.
+        try? await Task.sleep(for: .milliseconds(2))
+    }
+    return await condition()
+}

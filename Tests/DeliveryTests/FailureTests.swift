@@ -1,0 +1,220 @@
+@testable import Delivery
+import EventLoops
+import Model
+import Testing
+
+@Suite("Retries, breaker, Retry-After, holds")
+struct FailureTests {
+    @Test("ac13: one attempt and three retries of the same batch, then the breaker opens")
+    func ac13_fourAttempts() {
+        var world = World(options { $0.whenExhausted = .suspend })
+        world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+        world.accept(50)
+        world.run(.seconds(86_400))
+        #expect(world.sent.count == 4)
+        #expect(Set(world.sent.map(\.batch)).count == 1)
+        let waits = zip(world.sent, world.sent.dropFirst()).map { $1.at - $0.at }
+        #expect((.seconds(5) ... .milliseconds(10_020)).contains(waits[0]))
+        #expect((.seconds(150) ... .milliseconds(300_020)).contains(waits[1]))
+        #expect((.seconds(600) ... .milliseconds(1_200_020)).contains(waits[2]))
+        #expect(world.main.breaker != nil && world.main.breaker?.nextProbe == nil)
+        #expect(world.main.counters.alerts == 1)
+    }
+
+    @Test("ac13: Retry-After holds the whole destination, is durable, jittered upwards, capped, and is no attempt")
+    func ac13_retryAfter() throws {
+        var world = World(options())
+        var answers = 0
+        world.answer = { _, _ in
+            answers += 1
+            return (.milliseconds(10), answers <= 20 ? .retryAfter(.seconds(100), .unavailable) : .acknowledged)
+        }
+        world.accept(50)
+        world.run(.seconds(1))
+        world.accept(50)
+        world.accept(50, .critical)
+        world.run(.seconds(98))
+        #expect(world.sent.count == 1)
+        #expect(world.switches["delivery.retry_after/main"] != nil)
+        world.restart(down: .milliseconds(500))
+        #expect(world.main.retryAfterUntil != nil)
+        world.runUntilQuiet()
+        // Twenty refusals: more than a schedule has retries, and the breaker never opened.
+        #expect(world.store.queued == 0)
+        #expect(!world.notes.contains { if case .breakerOpened = $0 { true } else { false } })
+        #expect(world.switches["delivery.retry_after/main"] == nil)
+
+        var long = World(options())
+        long.answer = { _, _ in (.zero, .retryAfter(.seconds(86_400 * 365), .unavailable)) }
+        long.accept(50)
+        long.run(.seconds(1))
+        let until = try #require(long.main.retryAfterUntil)
+        #expect((.seconds(86_390) ... .seconds(95_050)).contains(until - long.boot))
+        long.stepWall(by: .seconds(-86_400 * 1000))
+        long.restart()
+        #expect(try #require(long.main.retryAfterUntil) - long.boot <= .seconds(95_050))
+    }
+
+    @Test("ac14: with suspend only a network change, resume or a restart close the breaker")
+    func ac14_suspend() {
+        for way in 0..<4 {
+            var world = World(options { $0.whenExhausted = .suspend })
+            world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+            world.accept(50)
+            world.run(.seconds(86_400))
+            let before = world.sent.count
+            world.accept(100)
+            world.run(.seconds(86_400))
+            #expect(world.sent.count == before)
+            world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+            switch way {
+            case 0: world.input(.networkChanged)
+            case 1: world.input(.resume(token: nil, nil))
+            case 2: world.restart()
+            default: world.input(.dispatch(nil, nil))
+            }
+            world.run(.seconds(10))
+            #expect(world.store.queued == 0, "way \(way)")
+        }
+    }
+
+    @Test("ac14: with probe one batch without retries is tried every 10–20 min; success closes the breaker")
+    func ac14_probe() {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+        world.accept(500)
+        world.run(.seconds(7200))
+        #expect(world.main.breaker != nil)
+        let opened = world.sent.count
+        let begin = world.boot
+        world.run(.seconds(86_400))
+        let probes = world.sent.dropFirst(opened)
+        #expect((72...145).contains(probes.count))
+        for (left, right) in zip(probes, probes.dropFirst()) {
+            #expect((.seconds(600) ... .seconds(1201)).contains(right.at - left.at))
+        }
+        // Another batch each time.
+        for (left, right) in zip(probes, probes.dropFirst()) { #expect(left.batch != right.batch) }
+        #expect(world.boot - begin == .seconds(86_400))
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.run(.seconds(1210))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test("ac14: opening cancels the other waits of that destination only")
+    func ac14_openingCancelsWaits() {
+        var both = options { $0.whenExhausted = .suspend }
+        both.destinations.append(DestinationOptions(name: "other"))
+        var world = World(both)
+        world.answer = { _, sent in
+            (.milliseconds(10), sent.destination == "main" ? .retry(.unavailable) : .acknowledged)
+        }
+        world.accept(150)
+        world.accept(50, to: "other")
+        world.run(.seconds(86_400))
+        #expect(world.main.tracked.values.allSatisfy { $0.failures == 0 })
+        #expect(world.sent.filter { $0.destination == "other" }.count == 1)
+        #expect(world.sent.filter { $0.destination == "main" }.count <= 12)
+    }
+
+    @Test("ac15: a network change resets retries; it sends nothing twice, and lifts no Retry-After, hold or pause")
+    func ac15_networkChange() {
+        var world = World(options())
+        world.answer = { world, _ in
+            (.seconds(3), world.sent.count <= 1 ? .retry(.unavailable) : .acknowledged)
+        }
+        world.accept(50)
+        world.run(.seconds(4))
+        world.accept(50)
+        world.run(.seconds(1))
+        #expect(world.sent.count == 2)
+        world.input(.networkChanged)
+        world.run(.seconds(1))
+        // The waiting one goes at once, the one in flight is left alone.
+        #expect(world.sent.count == 3 && world.faults.isEmpty)
+        world.runUntilQuiet()
+        #expect(world.store.queued == 0)
+
+        for outcome in [Outcome.retryAfter(.seconds(3600), .unavailable), .held(.unauthorised)] {
+            var kept = World(options())
+            kept.answer = { _, _ in (.milliseconds(1), outcome) }
+            kept.accept(50)
+            kept.run(.seconds(1))
+            kept.input(.networkChanged)
+            kept.run(.seconds(1))
+            #expect(kept.sent.count == 1)
+        }
+        var off = World(options(interval: .off))
+        off.accept(50)
+        off.input(.networkChanged)
+        off.run(.seconds(100))
+        #expect(off.sent.isEmpty)
+    }
+
+    @Test("ac15: a destination without a route is offline: no attempt, no retry spent, no error; then all goes")
+    func ac15_offline() {
+        var world = World(options())
+        world.input(.routes(["main": false]))
+        world.accept(200)
+        world.run(.seconds(3600))
+        #expect(world.sent.isEmpty)
+        #expect(world.machine.snapshot(at: world.now).destinations[0].obstacle == .offline)
+        world.input(.routes(["main": true]))
+        world.run(.seconds(1))
+        #expect(world.store.queued == 0)
+
+        // A sender that finds out by itself: asked again after a while, also without anybody watching the network.
+        var found = World(options())
+        found.answer = { world, _ in (.zero, world.sent.count <= 3 ? .offline : .acknowledged) }
+        found.accept(50)
+        found.runUntilQuiet()
+        #expect(found.store.queued == 0)
+        #expect(found.main.counters.attempts == 1)
+    }
+
+    @Test("ac18: a held destination keeps its data and is tried once in probe_interval, others are not touched")
+    func ac18_hold() {
+        var both = options()
+        both.destinations.append(DestinationOptions(name: "other"))
+        var world = World(both)
+        world.answer = { _, sent in
+            (.milliseconds(10), sent.destination == "main" ? .held(.unauthorised) : .acknowledged)
+        }
+        world.accept(1000)
+        world.accept(1000, to: "other")
+        world.run(.seconds(60))
+        #expect(world.store.acknowledged.count == 1000)
+        let before = world.sent.count { $0.destination == "main" }
+        #expect(before <= 3)
+        world.run(.seconds(86_400))
+        let probes = world.sent.filter { $0.destination == "main" }.dropFirst(before)
+        #expect((72...145).contains(probes.count))
+        #expect(world.store.deadLettered.isEmpty)
+        #expect(world.main.counters.alerts == 1)
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.run(.seconds(1210))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test("fault09: what fails during a stop is not final")
+    func fault09_nothingIsFinalDuringAStop() {
+        for outcome in [
+            Outcome.rejected(.badRequest), .tooLarge(wireBytes: 10, .tooLarge), .held(.unauthorised),
+            .retry(.unavailable),
+            .partial(rejected: [RejectedEvent(index: 0, failure: .badRequest)], retry: [1]),
+        ] {
+            var world = World(options())
+            world.accept(50)
+            world.run(.seconds(1))
+            #expect(world.store.acknowledged.count == 50)
+            world.answer = { _, _ in (.seconds(2), outcome) }
+            world.accept(60)
+            world.run(.seconds(1))
+            world.input(.stop(grace: .seconds(10)))
+            world.run(.seconds(20))
+            #expect(world.isStopped)
+            #expect(world.store.deadLettered.isEmpty, "\(outcome)")
+            #expect(world.store.queued + world.store.acknowledged.count == 110)
+        }
+    }
+}

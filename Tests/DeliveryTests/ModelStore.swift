@@ -1,0 +1,139 @@
+import Delivery
+import EventLoops
+import Model
+import TestKit
+
+/// What a queue promises, as simply as it can be written; it keeps count of every event.
+struct ModelStore {
+    struct Event: Equatable {
+        let number: Int
+        let acceptedAt: Timestamp
+    }
+
+    struct Lane: Hashable {
+        let destination: DestinationName
+        let priority: Priority
+    }
+
+    struct Stored {
+        let header: BatchHeader
+        let events: [Event]
+    }
+
+    static let bytesPerEvent = 400
+
+    var waiting: [Lane: ArraySlice<Event>] = [:]
+    var batches: [BatchID: Stored] = [:]
+    var leased: Set<BatchID> = []
+    var accepted = 0
+    var acknowledged: [Int: Int] = [:]
+    var deadLettered: [Int: Failure] = [:]
+    /// Events whose destination said that it has them, settled or not.
+    var received: [Int: Int] = [:]
+    var faults: [String] = []
+    /// When events are accepted; nil for now. It is their event time too.
+    var acceptedAt: Timestamp?
+    private var ids = UUIDv7Generator()
+    private var random: SplitMix64
+
+    init(seed: UInt64) { random = SplitMix64(seed: seed ^ 0xABCD) }
+
+    mutating func accept(_ count: Int, _ priority: Priority, to destination: DestinationName, at now: Timestamp) {
+        for _ in 0..<count {
+            accepted += 1
+            waiting[Lane(destination: destination, priority: priority), default: []].append(
+                Event(number: accepted, acceptedAt: acceptedAt ?? now))
+        }
+    }
+
+    var lanes: [DestinationName: Lanes] {
+        var lanes: [DestinationName: Lanes] = [:]
+        for (lane, events) in waiting {
+            var summary = lanes[lane.destination, default: Lanes()][lane.priority]
+            summary.waitingEvents = events.count
+            summary.waitingBytes = events.count * ModelStore.bytesPerEvent
+            summary.oldestAcceptedAt = events.first?.acceptedAt
+            summary.earliestEventTime = events.first?.acceptedAt
+            lanes[lane.destination, default: Lanes()][lane.priority] = summary
+        }
+        for (id, stored) in batches {
+            let header = stored.header
+            var summary = lanes[header.destination, default: Lanes()][header.priority]
+            if !leased.contains(id) { summary.freeBatches += 1 }
+            summary.batchedEvents += header.events
+            lanes[header.destination, default: Lanes()][header.priority] = summary
+        }
+        return lanes
+    }
+
+    mutating func leaseNext(_ request: LeaseRequest, at now: Timestamp) -> BatchHeader? {
+        let free = batches.values.filter {
+            $0.header.destination == request.destination && $0.header.priority == request.priority
+                && !leased.contains($0.header.id) && !request.except.contains($0.header.id)
+        }
+        if let oldest = free.min(by: { $0.header.id < $1.header.id }) {
+            leased.insert(oldest.header.id)
+            return oldest.header
+        }
+        let lane = Lane(destination: request.destination, priority: request.priority)
+        guard var events = waiting[lane], !events.isEmpty else { return nil }
+        let count = max(1, min(events.count, request.maxEvents, request.maxBytes / ModelStore.bytesPerEvent))
+        let header = form(Array(events.prefix(count)), lane, at: now)
+        events.removeFirst(count)
+        waiting[lane] = events
+        leased.insert(header.id)
+        return header
+    }
+
+    mutating func lease(_ id: BatchID) -> BatchHeader? {
+        guard let stored = batches[id], leased.insert(id).inserted else { return nil }
+        return stored.header
+    }
+
+    mutating func noteAnswer(_ id: BatchID, _ outcome: Outcome) {
+        guard let stored = batches[id] else { return }
+        switch outcome {
+        case .acknowledged:
+            for event in stored.events { received[event.number, default: 0] += 1 }
+        case .partial(let rejected, let retry):
+            let others = Set(rejected.map(\.index)).union(retry)
+            for (index, event) in stored.events.enumerated() where !others.contains(index) {
+                received[event.number, default: 0] += 1
+            }
+        default: break
+        }
+    }
+
+    mutating func settle(_ settlement: Settlement, at now: Timestamp) -> [BatchHeader] {
+        guard let stored = batches.removeValue(forKey: settlement.batch) else { return [] }
+        if leased.remove(settlement.batch) == nil { faults.append("batch \(settlement.batch) settled unleased") }
+        var groups: [Int: [Event]] = [:]
+        var covered = 0
+        for part in settlement.parts {
+            if part.events.lowerBound != covered { faults.append("a settlement leaves a gap") }
+            covered = part.events.upperBound
+            for event in stored.events[part.events] {
+                switch part.disposition {
+                case .acknowledged: acknowledged[event.number, default: 0] += 1
+                case .deadLetter(let failure): deadLettered[event.number] = failure
+                case .again(let group): groups[group, default: []].append(event)
+                }
+            }
+        }
+        if covered != stored.events.count { faults.append("a settlement leaves events out") }
+        let lane = Lane(destination: stored.header.destination, priority: stored.header.priority)
+        return groups.keys.sorted().map { form(groups[$0] ?? [], lane, at: now) }
+    }
+
+    private mutating func form(_ events: [Event], _ lane: Lane, at now: Timestamp) -> BatchHeader {
+        let header = BatchHeader(
+            id: ids.next(at: now, using: &random), destination: lane.destination, priority: lane.priority,
+            events: events.count, bytes: events.count * ModelStore.bytesPerEvent,
+            acceptedAt: events.map(\.acceptedAt).min() ?? now, firstEventTime: events.map(\.acceptedAt).min() ?? now)
+        batches[header.id] = Stored(header: header, events: events)
+        return header
+    }
+
+    /// How many events are still here.
+    var queued: Int { waiting.values.map(\.count).reduce(0, +) + batches.values.map(\.events.count).reduce(0, +) }
+}

@@ -1,0 +1,105 @@
+@testable import Delivery
+import EventLoops
+import Model
+import Testing
+
+@Suite("Precedence and reload")
+struct PrecedenceTests {
+    @Test("what stands higher wins: each obstacle is told and holds, until the one below it shows")
+    func orderOfPrecedence() throws {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
+        world.machine.destinations["main"]?.hold = .init(
+            failure: .unauthorised, since: world.wall, awaitsFirstAcknowledgement: false,
+            nextProbe: world.boot + .seconds(86_400))
+        world.machine.destinations["main"]?.breaker = .init(since: world.wall, nextProbe: world.boot + .seconds(86_400))
+        world.machine.destinations["main"]?.retryAfterUntil = world.boot + .seconds(86_400)
+        world.input(.routes(["main": false]))
+        world.input(.pause(token: "t", "main", ttl: nil, untilRestart: false))
+        world.input(.network(on: false))
+        world.input(.enabled(false))
+        // Disabling forgets holds and breakers: put back to see all of them.
+        world.machine.destinations["main"]?.hold = .init(
+            failure: .unauthorised, since: world.wall, awaitsFirstAcknowledgement: false,
+            nextProbe: world.boot + .seconds(86_400))
+        world.machine.destinations["main"]?.breaker = .init(since: world.wall, nextProbe: world.boot + .seconds(86_400))
+        world.accept(500)
+        world.accept(500, .critical)
+
+        let steps: [(NoDataReason, (inout World) -> Void)] = [
+            (.disabled, { $0.input(.enabled(true)) }),
+            (.networkOff, { $0.machine.isNetworkOn = true }),
+            (.paused, { $0.input(.resume(token: "t", "main")) }),
+            (.held, { $0.machine.destinations["main"]?.hold = nil }),
+            (.retryAfter, { $0.machine.destinations["main"]?.retryAfterUntil = nil }),
+            (.offline, { $0.machine.destinations["main"]?.offline = nil }),
+            (.breakerOpen, { $0.machine.destinations["main"]?.breaker = nil }),
+        ]
+        for (reason, remove) in steps {
+            world.run(.seconds(600))
+            #expect(world.machine.snapshot(at: world.now).destinations[0].obstacle == reason)
+            #expect(world.sent.isEmpty, "\(reason)")
+            remove(&world)
+            world.input(.timer)
+        }
+        world.run(.seconds(10))
+        #expect(world.store.queued == 0)
+        #expect(world.sent.prefix(10).allSatisfy { $0.priority == .critical })
+    }
+
+    @Test("fault23: at reload the queue outlives destinations; holds are lifted, changed settings begin anew")
+    func fault23_reload() {
+        var both = options { $0.fingerprint = "1" }
+        both.destinations.append(DestinationOptions(name: "other"))
+        var world = World(both)
+        world.answer = { _, sent in
+            (.seconds(5), sent.destination == "main" ? .held(.unauthorised) : .acknowledged)
+        }
+        world.accept(50)
+        world.accept(150, to: "other")
+        world.run(.seconds(1))
+        // `other` goes while its batches are in flight: they end, nothing new begins.
+        world.input(.reload(options { $0.fingerprint = "1" }))
+        world.accept(50, to: "other")
+        world.run(.seconds(100))
+        #expect(world.store.acknowledged.count == 150)
+        #expect(world.machine.destinations.keys.sorted() == ["main"])
+        #expect(world.main.hold != nil)
+        // The mended setting lifts the hold at once.
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.input(.reload(both))
+        world.run(.seconds(10))
+        #expect(world.store.queued == 0 && world.faults.isEmpty)
+    }
+
+    @Test("fault09: a queue that cannot be told of acknowledgements does not keep the agent from stopping")
+    func fault09_queueFailsDuringStop() {
+        var world = World(options())
+        world.accept(100)
+        world.run(.milliseconds(10))
+        world.storeFails = { _ in true }
+        world.run(.seconds(3))
+        #expect(world.main.attempts.count == 2)
+        world.input(.stop(grace: .seconds(10)))
+        world.run(.seconds(60))
+        #expect(world.isStopped)
+        world.storeFails = { _ in false }
+        world.restart()
+        world.run(.seconds(10))
+        #expect(world.store.queued == 0)
+        #expect(world.sent.count == 4 && Set(world.sent.map(\.batch)).count == 2)
+    }
+
+    @Test("a queue that fails is asked again, ever more slowly, and loses nothing")
+    func queueFails() {
+        var world = World(options())
+        world.storeFails = { _ in true }
+        world.accept(500)
+        world.run(.seconds(600))
+        #expect(world.sent.isEmpty)
+        #expect((20...90).contains(world.main.counters.storeFailures))
+        world.storeFails = { _ in false }
+        world.run(.seconds(31))
+        #expect(world.store.queued == 0)
+    }
+}

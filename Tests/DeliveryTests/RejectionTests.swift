@@ -1,0 +1,213 @@
+@testable import Delivery
+import EventLoops
+import Model
+import Testing
+
+@Suite("Rejected events, bodies that are too large, poisonous batches")
+struct RejectionTests {
+    /// Rejects every batch with one of these events in it.
+    private func rejecting(_ bad: Set<Int>, _ outcome: Outcome) -> (inout World, World.Sent) -> (Duration, Outcome) {
+        { _, sent in (.milliseconds(10), bad.isDisjoint(with: sent.events) ? .acknowledged : outcome) }
+    }
+
+    @Test("fault11: a rejected batch is bisected to the rejected events, the rest ships")
+    func fault11_bisects() {
+        var world = World(options())
+        world.accept(50)
+        world.run(.seconds(1))
+        world.answer = rejecting([77, 78, 133], .rejected(.badRequest))
+        world.accept(150)
+        world.runUntilQuiet()
+        #expect(Set(world.store.deadLettered.keys) == [77, 78, 133])
+        #expect(world.store.acknowledged.count == 197)
+        #expect(world.store.acknowledged.values.allSatisfy { $0 == 1 })
+        #expect(world.sent.count < 40)
+        #expect(world.boot - world.sent[0].at < .seconds(10))
+    }
+
+    @Test("fault11: before anything was acknowledged a rejection holds; another batch finds out, then it is bisected")
+    func fault11_holdsBeforeTheFirstAcknowledgement() {
+        var world = World(options())
+        world.answer = rejecting([7], .rejected(.badRequest))
+        world.accept(50)
+        world.run(.seconds(60))
+        #expect(world.main.hold != nil && world.sent.count == 1)
+        world.accept(50)
+        world.run(.seconds(3600))
+        #expect(world.store.deadLettered.keys.sorted() == [7])
+        #expect(world.store.acknowledged.count == 99)
+
+        // Where another batch is on its way already, nobody has to wait for a probe.
+        var both = World(options())
+        both.answer = rejecting([7], .rejected(.badRequest))
+        both.accept(100)
+        both.run(.seconds(10))
+        #expect(both.store.deadLettered.keys.sorted() == [7])
+        #expect(both.store.acknowledged.count == 99)
+    }
+
+    @Test("fault11: one wrong setting never turns the queue into dead letters")
+    func fault11_wrongSetting() {
+        var world = World(options())
+        world.accept(1000)
+        world.run(.seconds(60))
+        world.answer = { _, _ in (.milliseconds(10), .rejected(.badRequest)) }
+        world.accept(5000)
+        world.run(.seconds(86_400))
+        #expect(world.store.deadLettered.count <= 110)
+        #expect(world.main.hold != nil)
+        // The same with an answer event by event.
+        var partly = World(options())
+        partly.accept(1000)
+        partly.run(.seconds(60))
+        partly.answer = { _, sent in
+            let all = sent.events.indices.map { RejectedEvent(index: $0, failure: .badRequest) }
+            return (.milliseconds(10), .partial(rejected: all, retry: []))
+        }
+        partly.accept(5000)
+        partly.run(.seconds(86_400))
+        #expect(partly.store.deadLettered.count <= 150)
+        // And with a destination that never took anything.
+        var never = World(options())
+        never.answer = { _, _ in (.milliseconds(10), .rejected(.badRequest)) }
+        never.accept(500)
+        never.run(.seconds(86_400))
+        #expect(never.store.deadLettered.isEmpty && never.store.queued == 500)
+    }
+
+    @Test("fault11: a restart knows that the destination took something with these settings; other settings do not")
+    func fault11_acknowledgedWithSettingsSurvives() {
+        var world = World(options { $0.fingerprint = "a" })
+        world.accept(50)
+        world.run(.seconds(1))
+        world.restart()
+        #expect(world.main.hasAcknowledgedWithSettings)
+        world.restart(options { $0.fingerprint = "b" })
+        #expect(!world.main.hasAcknowledgedWithSettings)
+    }
+
+    @Test("fault11: a batch that alone exhausts its retries is set aside and bisected later; the others flow")
+    func fault11_poisonousBatch() {
+        var world = World(options())
+        world.answer = rejecting([25], .retry(.unavailable))
+        for minute in 0..<(60 * 48) { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
+        world.run(.seconds(3600 * 48 - 1))
+        #expect(world.store.acknowledged.count == 50 * 60 * 48 - 1)
+        #expect(world.main.breaker == nil)
+        #expect(!world.notes.contains { if case .breakerOpened = $0 { true } else { false } })
+        #expect(world.main.tracked.values.map(\.header.events) == [1])
+        // The one event is tried now and then, not all the time.
+        #expect(world.sent.count { $0.events.contains(25) } < 48 * 6 + 40)
+    }
+
+    @Test("fault11: a destination that is down opens the breaker instead of setting batches aside")
+    func fault11_downIsNotPoison() {
+        var world = World(options())
+        world.accept(500)
+        world.run(.seconds(10))
+        world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+        world.accept(500)
+        world.run(.seconds(7200))
+        #expect(world.main.breaker != nil)
+        #expect(world.main.counters.setAside == 0)
+    }
+
+    @Test("fault11: too many batches that fail alone hold the destination: memory is bounded, somebody is told")
+    func fault11_tooManyAlone() {
+        var world = World(options())
+        var ids = UUIDv7Generator()
+        for _ in 0..<1000 {
+            let header = BatchHeader(
+                id: ids.next(at: world.wall, using: &world.random), destination: "main", priority: .normal, events: 1,
+                bytes: 1, acceptedAt: world.wall, firstEventTime: world.wall)
+            var batch = TrackedBatch(header, notBefore: world.boot + .seconds(86_400))
+            batch.isSetAside = true
+            world.machine.destinations["main"]?.tracked[header.id] = batch
+        }
+        world.answer = rejecting([25], .retry(.unavailable))
+        for minute in 0..<60 { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
+        world.run(.seconds(3600))
+        #expect(world.main.counters.alerts == 1)
+        #expect(world.notes.contains { if case .held = $0 { true } else { false } })
+    }
+
+    @Test("fault12: 413 halves until it fits, learns a ceiling, forgets it at reload; one event alone is a dead letter")
+    func fault12_tooLarge() throws {
+        var world = World(options())
+        let limit = 10 * ModelStore.bytesPerEvent
+        world.answer = { _, sent in
+            let bytes = sent.events.count * ModelStore.bytesPerEvent
+            let fits = bytes <= limit && !sent.events.contains(3)
+            return (.milliseconds(10), fits ? .acknowledged : .tooLarge(wireBytes: bytes, .tooLarge))
+        }
+        world.accept(50)
+        world.runUntilQuiet()
+        #expect(world.store.deadLettered.keys.sorted() == [3])
+        #expect(world.store.acknowledged.count == 49)
+        let learned = try #require(world.main.ceiling)
+        #expect(learned.bytes < 2 * limit)
+        let before = world.sent.count
+        world.accept(50)
+        world.runUntilQuiet()
+        #expect(world.store.acknowledged.count == 99)
+        // With the ceiling nothing is refused any more.
+        #expect(world.sent.dropFirst(before).allSatisfy { $0.events.count <= 10 })
+        world.input(.reload(world.machine.options))
+        #expect(world.main.ceiling == nil)
+    }
+
+    @Test("fault12: after a hundred acknowledged batches a larger one is tried again")
+    func fault12_ceilingGrows() {
+        var ceiling = SizeCeiling(refusedWireBytes: 1000, bytes: 4000)
+        #expect(ceiling.wireBytes == 900 && ceiling.bytes == 3600)
+        ceiling.refuse(wireBytes: 2000, bytes: 8000)
+        #expect(ceiling.wireBytes == 900)
+        for _ in 0..<99 { ceiling.acknowledge() }
+        #expect(ceiling.wireBytes == 900)
+        ceiling.acknowledge()
+        #expect(ceiling.wireBytes == 1800 && ceiling.bytes == 7200)
+    }
+
+    @Test("fault12: a limit of a few bytes holds instead of turning the queue into dead letters")
+    func fault12_absurdLimit() {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(1), .tooLarge(wireBytes: 5000, .tooLarge)) }
+        world.accept(5000)
+        world.run(.seconds(86_400))
+        #expect(world.store.deadLettered.count <= 110)
+        #expect(world.main.hold != nil)
+    }
+
+    @Test("partial success: acknowledged, rejected and wanted again, each once; bad places are ignored")
+    func partialSuccess() {
+        var world = World(options())
+        var first = true
+        world.accept(50)
+        world.run(.seconds(1))
+        world.answer = { _, sent in
+            guard first else { return (.milliseconds(1), .acknowledged) }
+            first = false
+            let rejected = [3, 4, 99, -1].map { RejectedEvent(index: $0, failure: .badRequest) }
+            return (.milliseconds(1), .partial(rejected: rejected, retry: [4, 10, 11, 49, 50, 1 << 40]))
+        }
+        world.accept(50)
+        world.runUntilQuiet()
+        #expect(world.store.deadLettered.keys.sorted() == [54, 55])
+        #expect(world.store.acknowledged.count == 98)
+        #expect(world.store.received.values.allSatisfy { $0 == 1 })
+        #expect(world.sizes == [50, 50, 3])
+    }
+
+    @Test("ac18: one bad batch never delays the others")
+    func ac18_badBatchDelaysNobody() {
+        for outcome in [Outcome.rejected(.badRequest), .retry(.unavailable), .tooLarge(wireBytes: 1, .tooLarge)] {
+            var world = World(options())
+            world.accept(50)
+            world.run(.seconds(1))
+            world.answer = rejecting([51], outcome)
+            world.accept(2000)
+            world.run(.seconds(30))
+            #expect(world.store.acknowledged.count >= 2000, "\(outcome)")
+        }
+    }
+}

@@ -1,0 +1,31 @@
+@testable import Delivery
+import EventLoops
+import Model
+
+/// Options of one destination, `main`, without the spread at the start.
+func options(
+    interval: DispatchInterval = .every(.seconds(6)), batchOnSize: Bool = true,
+    _ change: (inout DestinationOptions) -> Void = { _ in }
+) -> DeliveryOptions {
+    var main = DestinationOptions(name: "main")
+    change(&main)
+    return DeliveryOptions(
+        interval: interval, batchOnSize: batchOnSize, startSpread: .zero, destinations: [main])
+}
+
+extension Failure {
+    static let unavailable = Failure(kind: .status, status: 503, message: "the destination is unavailable")
+    static let badRequest = Failure(kind: .status, status: 400, message: "the destination rejects the events")
+    static let unauthorised = Failure(kind: .status, status: 401, message: "the destination refuses the credentials")
+    static let tooLarge = Failure(kind: .status, status: 413, message: "the body is too large")
+}
+
+extension World {
+    /// What the destination was sent, by the number of events.
+    var sizes: [Int] { sent.map(\.events.count) }
+
+    /// When each attempt began, from the start of the test.
+    func times(since start: BootInstant) -> [Duration] { sent.map { $0.at - start } }
+
+    var main: DestinationMachine { machine.destinations["main"] ?? machine.destinations.values.first.unsafelyUnwrapped }
+}
