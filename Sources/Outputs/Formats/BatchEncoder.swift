@@ -1,0 +1,85 @@
+public import Model
+
+/// A format: how events become a body, and what an answer in that format says. One folder each.
+///
+/// A pure value: bytes in, bytes out. The same batch gives the same bytes at every attempt.
+public protocol BatchEncoder: Sendable {
+    /// The body's `Content-Type`.
+    var contentType: String { get }
+    /// Whether the body is the stored lines as they are, so that a stored frame may be the body.
+    var sendsLinesAsStored: Bool { get }
+    /// How much of an answer the format reads, in bytes; 0: its status says all.
+    var answerLimit: Int { get }
+    /// Where the format has its token.
+    var tokenPlace: TokenPlace { get }
+    /// Arguments of the format's own that the address gets, escaped: `measurement_id=G-1`; empty for none.
+    var arguments: String { get }
+    /// Headers of the format's own, besides `Content-Type`.
+    var headers: [HTTPOptions.Header] { get }
+
+    /// Whether a batch may take several requests; then `requests` says which.
+    var boundsRequests: Bool { get }
+
+    /// Which events go into which request, as places in the batch: each in one, in their order.
+    func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
+
+    /// Turns lines into a body, uncompressed.
+    ///
+    /// - Parameter lines: JSON objects that each end with a line feed and hold no other.
+    /// - Throws: `OutputError` with code `badBatch` when they cannot be put into this format.
+    func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8]
+
+    /// What is to be asked before a batch that was answered so counts as acknowledged; nil: nothing.
+    ///
+    /// - Parameter url: where the batch went.
+    func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation?
+
+    /// What an answer says of each event.
+    ///
+    /// - Parameters:
+    ///   - answer: any final one.
+    ///   - lines: what was encoded; made anew, so only asked for when an answer needs it.
+    /// - Returns: nil when the status says all.
+    func outcome(
+        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome?
+}
+
+/// A question that is repeated until the destination says that it has a batch for good.
+public struct Confirmation: Sendable {
+    /// Where it is asked.
+    public let url: String
+    /// The question.
+    public let body: [UInt8]
+    /// Whether an answer of success says yes.
+    public let isGiven: @Sendable (HTTPAnswerBody) -> Bool
+}
+
+extension BatchEncoder {
+    /// `false`.
+    public var sendsLinesAsStored: Bool { false }
+    /// 0.
+    public var answerLimit: Int { 0 }
+    /// `Authorization: Bearer …`.
+    public var tokenPlace: TokenPlace { .authorization(scheme: "Bearer") }
+    /// None.
+    public var arguments: String { "" }
+    /// None.
+    public var headers: [HTTPOptions.Header] { [] }
+
+    /// `false`.
+    public var boundsRequests: Bool { false }
+
+    /// All in one.
+    public func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {
+        [Array(0..<lines.count { $0 == UInt8(ascii: "\n") })]
+    }
+
+    /// Nothing.
+    public func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation? { nil }
+
+    /// The status says all.
+    public func outcome(
+        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome? { nil }
+}

@@ -1,0 +1,88 @@
+internal import Events
+public import Model
+
+/// `_bulk`, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
+///
+/// Every event is a `create` with the event's own id, so that one that is sent again is told to be there already, and is
+/// not there twice. `@timestamp`, which data streams want, is added from the event's time.
+/// Source: Elasticsearch reference, "Bulk API".
+public struct ElasticsearchEncoder: BatchEncoder {
+    private let index: String?
+
+    /// - Parameter index: the index or data stream; nil when the address names it.
+    public init(index: String? = nil) {
+        self.index = index
+    }
+
+    /// `application/x-ndjson`.
+    public var contentType: String { "application/x-ndjson" }
+    /// A line for each event that was not taken, of some 200 bytes.
+    public var answerLimit: Int { 1 << 20 }
+    /// `ApiKey`, as Elastic's tokens are sent.
+    public var tokenPlace: TokenPlace { .authorization(scheme: "ApiKey") }
+
+    /// Two lines for each event.
+    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+        let events = try EventView.all(lines)
+        var text = JSONText(capacity: lines.count + events.count * 128)
+        for (place, event) in events.enumerated() {
+            text.raw(#"{"create":{"#)
+            if let index {
+                text.raw(#""_index":"#)
+                text.string(index)
+                text.raw(",")
+            }
+            text.raw(#""_id":"#)
+            text.string(event.stableID(in: header.id, at: place))
+            text.raw("}}\n")
+            write(event, to: &text)
+            text.raw("\n")
+        }
+        return text.bytes
+    }
+
+    private func write(_ event: EventView, to text: inout JSONText) {
+        guard event["@timestamp"] == nil, let time = event.time,
+            let brace = event.line.firstIndex(of: UInt8(ascii: "{"))
+        else { return text.raw(event.line) }
+        text.raw(#"{"@timestamp":"#)
+        text.string(TimestampText.text(time))
+        if !event.members.isEmpty { text.raw(",") }
+        text.raw(event.line[(brace + 1)...])
+    }
+
+    /// What became of each event.
+    ///
+    /// An item that is there already (409) is acknowledged; one that may be taken later goes again; one that is not wanted
+    /// is rejected by itself. An answer that cannot be read to its end sends the batch again, which its ids make harmless.
+    public func outcome(
+        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome? {
+        guard (200...299).contains(answer.status) else { return nil }
+        guard answer.isWhole, let body = JSONSlice(answer.bytes[...]), let hasErrors = body["errors"]?.boolean else {
+            // Quickwit answers without a word on errors when there are none; a status of success then says all.
+            let isPlain = answer.isWhole && JSONSlice(answer.bytes[...]).map { $0["items"] == nil } ?? true
+            return isPlain ? .acknowledged : unreadable(answer)
+        }
+        guard hasErrors else { return .acknowledged }
+        guard let items = body["items"]?.elements, items.count == header.events else { return unreadable(answer) }
+        var tally = ItemTally()
+        for (place, item) in items.enumerated() {
+            // {"create": {"status": 400, "error": {"type": …, "reason": …}}}
+            let result = item.members?.first?.value
+            let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? 500
+            let error = result?["error"]
+            let reason = error?["reason"]?.string ?? error?.string ?? ""
+            tally.add(place, status: status == 409 ? 200 : status, type: error?["type"]?.string ?? "", reason: reason)
+        }
+        return tally.outcome(of: header.events)
+    }
+
+    private func unreadable(_ answer: HTTPAnswerBody) -> Outcome {
+        .retry(
+            Failure(
+                kind: .protocolViolation, status: answer.status,
+                message: "the answer does not tell what became of each event: is this the address of _bulk?",
+                excerpt: answer.excerpt))
+    }
+}

@@ -1,0 +1,24 @@
+public import Model
+
+/// One JSON array of all events.
+public struct JSONArrayEncoder: BatchEncoder {
+    /// The format has no settings.
+    public init() {}
+
+    /// `application/json`.
+    public var contentType: String { "application/json" }
+
+    /// The lines with a comma for each line feed but the last, in brackets.
+    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+        let feed = UInt8(ascii: "\n")
+        return [UInt8](unsafeUninitializedCapacity: lines.count + 2) { body, count in
+            body[0] = UInt8(ascii: "[")
+            // A line feed within a string is always escaped: each one here ends an event.
+            for (index, byte) in lines.enumerated() { body[index + 1] = byte == feed ? UInt8(ascii: ",") : byte }
+            count = lines.count + 1
+            if lines.last == feed { count -= 1 }
+            body[count] = UInt8(ascii: "]")
+            count += 1
+        }
+    }
+}

@@ -1,0 +1,212 @@
+/// A JSON value as it stands in some bytes, read no deeper than it is asked for.
+///
+/// Nothing is copied, nothing recurs: what is nested is stepped over by counting brackets, so that hostile answers cost
+/// time in proportion to their length and no stack. It finds members; it does not validate what it steps over.
+struct JSONSlice {
+    /// What kind of value it is.
+    enum Kind {
+        case object
+        case array
+        case string
+        case number
+        case boolean
+        case null
+    }
+
+    /// The value's own bytes, without blanks around.
+    let bytes: ArraySlice<UInt8>
+
+    /// The value that bytes hold, blanks around it aside; nil for nothing.
+    init?(_ bytes: ArraySlice<UInt8>) {
+        let start = bytes.firstIndex { !JSONSlice.isBlank($0) }
+        guard let start, let end = bytes.lastIndex(where: { !JSONSlice.isBlank($0) }) else { return nil }
+        self.bytes = bytes[start...end]
+    }
+
+    var kind: Kind {
+        switch bytes[bytes.startIndex] {
+        case UInt8(ascii: "{"): .object
+        case UInt8(ascii: "["): .array
+        case UInt8(ascii: "\""): .string
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): .boolean
+        case UInt8(ascii: "n"): .null
+        default: .number
+        }
+    }
+
+    /// The text of the value as it stands.
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// The text of a string, unescaped; nil for anything else.
+    var string: String? {
+        guard kind == .string, bytes.count >= 2, bytes.last == UInt8(ascii: "\"") else { return nil }
+        let inner = bytes.dropFirst().dropLast()
+        return inner.contains(UInt8(ascii: "\\")) ? JSONSlice.unescape(inner) : String(decoding: inner, as: UTF8.self)
+    }
+
+    /// A whole number that fits; nil for anything else.
+    var integer: Int64? { kind == .number ? Int64(text) : nil }
+
+    /// A number; nil for anything else.
+    var double: Double? { kind == .number ? Double(text) : nil }
+
+    /// A truth value; nil for anything else.
+    var boolean: Bool? { kind == .boolean ? bytes.count == 4 : nil }
+
+    /// The members of an object in their order; nil for anything else, and for one that is cut.
+    var members: [(key: String, value: JSONSlice)]? {
+        guard kind == .object else { return nil }
+        var found: [(key: String, value: JSONSlice)] = []
+        var cursor = Cursor(bytes, from: bytes.startIndex + 1)
+        while true {
+            guard let byte = cursor.next() else { return nil }
+            if byte == UInt8(ascii: "}") { return found }
+            if byte == UInt8(ascii: ",") {
+                cursor.position += 1
+                continue
+            }
+            guard byte == UInt8(ascii: "\""), let key = cursor.value(), let name = key.string,
+                cursor.next() == UInt8(ascii: ":")
+            else { return nil }
+            cursor.position += 1
+            guard cursor.next() != nil, let value = cursor.value() else { return nil }
+            found.append((name, value))
+        }
+    }
+
+    /// The elements of an array in their order; nil for anything else, and for one that is cut.
+    var elements: [JSONSlice]? {
+        guard kind == .array else { return nil }
+        var found: [JSONSlice] = []
+        var cursor = Cursor(bytes, from: bytes.startIndex + 1)
+        while true {
+            guard let byte = cursor.next() else { return nil }
+            if byte == UInt8(ascii: "]") { return found }
+            if byte == UInt8(ascii: ",") {
+                cursor.position += 1
+                continue
+            }
+            guard let value = cursor.value() else { return nil }
+            found.append(value)
+        }
+    }
+
+    /// The last member of a name; nil when there is none.
+    subscript(_ name: String) -> JSONSlice? { members?.last { $0.key == name }?.value }
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+    }
+
+    /// A place in the bytes.
+    private struct Cursor {
+        let bytes: ArraySlice<UInt8>
+        var position: Int
+
+        init(_ bytes: ArraySlice<UInt8>, from position: Int) {
+            self.bytes = bytes
+            self.position = position
+        }
+
+        /// The next byte that is no blank, which the cursor then stands on; nil at the end.
+        mutating func next() -> UInt8? {
+            while position < bytes.endIndex, JSONSlice.isBlank(bytes[position]) { position += 1 }
+            return position < bytes.endIndex ? bytes[position] : nil
+        }
+
+        /// The value that begins here, stepped over; nil when it is cut, or is none.
+        mutating func value() -> JSONSlice? {
+            let start = position
+            var depth = 0
+            repeat {
+                guard position < bytes.endIndex else { return nil }
+                switch bytes[position] {
+                case UInt8(ascii: "{"), UInt8(ascii: "["):
+                    depth += 1
+                    position += 1
+                case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                    guard depth > 0 else { return nil }
+                    depth -= 1
+                    position += 1
+                case UInt8(ascii: "\""):
+                    guard stepOverString() else { return nil }
+                case UInt8(ascii: ","), UInt8(ascii: ":"), 0x20, 0x0A, 0x0D, 0x09:
+                    guard depth > 0 else { return nil }
+                    position += 1
+                default:
+                    while position < bytes.endIndex, !JSONSlice.endsScalar(bytes[position]) { position += 1 }
+                }
+            } while depth > 0
+            return JSONSlice(bytes[start..<position])
+        }
+
+        private mutating func stepOverString() -> Bool {
+            position += 1
+            while position < bytes.endIndex {
+                if bytes[position] == UInt8(ascii: "\\") {
+                    position += 2
+                } else if bytes[position] == UInt8(ascii: "\"") {
+                    position += 1
+                    return true
+                } else {
+                    position += 1
+                }
+            }
+            return false
+        }
+    }
+
+    private static func endsScalar(_ byte: UInt8) -> Bool {
+        isBlank(byte) || byte == UInt8(ascii: ",") || byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}")
+            || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "[")
+            || byte == UInt8(ascii: "{")
+    }
+
+    private static func unescape(_ inner: ArraySlice<UInt8>) -> String {
+        var units: [UInt8] = []
+        var index = inner.startIndex
+        var pending: UInt32?
+        func hex(_ at: Int) -> UInt32? {
+            guard at + 4 <= inner.endIndex else { return nil }
+            return UInt32(String(decoding: inner[at..<at + 4], as: UTF8.self), radix: 16)
+        }
+        func append(_ code: UInt32) {
+            // Half of a pair stands for nothing.
+            let scalar = Unicode.Scalar(code) ?? "\u{FFFD}"
+            units.append(contentsOf: Array(String(Character(scalar)).utf8))
+        }
+        while index < inner.endIndex {
+            let byte = inner[index]
+            guard byte == UInt8(ascii: "\\"), index + 1 < inner.endIndex else {
+                units.append(byte)
+                index += 1
+                continue
+            }
+            switch inner[index + 1] {
+            case UInt8(ascii: "n"): units.append(0x0A)
+            case UInt8(ascii: "t"): units.append(0x09)
+            case UInt8(ascii: "r"): units.append(0x0D)
+            case UInt8(ascii: "b"): units.append(0x08)
+            case UInt8(ascii: "f"): units.append(0x0C)
+            case UInt8(ascii: "u"):
+                let code = hex(index + 2) ?? 0xFFFD
+                index += 4
+                if let high = pending, (0xDC00...0xDFFF).contains(code) {
+                    pending = nil
+                    append(0x10000 + (high - 0xD800) << 10 + (code - 0xDC00))
+                } else if (0xD800...0xDBFF).contains(code), index + 3 < inner.endIndex,
+                    inner[index + 2] == UInt8(ascii: "\\"), inner[index + 3] == UInt8(ascii: "u")
+                {
+                    pending = code
+                } else {
+                    if pending != nil { append(0xFFFD) }
+                    pending = nil
+                    append(code)
+                }
+            case let other: units.append(other)
+            }
+            index += 2
+        }
+        return String(decoding: units, as: UTF8.self)
+    }
+}

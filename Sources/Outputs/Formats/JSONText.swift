@@ -1,0 +1,42 @@
+/// Writes JSON into bytes.
+struct JSONText {
+    private(set) var bytes: [UInt8] = []
+
+    init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+
+    /// Appends text that is JSON already.
+    mutating func raw(_ text: StaticString) {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends bytes that are JSON already.
+    mutating func raw(_ json: some Collection<UInt8>) { bytes.append(contentsOf: json) }
+
+    /// Appends a number.
+    mutating func number(_ number: some BinaryInteger) { bytes.append(contentsOf: String(number).utf8) }
+
+    /// Appends a string, in quotes, escaped.
+    mutating func string(_ text: String) { string(text.utf8) }
+
+    /// Appends a string of UTF-8, in quotes, escaped.
+    mutating func string(_ text: some Collection<UInt8>) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0..<0x20:
+                let digits = Array("0123456789abcdef".utf8)
+                bytes.append(contentsOf: "\\u00".utf8)
+                bytes.append(digits[Int(byte >> 4)])
+                bytes.append(digits[Int(byte & 15)])
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Takes the last byte back: the comma after the last of several.
+    mutating func dropLast() { bytes.removeLast() }
+}

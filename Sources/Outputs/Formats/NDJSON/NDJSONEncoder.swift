@@ -1,0 +1,15 @@
+public import Model
+
+/// One JSON object a line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.
+public struct NDJSONEncoder: BatchEncoder {
+    /// The format has no settings.
+    public init() {}
+
+    /// `application/x-ndjson`.
+    public var contentType: String { "application/x-ndjson" }
+    /// The body is what the queue stores.
+    public var sendsLinesAsStored: Bool { true }
+
+    /// The lines.
+    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] { lines }
+}

@@ -1,0 +1,62 @@
+public import Model
+
+/// OpenTelemetry logs over HTTP, in protocol buffers or JSON.
+///
+/// Source: OpenTelemetry protocol 1.5, "OTLP/HTTP", and opentelemetry-proto `logs.proto`.
+public struct OTLPEncoder: BatchEncoder {
+    /// How records are written.
+    public enum Encoding: Sendable, Equatable {
+        /// `application/x-protobuf`, which every receiver reads.
+        case protobuf
+        /// `application/json`, where it is wanted.
+        case json
+    }
+
+    private let encoding: Encoding
+    private let version: String
+
+    /// - Parameters:
+    ///   - encoding: default protocol buffers.
+    ///   - version: the agent's, told as the scope's.
+    public init(_ encoding: Encoding = .protobuf, version: String = "") {
+        self.encoding = encoding
+        self.version = version
+    }
+
+    /// As the encoding says.
+    public var contentType: String { encoding == .protobuf ? "application/x-protobuf" : "application/json" }
+    /// A short message.
+    public var answerLimit: Int { 65_536 }
+
+    /// An export request.
+    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+        let groups = OTLPGroup.groups(of: try EventView.all(lines), in: header)
+        switch encoding {
+        case .protobuf: return OTLPProtobuf.request(groups, version: version)
+        case .json: return OTLPJSON.request(groups, version: version)
+        }
+    }
+
+    /// Whether some events were rejected.
+    ///
+    /// The protocol tells how many, not which. A batch of which some were rejected is bisected to them: those that were
+    /// taken arrive again, which their `log.record.uid` tells, but none is lost without a word.
+    public func outcome(
+        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome? {
+        guard (200...299).contains(answer.status) else { return nil }
+        let partial =
+            encoding == .protobuf
+            ? OTLPProtobuf.partialSuccess(answer.bytes) : OTLPJSON.partialSuccess(answer.bytes)
+        guard let partial, partial.rejected > 0 else { return .acknowledged }
+        let failure = Failure(
+            kind: .status, status: answer.status,
+            message: "\(partial.rejected) of \(header.events) events were rejected",
+            excerpt: AnswerReader.excerpt(Array(partial.message.utf8)))
+        guard partial.rejected < Int64(header.events) else {
+            return .partial(
+                rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure) }, retry: [])
+        }
+        return .rejected(failure)
+    }
+}

@@ -1,0 +1,98 @@
+internal import EventLoops
+public import Model
+
+/// Splunk's HTTP event collector: one object an event, with the event's time.
+///
+/// With a channel, a batch counts only when the indexers have it; without, when the collector has.
+/// Source: Splunk documentation, "Format events for HTTP Event Collector", "Troubleshoot HTTP Event Collector", "About
+/// HTTP Event Collector Indexer Acknowledgment".
+public struct SplunkEncoder: BatchEncoder {
+    /// What the collector calls mistakes of the settings, not of an event: an index that is not allowed, a channel that is
+    /// missing or none, acknowledgement that is off.
+    private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
+
+    private let channel: String?
+
+    /// - Parameter channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does
+    ///   not wait for indexers.
+    public init(channel: String? = nil) {
+        self.channel = channel
+    }
+
+    /// `application/json`.
+    public var contentType: String { "application/json" }
+    /// A short object.
+    public var answerLimit: Int { 65_536 }
+    /// `Authorization: Splunk …`.
+    public var tokenPlace: TokenPlace { .authorization(scheme: "Splunk") }
+
+    /// The channel.
+    public var headers: [HTTPOptions.Header] { channel.map { [.init("X-Splunk-Request-Channel", $0)] } ?? [] }
+
+    /// Objects one after the other.
+    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+        let events = try EventView.all(lines)
+        var text = JSONText(capacity: lines.count + events.count * 48)
+        for event in events {
+            text.raw("{")
+            if let time = event.time {
+                text.raw(#""time":"#)
+                text.raw(SplunkEncoder.seconds(time).utf8)
+                text.raw(",")
+            }
+            text.raw(#""event":"#)
+            text.raw(event.line)
+            text.raw("}\n")
+        }
+        return text.bytes
+    }
+
+    /// Seconds with milliseconds, as the collector wants them.
+    static func seconds(_ time: Timestamp) -> String {
+        let milliseconds = time.milliseconds
+        let (whole, rest) = milliseconds.magnitude.quotientAndRemainder(dividingBy: 1000)
+        let digits = String(rest)
+        let sign = milliseconds < 0 ? "-" : ""
+        return "\(sign)\(whole).\(String(repeating: "0", count: 3 - digits.count))\(digits)"
+    }
+
+    /// What became of each event: the collector takes those before the one that it names, rejects that one, and has not
+    /// looked at the rest.
+    public func outcome(
+        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome? {
+        guard answer.status == 400, let body = JSONSlice(answer.bytes[...]) else { return nil }
+        if let code = body["code"]?.integer, SplunkEncoder.settingCodes.contains(code) {
+            let message =
+                "the collector refuses the settings (its code \(code)): check index and acknowledgement of the token"
+            return .held(Failure(kind: .status, status: 400, message: message, excerpt: answer.excerpt))
+        }
+        guard let number = body["invalid-event-number"]?.integer, (0..<Int64(header.events)).contains(number)
+        else { return nil }
+        let failure = Failure(
+            kind: .status, status: 400, message: "an event was answered 400 by the collector", excerpt: answer.excerpt)
+        let place = Int(number)
+        return .partial(
+            rejected: [RejectedEvent(index: place, failure: failure)], retry: Array((place + 1)..<header.events))
+    }
+
+    /// Whether the indexers have the batch: asked by the number that the collector gave it.
+    public func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation? {
+        guard channel != nil, let number = JSONSlice(answer.bytes[...])?["ackId"]?.integer else { return nil }
+        return Confirmation(
+            url: SplunkEncoder.acknowledgementAddress(for: url), body: Array("{\"acks\":[\(number)]}".utf8)
+        ) { answer in
+            JSONSlice(answer.bytes[...])?["acks"]?["\(number)"]?.boolean ?? false
+        }
+    }
+
+    /// `…/services/collector/ack`, beside `…/services/collector`, `…/event` and `…/event/1.0`.
+    static func acknowledgementAddress(for url: String) -> String {
+        let base = url.prefix { $0 != "?" && $0 != "#" }
+        var parts = base.split(separator: "/", omittingEmptySubsequences: false)
+        while let last = parts.last, last.isEmpty { parts.removeLast() }
+        if parts.last == "1.0" { parts.removeLast() }
+        if parts.last == "event" { parts.removeLast() }
+        return parts.joined(separator: "/") + "/ack"
+    }
+}

@@ -1,0 +1,50 @@
+internal import EventLoops
+internal import Model
+
+/// Turns an answer into an outcome: a pure function of the table, the format and the headers.
+struct AnswerReader: Sendable {
+    let table: AnswerTable
+    let encoder: any BatchEncoder
+
+    /// - Parameters:
+    ///   - wireBytes: the size of the body that was sent.
+    ///   - now: the time of day, for dates.
+    func outcome(
+        of answer: HTTPAnswer, for header: BatchHeader, wireBytes: Int, now: Timestamp,
+        lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome {
+        let status = answer.status
+        // A person's word stands above the format's, the format's above the table's.
+        if table.overrides[status] == nil, table.classOverrides[status / 100] == nil {
+            let body = HTTPAnswerBody(status: status, bytes: answer.body, isWhole: answer.isWhole)
+            if let said = encoder.outcome(ofAnswer: body, for: header, lines: lines) { return said }
+        }
+        let meaning = table.meaning(of: status)
+        let failure = Failure(
+            kind: .status, status: status, message: AnswerTable.message(for: status),
+            excerpt: AnswerReader.excerpt(answer.body))
+        switch meaning {
+        case .acknowledge: return .acknowledged
+        case .split: return .tooLarge(wireBytes: wireBytes, failure)
+        case .bisect: return .rejected(failure)
+        case .hold: return .held(failure)
+        case .retry:
+            let wait = RetryAfter.wait(
+                retryAfter: answer.retryAfter, milliseconds: answer.retryAfterMilliseconds, date: answer.date, now: now)
+            return wait.map { .retryAfter($0, failure) } ?? .retry(failure)
+        }
+    }
+
+    /// The beginning of an answer as text, at most 1 KiB: bytes that are not UTF-8 are replaced, none is cut in two, and
+    /// control characters, which could play with a terminal, become spaces.
+    static func excerpt(_ body: [UInt8]) -> String {
+        var text = ""
+        for scalar in String(decoding: body.prefix(1100), as: UTF8.self).unicodeScalars {
+            let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+            let shown = isControl ? " " : scalar
+            guard text.utf8.count + UTF8.width(shown) <= 1024 else { break }
+            text.unicodeScalars.append(shown)
+        }
+        return text
+    }
+}

@@ -1,0 +1,67 @@
+internal import Model
+
+/// What each HTTP status means for the events that were sent.
+///
+/// Source: the table in the guarantees: 2xx acknowledges; what may pass is retried; 413 splits; 400 and 422 bisect;
+/// everything else says that the destination or its settings are wrong, and the events are kept.
+public struct AnswerTable: Sendable, Equatable {
+    /// What becomes of the batch.
+    public enum Meaning: String, Sendable, CaseIterable {
+        /// The destination has it.
+        case acknowledge
+        /// The same batch goes again, by the backoff or when `Retry-After` says.
+        case retry
+        /// It is too large, and is split.
+        case split
+        /// Some of its events are not wanted: it is bisected until they are found.
+        case bisect
+        /// Events are kept, a person must look.
+        case hold
+    }
+
+    /// What a destination means otherwise, by status. A person's word: it stands above the table.
+    public var overrides: [Int: Meaning]
+    /// The same for whole classes, by their first digit (4 for 400 to 499); `overrides` stands above it.
+    public var classOverrides: [Int: Meaning]
+
+    /// The table, with exceptions.
+    public init(overrides: [Int: Meaning] = [:], classOverrides: [Int: Meaning] = [:]) {
+        self.overrides = overrides
+        self.classOverrides = classOverrides
+    }
+
+    /// What a final status means; 1xx never comes here.
+    public func meaning(of status: Int) -> Meaning {
+        if let meaning = overrides[status] ?? classOverrides[status / 100] { return meaning }
+        switch status {
+        case 200...299: return .acknowledge
+        case 408, 409, 421, 425, 429: return .retry
+        case 413: return .split
+        case 400, 422: return .bisect
+        case 501, 505: return .hold
+        case 500...599: return .retry
+        default: return .hold
+        }
+    }
+
+    /// What a person is told of a status: what it says, and what to look at.
+    static func message(for status: Int) -> String {
+        let hint: String? =
+            switch status {
+            case 301, 302, 303, 307, 308: "a redirect, which is not followed; set the address that it leads to"
+            case 401: "the credentials are missing or wrong; check the token or user of the destination"
+            case 403: "the credentials are not allowed to write here"
+            case 404, 410: "nothing is at this address; check the path in the url"
+            case 405: "the address takes no POST; check the path in the url"
+            case 407: "the proxy wants credentials"
+            case 411: "the destination wants a length, which it was given: look at the proxies between"
+            case 413: "the body is too large"
+            case 415: "the format or the compression is not understood; check both"
+            case 400, 422: "the destination does not want (some of) these events"
+            case 429: "too many requests"
+            default: nil
+            }
+        let answered = "answered \(status)"
+        return hint.map { "\(answered): \($0)" } ?? answered
+    }
+}

@@ -1,0 +1,17 @@
+/// What shows a destination that the agent may write.
+enum Credential: Equatable {
+    /// A whole line of the request's head.
+    case header(String)
+    /// An argument of the address, escaped: `api_secret=…`.
+    case argument(String)
+}
+
+/// Where a format has its token.
+public enum TokenPlace: Sendable, Equatable {
+    /// In `Authorization`, behind this word: `Bearer`, `Splunk`.
+    case authorization(scheme: String)
+    /// In a header of its own: `App-Secret`.
+    case header(String)
+    /// In an argument of the address: `api_secret`.
+    case argument(String)
+}

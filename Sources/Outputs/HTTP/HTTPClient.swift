@@ -1,0 +1,242 @@
+internal import CCurl
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// Sends requests to one destination, over connections that are kept alive, on an event loop.
+///
+/// libcurl's sockets and timer are the loop's; its callbacks only set watches and note when it wants to be called. All
+/// calls into `curl_multi_*` are made outside of them.
+actor HTTPClient {
+    private let loop: EventLoop
+    private let time = SystemTime()
+    private var settings: TransferSettings
+    private var generation = 0
+
+    // The actor's own; `nonisolated(unsafe)` for deinit, which runs when nobody else has the actor any more.
+    nonisolated(unsafe) private let multi: UnsafeMutableRawPointer
+    private var idle: [Transfer] = []
+    private var active: [UnsafeMutableRawPointer: Transfer] = [:]
+    private var lastID: UInt64 = 0
+
+    /// When the library wants to be called; nil: not by time.
+    private var wanted: BootInstant?
+    private var armed: (deadline: BootInstant, id: EventLoop.TimerID)?
+    private var calling = false
+    private var nudged = false
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// - Throws: `OutputError` with code `library` for want of memory.
+    init(on loop: EventLoop, settings: TransferSettings) throws(OutputError) {
+        guard HTTPClient.libraryIsReady, let multi = curl_multi_init() else {
+            throw OutputError(.library, "libcurl could not be set up: no memory")
+        }
+        self.loop = loop
+        self.settings = settings
+        self.multi = multi
+        shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 16)
+        shim_curl_multi_callbacks(
+            multi,
+            { _, socket, what, context, _ in
+                guard let context else { return 0 }
+                let client = Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue()
+                client.assumeIsolated { $0.watch(socket, what) }
+                return 0
+            },
+            { _, milliseconds, context in
+                guard let context else { return 0 }
+                let client = Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue()
+                client.assumeIsolated { $0.wantCall(afterMilliseconds: milliseconds) }
+                return 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    deinit {
+        // Nothing is in flight: a request holds the actor. Idle sockets are not watched, so nobody needs to be told.
+        shim_curl_multi_callbacks(multi, nil, nil, nil)
+        curl_multi_cleanup(multi)
+    }
+
+    private static let libraryIsReady = shim_curl_global_init() == CURLE_OK
+
+    /// Other settings for all requests from now on; those in flight end as they began.
+    func use(_ settings: TransferSettings) {
+        self.settings = settings
+        generation += 1
+        idle.removeAll()
+    }
+
+    /// Sends a request and waits for its answer. Ends within the settings' timeouts, or when its task is cancelled.
+    func perform(_ request: HTTPRequest) async -> HTTPResult {
+        guard let transfer = idle.popLast() ?? settings.makeTransfer(generation: generation) else {
+            return .failed(Failure(kind: .local, message: "no memory for a request"))
+        }
+        transfer.prepare(request)
+        lastID += 1
+        let id = lastID
+        transfer.id = id
+        let loop = loop
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                begin(transfer, continuation)
+            }
+        } onCancel: {
+            // Runs after `begin`, which does not leave the loop before the request is under way.
+            loop.post { self.assumeIsolated { $0.cancel(id) } }
+        }
+    }
+
+    private func begin(_ transfer: Transfer, _ continuation: CheckedContinuation<HTTPResult, Never>) {
+        let result = curl_multi_add_handle(multi, transfer.easy)
+        guard result == CURLM_OK else {
+            let text = String(cString: curl_multi_strerror(result))
+            continuation.resume(returning: .failed(Failure(kind: .local, message: "libcurl: \(text)")))
+            return
+        }
+        transfer.continuation = continuation
+        active[transfer.easy] = transfer
+        call(CURL_SOCKET_TIMEOUT, 0)
+    }
+
+    private func cancel(_ id: UInt64) {
+        guard let transfer = active.values.first(where: { $0.id == id }) else { return }
+        curl_multi_remove_handle(multi, transfer.easy)
+        active[transfer.easy] = nil
+        let failure = Failure(kind: .connection, message: "given up here before an answer came")
+        transfer.continuation?.resume(returning: .failed(failure))
+        transfer.continuation = nil
+        keep(transfer)
+    }
+
+    // MARK: What the library asks for (inside its calls)
+
+    private func watch(_ socket: Int32, _ what: Int32) {
+        guard what != CURL_POLL_REMOVE else {
+            loop.forget(socket)
+            return
+        }
+        var readiness: EventLoop.Readiness = []
+        if what & CURL_POLL_IN != 0 { readiness.insert(.readable) }
+        if what & CURL_POLL_OUT != 0 { readiness.insert(.writable) }
+        do {
+            try loop.watch(socket, for: readiness) { ready in
+                self.assumeIsolated { $0.socketIsReady(socket, ready) }
+            }
+        } catch {
+            // A socket that cannot be watched (no memory in the kernel) makes its transfer end by its timeouts.
+        }
+    }
+
+    private func wantCall(afterMilliseconds milliseconds: Int) {
+        wanted = milliseconds < 0 ? nil : time.bootTime + .milliseconds(milliseconds)
+        if !calling { arm() }
+    }
+
+    // MARK: Calls into the library
+
+    private func socketIsReady(_ socket: Int32, _ ready: EventLoop.Readiness) {
+        var mask: Int32 = 0
+        if ready.contains(.readable) { mask |= CURL_CSELECT_IN }
+        if ready.contains(.writable) { mask |= CURL_CSELECT_OUT }
+        if !ready.isDisjoint(with: [.failed, .hungUp]) { mask |= CURL_CSELECT_ERR }
+        call(socket, mask)
+    }
+
+    private func call(_ socket: Int32, _ mask: Int32) {
+        calling = true
+        if socket == CURL_SOCKET_TIMEOUT { wanted = nil }
+        var running: Int32 = 0
+        curl_multi_socket_action(multi, socket, mask, &running)
+        finishTransfers()
+        if settings.options.allowHTTP2 { endEarlyAnswers() }
+        calling = false
+        arm()
+    }
+
+    private func finishTransfers() {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
+            let result = shim_curl_result(message)
+            curl_multi_remove_handle(multi, easy)
+            guard let transfer = active.removeValue(forKey: easy) else { continue }
+            transfer.continuation?.resume(returning: outcome(of: transfer, result))
+            transfer.continuation = nil
+            keep(transfer)
+        }
+    }
+
+    /// Ends transfers whose answer came before their body was read.
+    ///
+    /// Over HTTP/2 a server may answer and reset the stream with the body half sent (nginx does, with `return`). The
+    /// library goes on waiting to send until a timeout. What has no length gets two seconds to end by itself.
+    private func endEarlyAnswers() {
+        for transfer in active.values where transfer.isAnsweredEarly {
+            if transfer.hasWholeAnswer {
+                end(transfer, wholly: true)
+            } else if transfer.graceFor != transfer.id {
+                let id = transfer.id
+                transfer.graceFor = id
+                loop.after(.seconds(2)) { [weak self] in self?.assumeIsolated { $0.endEarlyAnswer(id) } }
+            }
+        }
+    }
+
+    private func endEarlyAnswer(_ id: UInt64) {
+        guard let transfer = active.values.first(where: { $0.id == id }), transfer.isAnsweredEarly else { return }
+        end(transfer, wholly: false)
+    }
+
+    private func end(_ transfer: Transfer, wholly: Bool) {
+        guard let answer = transfer.answerRead(wholly: wholly) else { return }
+        curl_multi_remove_handle(multi, transfer.easy)
+        active[transfer.easy] = nil
+        transfer.continuation?.resume(returning: .answered(answer))
+        transfer.continuation = nil
+        keep(transfer)
+    }
+
+    /// A status that has come counts, even if the rest of the answer does not come: the destination has decided.
+    private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
+        if let answer = transfer.answerRead(wholly: result == CURLE_OK) { return .answered(answer) }
+        return .failed(TransferFailure.describe(result, transfer, url: settings.url))
+    }
+
+    private func keep(_ transfer: Transfer) {
+        guard transfer.generation == generation, idle.count < 8 else { return }
+        idle.append(transfer)
+    }
+
+    /// Makes sure that the library is called when it wants to be.
+    ///
+    /// An armed timer that is early enough stays: it finds nothing to do and is set anew. Moving it with every request,
+    /// as the library would have it, is a system call each time.
+    private func arm() {
+        guard let wanted else { return }
+        if wanted <= time.bootTime {
+            guard !nudged else { return }
+            nudged = true
+            loop.post { self.assumeIsolated { $0.nudge() } }
+            return
+        }
+        if let armed {
+            guard wanted < armed.deadline else { return }
+            loop.cancel(armed.id)
+        }
+        let id = loop.at(wanted) { [weak self] in self?.assumeIsolated { $0.timerFired() } }
+        armed = (wanted, id)
+    }
+
+    private func nudge() {
+        nudged = false
+        guard wanted != nil else { return }
+        call(CURL_SOCKET_TIMEOUT, 0)
+    }
+
+    private func timerFired() {
+        armed = nil
+        guard let wanted else { return }
+        if wanted <= time.bootTime { call(CURL_SOCKET_TIMEOUT, 0) } else { arm() }
+    }
+}

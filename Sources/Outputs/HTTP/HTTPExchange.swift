@@ -1,0 +1,37 @@
+internal import Model
+
+/// One request, ready to be sent.
+struct HTTPRequest {
+    /// Where it goes.
+    var url: String
+    /// `Name: value`, one each.
+    var headers: [String]
+    /// The whole body.
+    var body: [UInt8]
+    /// How much of the answer's body is kept, in bytes.
+    var answerLimit: Int
+}
+
+/// The head of an answer, and the beginning of its body.
+struct HTTPAnswer: Sendable, Equatable {
+    /// The final status.
+    var status: Int
+    /// The body, as far as the request's limit goes.
+    var body: [UInt8] = []
+    /// Whether `body` is all of it: neither cut by the limit nor by the connection.
+    var isWhole = true
+    /// `Retry-After`.
+    var retryAfter: String?
+    /// `x-ms-retry-after-ms`.
+    var retryAfterMilliseconds: String?
+    /// `Date`.
+    var date: String?
+}
+
+/// What became of a request.
+enum HTTPResult: Sendable, Equatable {
+    /// An answer came, at least its head.
+    case answered(HTTPAnswer)
+    /// None came.
+    case failed(Failure)
+}

@@ -1,0 +1,233 @@
+public import EventLoops
+internal import Glibc
+public import Logs
+public import Model
+
+/// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
+///
+/// `Idempotency-Key` is the batch's id: the same at every attempt, across retries, restarts and crashes. Certificates, keys
+/// and secrets are read again when their files change, looked at no more than once a second and only when something is
+/// sent; when they cannot be used, the last good ones stay in force and a warning says so.
+/// Lives on the loop that it is given.
+public actor HTTPOutput: BatchSender {
+    /// What a person may want to know of a destination's certificates.
+    public struct Certificates: Sendable, Equatable {
+        /// When the first of the agent's own certificates expires; nil without one.
+        public var ownExpiry: Timestamp?
+        /// When the first of the certificates of `tls.ca_file` expires; nil without one.
+        public var authorityExpiry: Timestamp?
+        /// How often they could not be read again, so that older ones stayed in force.
+        public var failedReloads = 0
+    }
+
+    /// When certificates expire, as of the last look.
+    public private(set) var certificates = Certificates()
+    private var sentBytes = 0
+
+    private let loop: EventLoop
+    private let options: HTTPOptions
+    private let name: DestinationName
+    private let log: Log
+    private let time: any TimeSource
+    private let encoder: any BatchEncoder
+    private let reader: AnswerReader
+    private let builder: BodyBuilder
+    private let client: HTTPClient
+    private let staticHeaders: [String]
+    private var material: TLSMaterial
+    private var secret: SecretProvider?
+    private var credential: Credential?
+    private var bucket: TokenBucket?
+    private var nextLook: BootInstant
+    private var lastComplaint: String?
+    private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var lastPause: UInt64 = 0
+
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
+    ///
+    /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
+    public init(
+        _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, on loop: EventLoop, log: Log,
+        time: any TimeSource = SystemTime()
+    ) throws(OutputError) {
+        try options.check()
+        self.loop = loop
+        self.options = options
+        self.name = name
+        self.log = log
+        self.time = time
+        encoder = format
+        reader = AnswerReader(table: options.answers, encoder: format)
+        builder = try BodyBuilder(format, options.compression)
+        material = try TLSMaterial(options.tls)
+        try material.refresh()
+        certificates.ownExpiry = material.certificateExpiry
+        certificates.authorityExpiry = material.authorityExpiry
+        var secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
+        try secret?.refresh()
+        self.secret = secret
+        credential = try options.credential(secret?.current, in: format.tokenPlace)
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
+        bucket = options.requestsPerSecond.map { TokenBucket(perSecond: $0, at: time.bootTime) }
+        nextLook = time.bootTime + .seconds(1)
+        staticHeaders = options.staticHeaders(format)
+    }
+
+    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
+    /// cancelled.
+    public func send(_ batch: Batch) async -> Outcome {
+        await readChangedFiles()
+        do {
+            guard encoder.boundsRequests else {
+                return await send(try builder.body(of: batch), of: batch)
+            }
+            return try await send(try encoder.requests(try builder.lines(of: batch)), of: batch)
+        } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+    }
+
+    /// The bytes of request bodies, packed, that were handed to the network since this was last asked.
+    public func takeSentBytes() -> Int {
+        defer { sentBytes = 0 }
+        return sentBytes
+    }
+
+    /// Sends a batch as several requests, one after the other, until one does not succeed.
+    ///
+    /// When nothing of it was taken, the batch shares the fate of the first; else what is left goes again.
+    private func send(_ requests: [[Int]], of batch: Batch) async throws(OutputError) -> Outcome {
+        var rejected: [RejectedEvent] = []
+        var retry: [Int] = []
+        for (number, events) in requests.enumerated() {
+            let piece = try builder.piece(events, of: batch)
+            switch await send(try builder.body(of: piece), of: piece) {
+            case .acknowledged:
+                continue
+            case .partial(let some, let again):
+                rejected += some.map { RejectedEvent(index: events[$0.index], failure: $0.failure) }
+                retry += again.map { events[$0] }
+            case let outcome:
+                if number == 0 { return outcome }
+                retry += requests[number...].joined()
+                return .partial(rejected: rejected, retry: retry.sorted())
+            }
+        }
+        return rejected.isEmpty && retry.isEmpty
+            ? .acknowledged : .partial(rejected: rejected.sorted { $0.index < $1.index }, retry: retry.sorted())
+    }
+
+    /// One request.
+    private func send(_ body: [UInt8], of batch: Batch) async -> Outcome {
+        if let wait = bucket?.take(1, at: time.bootTime), wait > .zero, await !pause(wait) {
+            return .retry(Failure(kind: .local, message: "given up here while the rate limit was waited for"))
+        }
+        var headers = staticHeaders
+        headers.append("Idempotency-Key: \(batch.header.id)")
+        headers.append("X-Spoolship-Events: \(batch.header.events)")
+        if case .header(let line) = credential { headers.append(line) }
+        sentBytes += body.count
+        let result = await client.perform(
+            HTTPRequest(
+                url: address(for: batch.header.id), headers: headers, body: body,
+                answerLimit: max(encoder.answerLimit, 2048)))
+        switch result {
+        case .failed(let failure):
+            return failure.kind == .local ? .held(failure) : .retry(failure)
+        case .answered(let answer):
+            let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: body.count, now: time.wallTime) {
+                () throws(OutputError) in try builder.lines(of: batch)
+            }
+            let said = HTTPAnswerBody(status: answer.status, bytes: answer.body, isWhole: answer.isWhole)
+            guard outcome == .acknowledged, let question = encoder.confirmation(ofAnswer: said, url: options.url) else {
+                return outcome
+            }
+            return await confirm(question)
+        }
+    }
+
+    /// Where this batch goes.
+    private func address(for id: BatchID) -> String {
+        var arguments = [encoder.arguments]
+        if case .argument(let argument) = credential { arguments.append(argument) }
+        if let name = options.batchIDParameter { arguments.append("\(name)=\(id)") }
+        return HTTPAddress.adding(arguments, to: options.url)
+    }
+
+    /// Asks until the destination says yes, for as long as a request may take.
+    private func confirm(_ question: Confirmation) async -> Outcome {
+        let deadline = time.bootTime + options.requestTimeout
+        var wait = Duration.milliseconds(250)
+        // The question is never packed, and has no batch's id of its own.
+        var headers = staticHeaders.filter { !$0.hasPrefix("Content-Encoding:") }
+        if case .header(let line) = credential { headers.append(line) }
+        while time.bootTime < deadline, await pause(wait) {
+            let request = HTTPRequest(
+                url: question.url, headers: headers, body: question.body, answerLimit: max(encoder.answerLimit, 2048))
+            if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
+                question.isGiven(HTTPAnswerBody(status: answer.status, bytes: answer.body, isWhole: answer.isWhole))
+            {
+                return .acknowledged
+            }
+            wait = min(wait * 2, .seconds(5))
+        }
+        return .retry(
+            Failure(kind: .timeout, message: "the destination took the batch and did not confirm it in time"))
+    }
+
+    /// Lets time pass; false when the task was cancelled meanwhile.
+    private func pause(_ wait: Duration) async -> Bool {
+        lastPause += 1
+        let id = lastPause
+        let loop = loop
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                pauses[id] = continuation
+                loop.after(wait) { [weak self] in self?.assumeIsolated { $0.endPause(id) } }
+            }
+        } onCancel: {
+            loop.post { self.assumeIsolated { $0.endPause(id) } }
+        }
+        return !Task.isCancelled
+    }
+
+    private func endPause(_ id: UInt64) {
+        pauses.removeValue(forKey: id)?.resume()
+    }
+
+    /// Reads certificates and secrets again that have changed.
+    private func readChangedFiles() async {
+        let now = time.bootTime
+        guard now >= nextLook else { return }
+        nextLook = now + .seconds(1)
+        var renewed = false
+        do {
+            if material.hasChanged {
+                try material.refresh()
+                certificates.ownExpiry = material.certificateExpiry
+                certificates.authorityExpiry = material.authorityExpiry
+                renewed = true
+            }
+            if secret?.hasChanged ?? false {
+                try secret?.refresh()
+                credential = try options.credential(secret?.current, in: encoder.tokenPlace)
+                log.info("secret read again", ["destination": name])
+            }
+            lastComplaint = nil
+        } catch {
+            certificates.failedReloads += 1
+            if error.message != lastComplaint {
+                lastComplaint = error.message
+                log.warning(
+                    "changed file not used, the last good one stays",
+                    ["destination": name, "reason": error.message])
+            }
+        }
+        guard renewed else { return }
+        log.info("certificates read again", ["destination": name])
+        await client.use(TransferSettings(options: options, tls: material.contents))
+    }
+}

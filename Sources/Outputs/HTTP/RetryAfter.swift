@@ -1,0 +1,35 @@
+internal import EventLoops
+
+/// When a destination wants to be asked again.
+enum RetryAfter {
+    /// The shortest and the longest wait that is obeyed: a second, a day.
+    static let bounds: ClosedRange<Duration> = .seconds(1) ... .seconds(86_400)
+
+    /// How long to wait, by the headers of an answer.
+    ///
+    /// `x-ms-retry-after-ms`, which says it in milliseconds, stands above `Retry-After`, which says it in seconds or as
+    /// a date. A date is measured against the answer's own `Date`, so that a clock that is wrong on either side does not
+    /// matter.
+    /// - Returns: nil when neither header says anything that can be read.
+    static func wait(retryAfter: String?, milliseconds: String?, date: String?, now: Timestamp) -> Duration? {
+        if let milliseconds, let count = number(milliseconds) {
+            return clamp(.milliseconds(count))
+        }
+        guard let retryAfter else { return nil }
+        if let count = number(retryAfter) { return clamp(.seconds(count)) }
+        guard let until = HTTPDate.parse(retryAfter) else { return nil }
+        return clamp(until - (date.flatMap(HTTPDate.parse) ?? now))
+    }
+
+    private static func clamp(_ wait: Duration) -> Duration {
+        min(max(wait, bounds.lowerBound), bounds.upperBound)
+    }
+
+    /// A number without sign; what is beyond a day is as good as a day.
+    private static func number(_ text: String) -> Int64? {
+        let digits = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }.prefix { (0x30...0x39).contains($0) }
+        let rest = text.utf8[digits.endIndex...]
+        guard !digits.isEmpty, rest.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return nil }
+        return digits.count > 15 ? 1_000_000_000_000 : Int64(String(decoding: digits, as: UTF8.self))
+    }
+}

@@ -1,0 +1,150 @@
+internal import CCurl
+internal import Glibc
+
+/// A reusable easy handle with what it needs while it works: the body, the headers, room for the answer.
+///
+/// Lives on its client's loop.
+final class Transfer {
+    /// How many bytes of an answer are read and thrown away beyond those that are kept, before the transfer is ended.
+    static let patience = 1 << 20
+    /// The longest head of an answer, in bytes.
+    static let largestHead = 64 << 10
+
+    let easy: UnsafeMutableRawPointer
+    /// Which settings the handle was made with.
+    let generation: Int
+    /// Which request it works on.
+    var id: UInt64 = 0
+    /// Which request has been given time to end by itself; see `HTTPClient.endEarlyAnswers`.
+    var graceFor: UInt64 = 0
+    var continuation: CheckedContinuation<HTTPResult, Never>?
+
+    private(set) var answer: [UInt8] = []
+    private(set) var answerWasCut = false
+    private var answerLimit = 0
+    private var answered = 0
+    private var headBytes = 0
+    private var hasHead = false
+    private var sent = 0
+    private var url = ""
+    private var headers: UnsafeMutablePointer<curl_slist>?
+    private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private let errorText: UnsafeMutablePointer<CChar>
+
+    /// - Returns: nil for want of memory.
+    init?(generation: Int) {
+        guard let easy = curl_easy_init() else { return nil }
+        self.easy = easy
+        self.generation = generation
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        shim_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+        shim_curl_set_write(
+            easy,
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().take(piece) ? piece.count : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+        shim_curl_set_header(
+            easy,
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().takeHead(line) ? line.count : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    deinit {
+        curl_easy_cleanup(easy)
+        curl_slist_free_all(headers)
+        body.deallocate()
+        errorText.deallocate()
+    }
+
+    /// What the library says of the failure, in its words; empty when it says nothing.
+    var libraryText: String { String(cString: errorText) }
+
+    /// Takes up a request.
+    func prepare(_ request: borrowing HTTPRequest) {
+        answer.removeAll(keepingCapacity: true)
+        answerWasCut = false
+        answerLimit = request.answerLimit
+        answered = 0
+        headBytes = 0
+        hasHead = false
+        sent = request.body.count
+        errorText.pointee = 0
+        // The library reads the body where it lies until the transfer ends, and an array may not promise to stay.
+        if body.count < request.body.count {
+            body.deallocate()
+            body = .allocate(byteCount: request.body.count, alignment: 16)
+        }
+        request.body.withUnsafeBytes { body.copyMemory(from: $0) }
+        shim_curl_set_body(easy, body.baseAddress, request.body.count)
+        setHeaders(request.headers)
+        if request.url != url {
+            shim_curl_set_string(easy, CURLOPT_URL, request.url)
+            url = request.url
+        }
+    }
+
+    private func setHeaders(_ lines: [String]) {
+        curl_slist_free_all(headers)
+        headers = nil
+        for line in lines {
+            // For want of memory the list stays as it was; a request without a header is answered as such.
+            if let longer = curl_slist_append(headers, line) { headers = longer }
+        }
+        shim_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers)
+    }
+
+    /// Follows the lines of the answer's head; false ends the transfer.
+    ///
+    /// The library tells a status as soon as it has read its line. It counts only with the empty line that ends the head
+    /// of a final answer: until then the other side may not have decided anything.
+    private func takeHead(_ line: UnsafeRawBufferPointer) -> Bool {
+        headBytes += line.count
+        if line.first == 0x0D || line.first == 0x0A, shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200 {
+            hasHead = true
+        }
+        return headBytes <= Transfer.largestHead
+    }
+
+    /// Keeps a piece of the answer's body; false ends the transfer.
+    private func take(_ piece: UnsafeRawBufferPointer) -> Bool {
+        answered += piece.count
+        let room = answerLimit - answer.count
+        if piece.count > room { answerWasCut = true }
+        if room > 0 { answer.append(contentsOf: piece.prefix(room)) }
+        return answered <= answerLimit + Transfer.patience
+    }
+
+    /// Whether an answer's head is there while the body is still being sent: over HTTP/2 nothing more may come of it.
+    var isAnsweredEarly: Bool {
+        hasHead && shim_curl_info_offset(easy, CURLINFO_SIZE_UPLOAD_T) < sent
+    }
+
+    /// Whether all of the answer is there, as far as it told its length.
+    var hasWholeAnswer: Bool {
+        hasHead && shim_curl_info_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) == answered
+    }
+
+    /// The answer's head, when there was one.
+    func answerRead(wholly: Bool) -> HTTPAnswer? {
+        guard hasHead else { return nil }
+        let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
+        var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut)
+        // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.
+        if status >= 300 {
+            result.retryAfter = header("Retry-After")
+            result.retryAfterMilliseconds = header("x-ms-retry-after-ms")
+            result.date = header("Date")
+        }
+        return result
+    }
+
+    private func header(_ name: String) -> String? {
+        shim_curl_header(easy, name).map { String(cString: $0) }
+    }
+}

@@ -1,0 +1,89 @@
+internal import CCurl
+internal import COpenSSL
+internal import EventLoops
+internal import Model
+
+/// Puts what libcurl says of a failed transfer into words that say what to do.
+enum TransferFailure {
+    /// The failure of a transfer without an answer.
+    static func describe(_ code: CURLcode, _ transfer: Transfer, url: String) -> Failure {
+        let host = HTTPAddress(url)?.host ?? "the destination"
+        let text = transfer.libraryText
+        // The library calls it success when a head without a status ends a connection.
+        let said = code == CURLE_OK ? "no status" : text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
+        let tunnel = shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE)
+        if code == CURLE_RECV_ERROR, tunnel >= 300 {
+            let hint = tunnel == 407 ? "it wants other credentials; see proxy" : "see its rules"
+            return Failure(kind: .connect, message: "the proxy answered \(tunnel) for \(host): \(hint)")
+        }
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST:
+            return Failure(kind: .resolve, message: "cannot resolve \(host): check the url and the name servers")
+        case CURLE_COULDNT_RESOLVE_PROXY:
+            return Failure(kind: .resolve, message: "cannot resolve the proxy's name: check proxy and name servers")
+        case CURLE_COULDNT_CONNECT:
+            return Failure(kind: .connect, message: connect(transfer, host, said))
+        case CURLE_OPERATION_TIMEDOUT:
+            return timeout(transfer, host)
+        case CURLE_PEER_FAILED_VERIFICATION:
+            return Failure(kind: .tls, message: verification(transfer, host, said))
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+            let message =
+                "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one"
+            return Failure(kind: .tls, message: message)
+        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
+            return Failure(kind: .local, message: "a certificate file of this destination cannot be used: \(said)")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED, CURLE_SSL_ISSUER_ERROR,
+            CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
+            let message =
+                "no TLS with \(host): \(said): it may speak no TLS at this port, only older versions, or want a certificate"
+            return Failure(kind: .tls, message: message)
+        case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
+            return Failure(kind: .connection, message: "the connection to \(host) broke before an answer came: \(said)")
+        case CURLE_PROXY:
+            return Failure(kind: .connect, message: "the proxy made no connection to \(host): \(said)")
+        case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
+            CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION:
+            return Failure(kind: .local, message: "the request cannot be made: \(said)")
+        default:
+            return Failure(kind: .protocolViolation, message: "what \(host) answered is no HTTP: \(said)")
+        }
+    }
+
+    private static func connect(_ transfer: Transfer, _ host: String, _ said: String) -> String {
+        let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
+        guard number != 0 else { return "no connection to \(host): \(said)" }
+        return
+            "no connection to \(host): \(SystemError.message(number).lowercased()): is it running, is the port right?"
+    }
+
+    private static func timeout(_ transfer: Transfer, _ host: String) -> Failure {
+        let phase: String =
+            if shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0 {
+                "no connection to \(host) came about in time (connect_timeout): a firewall may swallow it"
+            } else {
+                "no answer from \(host) in time (request_timeout)"
+            }
+        return Failure(kind: .timeout, message: phase)
+    }
+
+    private static func verification(_ transfer: Transfer, _ host: String, _ said: String) -> String {
+        switch Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_SSL_VERIFYRESULT)) {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            return "the certificate of \(host) has expired: renew it there, or look at the clock here"
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            return "the certificate of \(host) is not valid yet: look at the clocks"
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
+            X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+            X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED:
+            return "the certificate of \(host) is from nobody trusted here: name its CA in tls.ca_file"
+        case X509_V_ERR_CERT_REVOKED:
+            return "the certificate of \(host) was revoked"
+        case X509_V_OK, X509_V_ERR_UNSPECIFIED:
+            // The library compares names before it asks how the chain was verified.
+            return "the certificate of \(host) is for another name: \(said)"
+        default:
+            return "the certificate of \(host) cannot be trusted: \(said)"
+        }
+    }
+}

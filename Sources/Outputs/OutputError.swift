@@ -1,0 +1,35 @@
+//  Outputs: takes a batch, makes a request of it, sends it, and turns every answer into an `Outcome`.
+//  Promise: an attempt ends within the destination's timeouts, whatever the other side does; the same batch is the same
+//  bytes under the same key; a secret appears in no message.
+//  It knows nothing of scheduling, retries or SQL.
+
+/// What is wrong with a destination's settings, or with what they name. Results of requests are values, not errors.
+public struct OutputError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Closed, because each code is a metric label.
+    public enum Code: String, Sendable, CaseIterable {
+        /// A setting has no meaning: an address, a header, a pin.
+        case invalidSetting = "invalid_setting"
+        /// A file that the settings name cannot be read.
+        case unreadable
+        /// A file was read and holds something else than it should: a certificate, a key, a secret.
+        case badFile = "bad_file"
+        /// A batch cannot be turned into a body: a frame is damaged, or memory is short.
+        case badBatch = "bad_batch"
+        /// A library could not be set up.
+        case library
+    }
+
+    /// The kind of failure.
+    public let code: Code
+
+    /// One line for a person: what is wrong and what to do. Never event content, never a secret.
+    public let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The message.
+    public var description: String { message }
+}

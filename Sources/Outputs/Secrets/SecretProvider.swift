@@ -1,0 +1,61 @@
+internal import Glibc
+
+/// A secret from wherever it is kept, read again when its file changes; the last good one is kept.
+struct SecretProvider {
+    /// What it would be without the file: the inline one.
+    private let inline: Secret?
+    private var file: WatchedFile?
+    private var last: Secret?
+
+    /// - Throws: `OutputError` when there is no credentials directory, or a credential's name is a path.
+    init(
+        _ source: SecretSource, credentialsDirectory: String? = SecretProvider.systemdDirectory
+    ) throws(OutputError) {
+        switch source {
+        case .inline(let secret):
+            inline = secret
+        case .file(let path):
+            inline = nil
+            file = WatchedFile(path: path, limit: 65_536)
+        case .credential(let name):
+            inline = nil
+            guard let credentialsDirectory else {
+                throw OutputError(
+                    .unreadable,
+                    "no $CREDENTIALS_DIRECTORY for credential \(name): add LoadCredential=\(name):… to the unit")
+            }
+            guard !name.isEmpty, !name.contains("/"), name != "..", name != "." else {
+                throw OutputError(.invalidSetting, "credential \(name) is no name; give it without a directory")
+            }
+            file = WatchedFile(path: "\(credentialsDirectory)/\(name)", limit: 65_536)
+        }
+    }
+
+    /// Where systemd puts a service's credentials; nil when it runs otherwise.
+    static var systemdDirectory: String? {
+        getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
+    }
+
+    /// Whether the file was changed since it was read, or was never read.
+    var hasChanged: Bool { file?.hasChanged ?? false }
+
+    /// The last good secret; nil before the first reading.
+    var current: Secret? { inline ?? last }
+
+    /// Reads the file again.
+    ///
+    /// - Throws: `OutputError` when it cannot be read, is empty or holds control characters; the last good one stays.
+    mutating func refresh() throws(OutputError) {
+        guard var file else { return }
+        try file.read()
+        self.file = file
+        var bytes = file.content[...]
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        guard !bytes.isEmpty else { throw OutputError(.badFile, "\(file.path) is empty; it should hold a secret") }
+        guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }), let text = String(validating: bytes, as: UTF8.self) else {
+            throw OutputError(.badFile, "\(file.path) holds more than one line of text; it should hold a secret alone")
+        }
+        last = Secret(text)
+    }
+}

@@ -1,0 +1,34 @@
+/// How a destination is known, and how the agent makes itself known to it.
+public struct TLSOptions: Sendable, Equatable {
+    /// The least version that is spoken.
+    public enum Version: String, Sendable, CaseIterable {
+        /// TLS 1.2; 1.3 is spoken where it is offered.
+        case tls12 = "1.2"
+        /// TLS 1.3 alone.
+        case tls13 = "1.3"
+    }
+
+    /// The certificates that are trusted, in PEM; nil trusts the system's. Read again when it changes.
+    public var caFile: String?
+    /// The agent's own certificate with its chain, in PEM, for destinations that ask for one. Read again when it changes.
+    public var certificateFile: String?
+    /// The private key of `certificateFile`, in PEM and without a password; nil when it is in the same file.
+    public var keyFile: String?
+    /// The public keys that the destination may have, as `sha256//` and the Base64 of the SHA-256 of the key in DER;
+    /// empty accepts any that the certificates vouch for. More than one makes a change of keys possible.
+    public var pinnedKeys: [String]
+    /// The least version that is spoken; default 1.2.
+    public var minimumVersion: Version
+
+    /// The system's certificates, TLS 1.2 or newer, none of its own.
+    public init(
+        caFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil, pinnedKeys: [String] = [],
+        minimumVersion: Version = .tls12
+    ) {
+        self.caFile = caFile
+        self.certificateFile = certificateFile
+        self.keyFile = keyFile
+        self.pinnedKeys = pinnedKeys
+        self.minimumVersion = minimumVersion
+    }
+}

@@ -1,0 +1,135 @@
+import EventLoops
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("Format ga4")
+struct GA4Tests {
+    @Test("a client, its events with names and parameters that are taken")
+    func body() throws {
+        let line = String(sampleLines.split(separator: "\n")[0]) + "\n"
+        let session = GA4Encoder.sessionNumber("0192f3a4-0000-7abc-8def-0123456789ab")
+        #expect(UInt64(session) != nil)
+        #expect(
+            try encoded(GA4Encoder(measurementID: "G-1"), line)
+                == #"{"client_id":"11111111-2222-4333-8444-555555555555","events":[{"name":"Video_clicked","timestamp_micros":1795168800123000,"params":{"engagement_time_msec":1,"session_id":"\#(session)","Category":"Music","Count":3,"Ratio":0.5,"Paid":"true","At":"2026-11-20T09:00:00Z"}}]}"#
+        )
+    }
+
+    @Test("at most 25 parameters, texts of 100 characters, no name twice")
+    func bounds() throws {
+        let properties = (0..<40).map { #""key \#($0)":"\#(String(repeating: "é", count: 150))""# }.joined(
+            separator: ",")
+        let text = try encoded(
+            GA4Encoder(measurementID: "G-1"), #"{"name":"a","properties":{"key-0":1,\#(properties)}}"# + "\n")
+        let parameters = try #require(slice(text)?["events"]?.elements?.first?["params"]?.members)
+        #expect(parameters.count == 25 && Set(parameters.map(\.key)).count == 25)
+        #expect(parameters.first { $0.key == "key_0" }?.value.integer == 1)
+        #expect(parameters.last?.value.string?.count == 100)
+    }
+
+    @Test(
+        "names are brought into form",
+        arguments: [("Video clicked", "Video_clicked"), ("1st", "e_1st"), ("", "e_"), ("_x", "e__x"), ("é", "e__")])
+    func names(name: String, expected: String) {
+        #expect(GA4Encoder.name(name) == expected)
+        #expect(GA4Encoder.name(String(repeating: "a", count: 99)).count == 40)
+    }
+
+    @Test("a batch of several clients becomes requests of one client and 25 events each; each event arrives once")
+    func severalRequests() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, body) = connection.request() {
+                seen.note("\(head.split(separator: "\r\n")[0])|\(String(decoding: body, as: UTF8.self))")
+                connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: "\(peer.url)mp/collect", format: GA4Encoder(measurementID: "G-1")) {
+            $0.compression = .none
+            $0.authorization = .token(.inline(Secret("a&b")))
+        }
+        let lines = (0..<60).map { #"{"name":"e\#($0)","client_id":"c\#($0 % 2)"}"# + "\n" }.joined()
+        #expect(await output.send(batch(lines, 60)) == .acknowledged)
+        #expect(seen.all.count == 4)
+        var names: [String] = []
+        for request in seen.all {
+            let parts = request.split(separator: "|", maxSplits: 1)
+            #expect(parts[0] == "POST /mp/collect?measurement_id=G-1&api_secret=a%26b HTTP/1.1")
+            let events = try #require(slice(String(parts[1]))?["events"]?.elements)
+            #expect(events.count <= 25)
+            names += events.compactMap { $0["name"]?.string }
+        }
+        #expect(Set(names) == Set((0..<60).map { "e\($0)" }) && names.count == 60)
+    }
+
+    @Test("when a later request fails, only what was not taken goes again")
+    func laterRequestFails() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            var number = 0
+            while connection.request() != nil {
+                number += 1
+                connection.write("HTTP/1.1 \(number == 2 ? 503 : 204) X\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1"))
+        let lines = (0..<60).map { #"{"name":"e\#($0)"}"# + "\n" }.joined()
+        #expect(await output.send(batch(lines, 60)) == .partial(rejected: [], retry: Array(25..<60)))
+    }
+
+    private func batch(_ lines: String, _ count: Int) -> Batch {
+        let part = Batch.Part(
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: count,
+            events: 0..<count)
+        return Sample.batch([part])
+    }
+}
+
+@Suite("Format app_center")
+struct AppCenterTests {
+    @Test("ac20: an envelope of logs with typed properties, null and nested ones left out")
+    func ac20_body() throws {
+        let text = try encoded(AppCenterEncoder(installID: "i"))
+        let logs = try #require(slice(text)?["logs"]?.elements)
+        #expect(
+            logs[0].text
+                == #"{"type":"event","timestamp":"2026-11-20T10:00:00.123Z","sid":"0192f3a4-0000-7abc-8def-0123456789ab","id":"0192f3a4-0000-7abc-8def-000000000001","name":"Video clicked","typedProperties":[{"type":"string","name":"Category","value":"Music"},{"type":"long","name":"Count","value":3},{"type":"double","name":"Ratio","value":0.5},{"type":"boolean","name":"Paid","value":true},{"type":"dateTime","name":"At","value":"2026-11-20T09:00:00.000Z"}],"device":{"sdkName":"spoolship","sdkVersion":"0.1.0","osName":"Debian GNU/Linux","osVersion":"12","timeZoneOffset":60,"carrierCountry":"IT"}}"#
+        )
+        #expect(
+            logs[1].text
+                == #"{"type":"event","timestamp":"2026-11-20T10:00:02.000Z","id":"01930000-0000-7000-0000-000000000001-1","name":"say \"hi\"\\","device":{}}"#
+        )
+        let session = try encoded(
+            AppCenterEncoder(installID: "i"),
+            #"{"type":"start_session","name":"x","timestamp":"2026-11-20T10:00:00Z","session_id":"s"}"# + "\n")
+        #expect(
+            session
+                == #"{"logs":[{"type":"startSession","timestamp":"2026-11-20T10:00:00.000Z","sid":"s","device":{}}]}"#)
+    }
+
+    @Test("the secret and the install id go in headers, the version in the address")
+    func request() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                seen.note(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: "\(peer.url)logs", format: AppCenterEncoder(installID: "abc")) {
+            $0.authorization = .token(.inline(Secret("app")))
+        }
+        #expect(await output.send(try Sample.batch(3)) == .acknowledged)
+        #expect(seen.last.hasPrefix("POST /logs?api-version=1.0.0 HTTP/1.1\r\n"))
+        #expect(seen.last.contains("\r\nApp-Secret: app\r\n") && seen.last.contains("\r\nInstall-ID: abc\r\n"))
+    }
+}

@@ -1,0 +1,187 @@
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("Format elasticsearch")
+struct ElasticsearchTests {
+    private let encoder = ElasticsearchEncoder(index: "events")
+
+    @Test("two lines an event: create with the event's id, and the event with its @timestamp")
+    func body() throws {
+        let lines = try encoded(encoder).split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 5 && lines[4].isEmpty)
+        #expect(lines[0] == #"{"create":{"_index":"events","_id":"0192f3a4-0000-7abc-8def-000000000001"}}"#)
+        #expect(lines[1].hasPrefix(#"{"@timestamp":"2026-11-20T10:00:00.123Z","name":"Video clicked","timestamp""#))
+        // An event without an id has its place in its batch.
+        #expect(lines[2] == #"{"create":{"_index":"events","_id":"01930000-0000-7000-0000-000000000001-1"}}"#)
+        #expect(lines[3].hasPrefix(#"{"@timestamp":"2026-11-20T10:00:02.000Z","name":"say \"hi\"\\""#))
+        #expect(try encoded(ElasticsearchEncoder()).hasPrefix(#"{"create":{"_id":"#))
+        let own = try encoded(encoder, #"{"name":"a","@timestamp":"x","timestamp":1700000000}"# + "\n")
+        #expect(own.hasSuffix("\n" + #"{"name":"a","@timestamp":"x","timestamp":1700000000}"# + "\n"))
+    }
+
+    @Test("no errors: all of it is there")
+    func acknowledged() {
+        #expect(outcome(encoder, events: 2, #"{"took":3,"errors":false,"items":[]}"#) == .acknowledged)
+        #expect(outcome(encoder, events: 2, #"{"num_docs_for_processing":2}"#) == .acknowledged)
+    }
+
+    @Test("each item by itself: there, there already, later, never")
+    func items() {
+        let answer = """
+            {"took":1,"errors":true,"items":[{"create":{"_id":"a","status":201}},
+            {"create":{"_id":"b","status":409,"error":{"type":"version_conflict_engine_exception","reason":"x"}}},
+            {"create":{"_id":"c","status":429,"error":{"type":"es_rejected_execution_exception","reason":"y"}}},
+            {"create":{"_id":"d","status":400,"error":{"type":"document_parsing_exception","reason":"[1:9] failed"}}},
+            {"create":{"_id":"e","status":403,"error":{"type":"cluster_block_exception","reason":"z"}}}]}
+            """
+        guard case .partial(let rejected, let retry) = outcome(encoder, events: 5, answer) else {
+            Issue.record("not partial")
+            return
+        }
+        #expect(retry == [2, 4] && rejected.map(\.index) == [3])
+        #expect(rejected.first?.failure.status == 400 && rejected.first?.failure.excerpt == "[1:9] failed")
+        #expect(rejected.first?.failure.message == "an event was answered 400: document_parsing_exception")
+    }
+
+    @Test("when nothing was taken, the batch waits or is held as a whole")
+    func nothingTaken() {
+        func answer(_ status: Int) -> String {
+            #"{"errors":true,"items":[{"create":{"status":\#(status)}},{"create":{"status":\#(status)}}]}"#
+        }
+        guard case .retry = outcome(encoder, events: 2, answer(429)),
+            case .held = outcome(encoder, events: 2, answer(404)),
+            case .partial(let rejected, let retry) = outcome(encoder, events: 2, answer(400))
+        else {
+            Issue.record("wrong")
+            return
+        }
+        #expect(rejected.count == 2 && retry.isEmpty)
+    }
+
+    @Test(
+        "an answer that does not tell goes again, harmlessly",
+        arguments: [
+            #"{"errors":true,"items":[{"create":{"status":201}}]}"#, #"{"errors":true,"items":[{"cre"#,
+            #"{"errors":true}"#,
+        ])
+    func unreadable(answer: String) {
+        guard case .retry(let failure) = outcome(encoder, events: 2, answer, isWhole: !answer.hasSuffix("cre")) else {
+            Issue.record("not tried again")
+            return
+        }
+        #expect(failure.kind == .protocolViolation)
+    }
+
+    @Test("other statuses are the table's")
+    func statuses() {
+        guard case .tooLarge = outcome(encoder, events: 2, status: 413, ""),
+            case .held = outcome(encoder, events: 2, status: 401, #"{"error":{"type":"security_exception"}}"#)
+        else {
+            Issue.record("wrong")
+            return
+        }
+    }
+}
+
+@Suite("Format loki")
+struct LokiTests {
+    @Test("one stream with the labels, each event a line at its time")
+    func body() throws {
+        let text = try encoded(LokiEncoder(labels: ["job": "shop", "env": "te\"st"]))
+        let stream = try #require(slice(text)?["streams"]?.elements?.first)
+        #expect(stream["stream"]?.text == #"{"env":"te\"st","job":"shop"}"#)
+        let values = try #require(stream["values"]?.elements)
+        #expect(values.count == 2 && values[0].elements?[0].string == "1795168800123000000")
+        let lines = sampleLines.split(separator: "\n").map { String($0) }
+        #expect(values.map { $0.elements?[1].string } == lines)
+        #expect(values[1].elements?[0].string == "1795168802000000000")
+        #expect(try encoded(LokiEncoder()).hasPrefix(#"{"streams":[{"stream":{"job":"spoolship"},"values":["#))
+    }
+}
+
+@Suite("Format splunk_hec")
+struct SplunkTests {
+    @Test("objects one after the other, with the event's time in seconds")
+    func body() throws {
+        let lines = try encoded(SplunkEncoder()).split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].hasPrefix(#"{"time":1795168800.123,"event":{"name":"Video clicked","#))
+        #expect(
+            lines[1]
+                == #"{"time":1795168802.000,"event":{"name":"say \"hi\"\\","observed_at":"2026-11-20T10:00:02.000Z"}}"#)
+    }
+
+    @Test("the event that the collector names is rejected, those after it go again")
+    func invalidEvent() {
+        let answer = #"{"text":"Invalid data format","code":6,"invalid-event-number":1}"#
+        guard case .partial(let rejected, let retry) = outcome(SplunkEncoder(), events: 4, status: 400, answer) else {
+            Issue.record("not partial")
+            return
+        }
+        #expect(rejected.map(\.index) == [1] && retry == [2, 3])
+        #expect(outcome(SplunkEncoder(), events: 4, #"{"text":"Success","code":0}"#) == .acknowledged)
+        for code in [7, 10, 11, 14] {
+            guard case .held = outcome(SplunkEncoder(), events: 4, status: 400, "{\"code\":\(code)}") else {
+                Issue.record("code \(code) was not held")
+                return
+            }
+        }
+        for body in [#"{"text":"No data","code":5}"#, #"{"invalid-event-number":9}"#, "x"] {
+            guard case .rejected = outcome(SplunkEncoder(), events: 4, status: 400, body) else {
+                Issue.record("\(body)")
+                return
+            }
+        }
+    }
+
+    @Test(
+        "where acknowledgements are asked for",
+        arguments: [
+            "https://h:8088/services/collector", "https://h:8088/services/collector/",
+            "https://h:8088/services/collector/event", "https://h:8088/services/collector/event/1.0?x=1",
+        ])
+    func acknowledgementAddress(url: String) {
+        #expect(SplunkEncoder.acknowledgementAddress(for: url) == "https://h:8088/services/collector/ack")
+    }
+
+    @Test(
+        "a batch counts when the indexers have it, not before; when they never do, it goes again",
+        arguments: [true, false])
+    func indexerAcknowledgement(comes: Bool) async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            var asked = 0
+            while let (head, body) = connection.request() {
+                var answer = #"{"text":"Success","code":0,"ackId":7}"#
+                seen.note(head)
+                if head.hasPrefix("POST /services/collector/ack ") {
+                    guard body == Array(#"{"acks":[7]}"#.utf8) else { return }
+                    asked += 1
+                    answer = #"{"acks":{"7":\#(comes && asked >= 2)}}"#
+                }
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(answer.utf8.count)\r\n\r\n\(answer)")
+            }
+        }
+        defer { peer.stop() }
+        let channel = "11111111-2222-4333-8444-555555555555"
+        let output = try bench.output(
+            to: "\(peer.url)services/collector/event", format: SplunkEncoder(channel: channel)
+        ) {
+            $0.requestTimeout = comes ? .seconds(30) : .seconds(1)
+            $0.authorization = .token(.inline(Secret("t")))
+        }
+        let outcome = await output.send(try Sample.batch(3))
+        #expect(comes ? outcome == .acknowledged : retried(outcome)?.kind == .timeout)
+        #expect(seen.all.count >= (comes ? 3 : 2))
+        #expect(seen.all.allSatisfy { $0.contains("X-Splunk-Request-Channel: \(channel)\r\n") })
+        #expect(seen.all.allSatisfy { $0.contains("Authorization: Splunk t\r\n") })
+        // The next batch goes to the collector again, by the same handle.
+        let before = seen.all.count
+        _ = await output.send(try Sample.batch(3, number: 2))
+        #expect(seen.all[before].hasPrefix("POST /services/collector/event "))
+    }
+}

@@ -1,0 +1,391 @@
+import EventLoops
+import Glibc
+import Model
+import Outputs
+import Receiver
+import TestKit
+import Testing
+
+/// What came back, and how long it took.
+func timed(_ body: () async throws -> Outcome) async rethrows -> (outcome: Outcome, seconds: Double) {
+    let start = SystemTime().bootTime
+    let outcome = try await body()
+    return (outcome, Double((SystemTime().bootTime - start).nanosecondsClamped) / 1e9)
+}
+
+/// The failure of an outcome that is to be tried again by the backoff.
+func retried(_ outcome: Outcome) -> Failure? {
+    if case .retry(let failure) = outcome { failure } else { nil }
+}
+
+@Suite("Servers that misbehave")
+struct HostileServerTests {
+    private let good = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+    @Test("fault10: a server that never answers costs the request timeout and no more")
+    func fault10_hang() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { $0.hang() }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.requestTimeout = .milliseconds(500) }
+        let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
+        #expect(retried(outcome)?.kind == .timeout)
+        #expect(retried(outcome)?.message.contains("request_timeout") == true)
+        #expect((0.4...45).contains(seconds))
+    }
+
+    @Test("a server that answers a byte at a time costs the request timeout and no more")
+    func slowDrip() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            for byte in Array("HTTP/1.1 200 OK\r\nX: ".utf8) + Array(repeating: 0x61, count: 10_000) {
+                guard connection.write([byte]) else { return }
+                connection.pause(milliseconds: 20)
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.requestTimeout = .seconds(1) }
+        let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
+        #expect(retried(outcome)?.kind == .timeout)
+        #expect((0.9...45).contains(seconds))
+    }
+
+    @Test("when nothing moves, the stall timeout ends it long before the request timeout")
+    func stall() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { $0.hang() }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.stallTimeout = .seconds(1) }
+        let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
+        #expect(retried(outcome)?.kind == .timeout)
+        #expect((0.9...45).contains(seconds))
+    }
+
+    @Test("a server that accepts and never speaks TLS costs the connect timeout")
+    func silentHandshake() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(nil) { $0.hang() }
+        defer { peer.stop() }
+        let output = try bench.output(to: "https://127.0.0.1:\(peer.port)/") { $0.connectTimeout = .milliseconds(400) }
+        let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
+        #expect(retried(outcome)?.kind == .timeout)
+        #expect(retried(outcome)?.message.contains("connect_timeout") == true)
+        #expect((0.3...45).contains(seconds))
+    }
+
+    @Test("a reset while the body is sent is tried again")
+    func resetInRequestBody() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            _ = connection.read()
+            connection.reset()
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.compression = .none }
+        let outcome = await output.send(try Sample.batch(200_000))
+        #expect(retried(outcome)?.kind == .connection)
+    }
+
+    @Test("a connection cut after the body, before the answer, is tried again")
+    func cutBeforeAnswer() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { _ = $0.request() }
+        defer { peer.stop() }
+        let outcome = try await bench.output(to: peer.url).send(try Sample.batch(5))
+        #expect(retried(outcome)?.kind == .connection)
+    }
+
+    @Test("an answer that is cut in its body counts by its status")
+    func cutInAnswer() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            let status = connection.number == 0 ? "200 OK" : "503 Busy"
+            connection.write("HTTP/1.1 \(status)\r\nContent-Length: 1000\r\n\r\nonly so much")
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url)
+        let first = await output.send(try Sample.batch(5))
+        #expect(first == .acknowledged)
+        let failure = retried(await output.send(try Sample.batch(5)))
+        #expect(failure?.status == 503 && failure?.excerpt == "only so much")
+    }
+
+    @Test(
+        "what is no HTTP is tried again, as a breach of the protocol",
+        arguments: ["hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/7.7 200 OK\r\n\r\n"])
+    func garbage(answer: String) async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            connection.write(answer)
+        }
+        defer { peer.stop() }
+        let outcome = try await bench.output(to: peer.url) { $0.requestTimeout = .seconds(3) }
+            .send(try Sample.batch(5))
+        #expect(retried(outcome)?.kind == .protocolViolation)
+    }
+
+    @Test("endless answers and endless heads are ended")
+    func endlessAnswers() async throws {
+        let bench = try Bench()
+        let piece = Array(repeating: UInt8(ascii: "x"), count: 65_536)
+        let body = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            connection.write("HTTP/1.1 400 Bad\r\n\r\n")
+            while connection.write(piece) {}
+        }
+        let head = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\n")
+            while connection.write("X-Padding: 0123456789012345678901234567890123456789\r\n") {}
+        }
+        defer {
+            body.stop()
+            head.stop()
+        }
+        let (first, seconds) = try await timed { try await bench.output(to: body.url).send(try Sample.batch(5)) }
+        guard case .rejected(let failure) = first else {
+            Issue.record("became \(first)")
+            return
+        }
+        #expect(failure.excerpt.utf8.count == 1024 && seconds < 45)
+        let (second, more) = try await timed { try await bench.output(to: head.url).send(try Sample.batch(5)) }
+        #expect(retried(second) != nil && more < 45)
+    }
+
+    @Test("a redirect is held, not followed")
+    func redirectsAreNotFollowed() async throws {
+        let bench = try Bench()
+        let other = try ScriptedPeer(bench.identity()) { $0.hang() }
+        let target = other.url
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            connection.write("HTTP/1.1 307 Over there\r\nLocation: \(target)\r\nContent-Length: 0\r\n\r\n")
+        }
+        defer {
+            peer.stop()
+            other.stop()
+        }
+        guard case .held(let failure) = try await bench.output(to: peer.url).send(try Sample.batch(5)) else {
+            Issue.record("a redirect was not held")
+            return
+        }
+        #expect(failure.status == 307 && other.connections == 0)
+    }
+
+    @Test("cookies are not kept")
+    func cookiesAreNotKept() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                let status = head.lowercased().contains("cookie") ? "400 Bad" : "200 OK"
+                connection.write("HTTP/1.1 \(status)\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url)
+        for _ in 0..<3 { #expect(await output.send(try Sample.batch(5)) == .acknowledged) }
+    }
+
+    @Test("one connection serves many requests, and a new one comes when the server has closed it")
+    func connectionsAreKept() async throws {
+        let bench = try Bench()
+        let answer = good
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            for _ in 0..<20 {
+                guard connection.request() != nil else { return }
+                connection.write(answer)
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url)
+        for number in 0..<20 {
+            #expect(await output.send(try Sample.batch(5, number: UInt64(number))) == .acknowledged)
+        }
+        #expect(peer.connections == 1)
+        for number in 0..<20 {
+            #expect(await output.send(try Sample.batch(5, number: UInt64(number))) == .acknowledged)
+        }
+        #expect(peer.connections == 2)
+    }
+
+    @Test("fault24: a connection that has reached its age is not used again")
+    func fault24_connectionsAge() async throws {
+        let bench = try Bench()
+        let answer = good
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while connection.request() != nil { connection.write(answer) }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.connectionAge = .seconds(1) }
+        let deadline = SystemTime().bootTime + .seconds(20)
+        while peer.connections < 2, SystemTime().bootTime < deadline {
+            #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        }
+        #expect(peer.connections == 2)
+    }
+
+    @Test("a request that is given up ends at once, and its place can be used again")
+    func cancellation() async throws {
+        let bench = try Bench()
+        let answer = good
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            if connection.number == 0 { connection.hang() } else { connection.write(answer) }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url)
+        let batch = try Sample.batch(5)
+        let task = Task(executorPreference: bench.loop) { await output.send(batch) }
+        while peer.connections == 0 { await Task.yield() }
+        let (outcome, seconds) = await timed {
+            task.cancel()
+            return await task.value
+        }
+        #expect(retried(outcome)?.kind == .connection && seconds < 45)
+        #expect(await output.send(batch) == .acknowledged)
+    }
+
+    @Test("nobody listens: the message says so")
+    func refused() async throws {
+        let bench = try Bench()
+        let outcome = try await bench.output(to: "https://127.0.0.1:1/").send(try Sample.batch(5))
+        let failure = try #require(retried(outcome))
+        #expect(failure.kind == .connect && failure.message.contains("connection refused"))
+    }
+
+    @Test("a name that cannot be resolved: the message says so")
+    func unresolved() async throws {
+        let bench = try Bench()
+        // A label that is too long for any name server: nobody is asked.
+        let name = String(repeating: "x", count: 70)
+        let outcome = try await bench.output(to: "https://\(name).test/").send(try Sample.batch(5))
+        let failure = try #require(retried(outcome))
+        #expect(failure.kind == .resolve && failure.message.contains("name servers"))
+    }
+}
+
+@Suite("A receiver that is told to fail")
+struct FaultyReceiverTests {
+    @Test("fault13: 429 with Retry-After holds the destination for that long")
+    func fault13_tooManyRequests() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver {
+            $0.faults.fault = .status(429)
+            $0.faults.retryAfter = 17
+        }
+        guard
+            case .retryAfter(let wait, let failure) = try await bench.output(to: receiver.url).send(try Sample.batch(5))
+        else {
+            Issue.record("429 did not say when")
+            return
+        }
+        #expect(wait == .seconds(17) && failure.status == 429 && failure.excerpt.contains("told to fail"))
+    }
+
+    @Test("503 for a while, then 200: the batch is there once")
+    func unavailableForAWhile() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver {
+            $0.faults.fault = .status(503)
+            $0.faults.first = 2
+        }
+        let output = try bench.output(to: receiver.url)
+        for _ in 0..<2 { #expect(retried(await output.send(try Sample.batch(5)))?.status == 503) }
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        #expect(receiver.stats.events == 5 && receiver.stats.answers == [200: 1, 503: 2])
+    }
+
+    @Test("fault12: 413 tells the size of the body that was refused")
+    func fault12_tooLarge() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver { $0.faults.largestBody = 500 }
+        let output = try bench.output(to: receiver.url) { $0.compression = .none }
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        let batch = Sample.batch([try Sample.part(0..<50, .none)], id: BatchID(high: 5, low: 5))
+        guard case .tooLarge(let bytes, let failure) = await output.send(batch) else {
+            Issue.record("413 was not too large")
+            return
+        }
+        #expect(bytes == batch.header.bytes && failure.status == 413)
+    }
+
+    @Test("fault11: 400 when a marked event is inside, and only then")
+    func fault11_markedEvent() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver { $0.faults.marker = #""n":7}"# }
+        let output = try bench.output(to: receiver.url)
+        #expect(await output.send(try Sample.batch(7, number: 1)) == .acknowledged)
+        guard case .rejected(let failure) = await output.send(try Sample.batch(8, number: 2)) else {
+            Issue.record("400 was not rejected")
+            return
+        }
+        #expect(failure.status == 400 && receiver.stats.events == 7)
+    }
+
+    @Test("cut after storing: tried again, and there once")
+    func cutAfterStoring() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver {
+            $0.faults.fault = .cutAfterStoring
+            $0.faults.first = 1
+        }
+        let output = try bench.output(to: receiver.url)
+        #expect(retried(await output.send(try Sample.batch(5)))?.kind == .connection)
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        #expect(receiver.stats.events == 5 && receiver.stats.repeats == 1 && receiver.stats.cuts == 1)
+    }
+
+    @Test("cut before storing, or in the body: tried again, and there once", arguments: [true, false])
+    func cutBeforeStoring(inBody: Bool) async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver {
+            $0.faults.fault = inBody ? .cutInBody : .cutBeforeStoring
+            $0.faults.first = 1
+        }
+        let output = try bench.output(to: receiver.url)
+        #expect(retried(await output.send(try Sample.batch(5)))?.kind == .connection)
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        #expect(receiver.stats.events == 5 && receiver.stats.repeats == 0 && receiver.stats.cuts == 1)
+    }
+
+    @Test("late answers are waited for, and a receiver can be stopped while they wait")
+    func lateAnswers() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver { $0.faults.delay = .milliseconds(300) }
+        let output = try bench.output(to: receiver.url)
+        let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
+        #expect(outcome == .acknowledged && seconds >= 0.3)
+        var plan = FaultPlan()
+        plan.delay = .seconds(3600)
+        receiver.misbehave(plan)
+        let batch = try Sample.batch(5, number: 2)
+        let task = Task(executorPreference: bench.loop) { await output.send(batch) }
+        while receiver.stats.batches < 2 { await Task.yield() }
+        receiver.stop()
+        let (_, wait) = await timed { await task.value }
+        #expect(wait < 45)
+    }
+
+    @Test("a random tenth of failures of every kind: everything is there once in the end")
+    func randomFaults() async throws {
+        for fault in [FaultPlan.Fault.status(500), .cutInBody, .cutBeforeStoring, .cutAfterStoring] {
+            let bench = try Bench()
+            let receiver = try bench.receiver {
+                $0.faults.fault = fault
+                $0.faults.probability = 0.3
+                $0.faults.seed = 11
+            }
+            let output = try bench.output(to: receiver.url)
+            for number in 0..<40 {
+                var attempts = 0
+                while await output.send(try Sample.batch(3, number: UInt64(number))) != .acknowledged, attempts < 50 {
+                    attempts += 1
+                }
+            }
+            #expect(receiver.stats.events == 120 && receiver.stats.batches == 40)
+        }
+    }
+}

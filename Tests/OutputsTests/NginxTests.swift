@@ -1,0 +1,167 @@
+import EventLoops
+import Glibc
+import Model
+import Receiver
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("nginx")
+struct NginxTests {
+    @Test("what goes through nginx to a receiver behind it arrives whole", arguments: [false, true])
+    func throughProxy(http2: Bool) async throws {
+        let bench = try Bench()
+        let file = "\(bench.directory.path)/events.ndjson"
+        let receiver = try bench.receiver {
+            $0.identity = nil
+            $0.store = .file(file, sync: false)
+        }
+        let nginx = try await Nginx(bench, locations: "location / { proxy_pass \(receiver.url); }")
+        let output = try bench.output(to: "\(nginx.url)/in") { $0.allowHTTP2 = http2 }
+        #expect(await output.send(try Sample.batch(20_000)) == .acknowledged)
+        #expect(text(of: file) == String(decoding: Sample.lines(0..<20_000), as: UTF8.self))
+        #expect(receiver.stats.answers == [200: 1])
+    }
+
+    @Test(
+        "an answer that comes before the body was read ends the transfer, also over HTTP/2",
+        arguments: [false, true], [10, 20_000, 200_000])
+    func earlyAnswers(http2: Bool, events: Int) async throws {
+        let bench = try Bench()
+        let nginx = try await Nginx(
+            bench,
+            locations: """
+                location /ok { return 200 "ok"; }
+                location /busy { return 503; }
+                location /later { add_header Retry-After 7 always; return 429; }
+                location /small { client_max_body_size 1; proxy_pass http://127.0.0.1:1; }
+                """)
+        func send(_ path: String) async throws -> Outcome {
+            let output = try bench.output(to: "\(nginx.url)/\(path)") {
+                $0.allowHTTP2 = http2
+                $0.compression = .none
+                $0.requestTimeout = .seconds(60)
+            }
+            let (outcome, seconds) = try await timed { await output.send(try Sample.batch(events)) }
+            #expect(seconds < 45, "\(path): \(outcome)")
+            return outcome
+        }
+        #expect(try await send("ok") == .acknowledged)
+        #expect(retried(try await send("busy"))?.status == 503)
+        guard case .retryAfter(.seconds(7), let failure) = try await send("later"), failure.status == 429 else {
+            Issue.record("429 did not say when")
+            return
+        }
+        guard case .tooLarge(let bytes, _) = try await send("small") else {
+            Issue.record("413 was not too large")
+            return
+        }
+        #expect(bytes == Sample.lines(0..<events).count)
+    }
+}
+
+@Suite("Proxies", .serialized)
+struct ProxyTests {
+    /// A proxy that tunnels nothing and notes what it is asked.
+    private func proxy(_ seen: Seen, answer: String) throws -> ScriptedPeer {
+        try ScriptedPeer(nil) { connection in
+            guard let (head, _) = connection.request() else { return }
+            seen.note(head)
+            connection.write(answer)
+        }
+    }
+
+    @Test("fault24: a proxy gets its own credentials and none of the destination's")
+    func fault24_proxiesSeeNoSecrets() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let proxy = try proxy(seen, answer: "HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n")
+        defer { proxy.stop() }
+        let output = try bench.output(to: "https://collector.test/in") {
+            $0.proxy = .address(Secret("http://agent:proxypass@127.0.0.1:\(proxy.port)"))
+            $0.authorization = .token(.inline(Secret("hunter2")))
+            $0.headers = [.init("X-Key", "hunter3")]
+        }
+        let outcome = await output.send(try Sample.batch(5))
+        let failure = try #require(retried(outcome))
+        #expect(failure.kind == .connect && failure.message.contains("407"))
+        #expect(!"\(outcome)".contains("proxypass"))
+        #expect(seen.last.hasPrefix("CONNECT collector.test:443 HTTP/1.1\r\n"))
+        #expect(seen.last.contains("Proxy-Authorization: Basic YWdlbnQ6cHJveHlwYXNz"))
+        #expect(!seen.last.contains("hunter") && !seen.last.contains("Idempotency"))
+    }
+
+    @Test("fault24: the environment names the proxy, and no_proxy those that need none")
+    func fault24_environment() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let proxy = try proxy(seen, answer: "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
+        defer { proxy.stop() }
+        let receiver = try bench.receiver()
+        setenv("https_proxy", "http://127.0.0.1:\(proxy.port)", 1)
+        setenv("no_proxy", "example.org,localhost", 1)
+        defer {
+            unsetenv("https_proxy")
+            unsetenv("no_proxy")
+        }
+        let direct = try bench.output(to: "https://localhost:\(receiver.port)/") { $0.proxy = .environment }
+        #expect(await direct.send(try Sample.batch(5)) == .acknowledged)
+        #expect(seen.all.isEmpty)
+        let proxied = try bench.output(to: receiver.url) { $0.proxy = .environment }
+        #expect(retried(await proxied.send(try Sample.batch(5)))?.kind == .connect)
+        #expect(seen.all.count == 1)
+        let without = try bench.output(to: receiver.url) { $0.proxy = .none }
+        #expect(await without.send(try Sample.batch(6, number: 2)) == .acknowledged)
+    }
+}
+
+@Suite("Addresses and requests")
+struct RequestTests {
+    @Test("the batch's id goes where the destination looks for it, and a token into the address where a format has it")
+    func argumentsAreAdded() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                seen.note(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: "\(peer.url)?query=INSERT") {
+            $0.batchIDParameter = "insert_deduplication_token"
+            $0.headers = [.init("content-type", "text/plain"), .init("X-Empty", ""), .init("X-Scope-OrgID", "shop")]
+        }
+        for number in 1...2 {
+            #expect(await output.send(try Sample.batch(3, number: UInt64(number))) == .acknowledged)
+            let id = "01930000-0000-7000-0000-00000000000\(number)"
+            #expect(seen.last.hasPrefix("POST /?query=INSERT&insert_deduplication_token=\(id) HTTP/1.1\r\n"))
+            #expect(seen.last.contains("\r\nX-Spoolship-Events: 3\r\n"))
+            #expect(seen.last.contains("\r\ncontent-type: text/plain\r\n") && !seen.last.contains("x-ndjson"))
+            #expect(seen.last.contains("\r\nX-Empty:\r\n") && seen.last.contains("\r\nX-Scope-OrgID: shop\r\n"))
+        }
+    }
+
+    @Test("arguments are added to any address")
+    func adding() {
+        #expect(HTTPAddress.adding(["a=1"], to: "https://h/p") == "https://h/p?a=1")
+        #expect(HTTPAddress.adding(["a=1", "", "b=2"], to: "https://h/p?x#f") == "https://h/p?x&a=1&b=2")
+        #expect(HTTPAddress.adding([""], to: "https://h/p?x") == "https://h/p?x")
+        #expect(HTTPAddress.escape("a b/é~") == "a%20b%2F%C3%A9~")
+    }
+
+    @Test("a rate limit spreads requests over time")
+    func rateLimit() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver()
+        let output = try bench.output(to: receiver.url) { $0.requestsPerSecond = 5 }
+        let (_, seconds) = try await timed {
+            for number in 0..<8 { _ = await output.send(try Sample.batch(1, number: UInt64(number))) }
+            return .acknowledged
+        }
+        // Five at once, three at five a second.
+        #expect(receiver.stats.batches == 8 && seconds > 0.5)
+    }
+}

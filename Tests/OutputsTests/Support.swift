@@ -1,0 +1,106 @@
+import EventLoops
+import Frames
+import Glibc
+import Logs
+import Model
+import Outputs
+import Receiver
+import Synchronization
+import TestKit
+import Testing
+
+/// A loop with an authority that this suite's servers are certified by.
+struct Bench {
+    let loop: EventLoop
+    let directory: TemporaryDirectory
+    let authority: CertificateAuthority
+    let log = KeptLog()
+
+    init() throws {
+        loop = try EventLoop(name: "outputs")
+        try loop.start()
+        directory = try TemporaryDirectory()
+        authority = try CertificateAuthority(now: SystemTime().wallTime)
+        try PrivateFile.replace(caFile, with: authority.certificate)
+    }
+
+    var caFile: String { "\(directory.path)/ca.pem" }
+
+    func identity(
+        names: [String] = ["DNS:localhost", "IP:127.0.0.1"], from: Duration = .seconds(-3600),
+        until: Duration = .seconds(86_400), isClient: Bool = false
+    ) throws -> CertificateAuthority.Identity {
+        let now = SystemTime().wallTime
+        return try authority.issue(
+            .init(names: names, notBefore: now + from, notAfter: now + until, isClient: isClient))
+    }
+
+    func receiver(_ change: (inout ReceiverOptions) -> Void = { _ in }) throws -> DevelopmentReceiver {
+        var options = ReceiverOptions()
+        options.identity = try identity()
+        options.threads = 1
+        change(&options)
+        return try DevelopmentReceiver(options)
+    }
+
+    func output(
+        to url: String, format: any BatchEncoder = NDJSONEncoder(), _ change: (inout HTTPOptions) -> Void = { _ in }
+    ) throws -> HTTPOutput {
+        var options = HTTPOptions(url: url)
+        options.tls.caFile = caFile
+        options.proxy = .none
+        change(&options)
+        return try HTTPOutput("main", options, format: format, on: loop, log: Log(log))
+    }
+}
+
+/// Batches of numbered events.
+enum Sample {
+    static func lines(_ numbers: Range<Int>) -> [UInt8] {
+        Array(numbers.map { #"{"name":"Video clicked","n":\#($0)}"# + "\n" }.joined().utf8)
+    }
+
+    static func part(_ numbers: Range<Int>, _ compression: Compression, events: Range<Int>? = nil) throws -> Batch.Part
+    {
+        let bytes = lines(numbers)
+        return Batch.Part(
+            compression: compression, frame: try FrameCompressor(compression).compress(bytes), bytes: bytes.count,
+            eventsInFrame: numbers.count, events: events ?? 0..<numbers.count)
+    }
+
+    static func batch(_ parts: [Batch.Part], id: BatchID = BatchID(high: 0x0193_0000_0000_7000, low: 1)) -> Batch {
+        let now = Timestamp(milliseconds: 1_795_168_800_000)
+        return Batch(
+            header: BatchHeader(
+                id: id, destination: "main", priority: .normal, events: parts.reduce(0) { $0 + $1.events.count },
+                bytes: parts.reduce(0) { $0 + $1.bytes }, acceptedAt: now, firstEventTime: now),
+            parts: parts)
+    }
+
+    static func batch(_ count: Int, number: UInt64 = 1) throws -> Batch {
+        batch([try part(0..<count, .gzip)], id: BatchID(high: 0x0193_0000_0000_7000, low: number))
+    }
+}
+
+/// The whole of a file as text.
+func text(of path: String) -> String {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return "" }
+    defer { close(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        let count = read(file, &buffer, buffer.count)
+        guard count > 0 else { break }
+        bytes.append(contentsOf: buffer[..<count])
+    }
+    return String(decoding: bytes, as: UTF8.self)
+}
+
+/// What a script has seen, from any thread.
+final class Seen: Sendable {
+    private let texts = Mutex<[String]>([])
+    func note(_ text: String) { texts.withLock { $0.append(text) } }
+    var all: [String] { texts.withLock { $0 } }
+    var last: String { all.last ?? "" }
+}

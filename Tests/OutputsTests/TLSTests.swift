@@ -1,0 +1,348 @@
+import COpenSSL
+import EventLoops
+import Glibc
+import Logs
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("TLS")
+struct TLSTests {
+    private func failure(
+        _ bench: Bench, _ identity: CertificateAuthority.Identity, host: String = "127.0.0.1",
+        _ change: (inout HTTPOptions) -> Void = { _ in }
+    ) async throws -> Failure {
+        let receiver = try bench.receiver { $0.identity = identity }
+        let output = try bench.output(to: "https://\(host):\(receiver.port)/", change)
+        let outcome = await output.send(try Sample.batch(5))
+        #expect(receiver.stats.requests == 0)
+        return try #require(retried(outcome))
+    }
+
+    @Test("a certificate for another name is refused, and the message says so")
+    func wrongName() async throws {
+        let bench = try Bench()
+        let failure = try await failure(bench, bench.identity(names: ["DNS:elsewhere.test"]))
+        #expect(failure.kind == .tls)
+        #expect(failure.message.contains("for another name"), "\(failure.message)")
+    }
+
+    @Test("a certificate that has expired is refused, and the message says so")
+    func expired() async throws {
+        let bench = try Bench()
+        let failure = try await failure(bench, bench.identity(from: .seconds(-7200), until: .seconds(-3600)))
+        #expect(failure.kind == .tls && failure.message.contains("has expired"))
+    }
+
+    @Test("a certificate that is not valid yet is refused, and the message says so")
+    func notYetValid() async throws {
+        let bench = try Bench()
+        let failure = try await failure(bench, bench.identity(from: .seconds(3600)))
+        #expect(failure.kind == .tls && failure.message.contains("not valid yet"))
+    }
+
+    @Test("an authority that nobody trusts is refused, and the message says what to set")
+    func unknownAuthority() async throws {
+        let bench = try Bench()
+        let other = try CertificateAuthority(now: SystemTime().wallTime)
+        let now = SystemTime().wallTime
+        let identity = try other.issue(.init(notBefore: now - .seconds(60), notAfter: now + .seconds(3600)))
+        let failure = try await failure(bench, identity)
+        #expect(failure.kind == .tls && failure.message.contains("tls.ca_file"))
+        // The system's authorities do not know it either.
+        let systems = try await self.failure(bench, bench.identity()) { $0.tls.caFile = nil }
+        #expect(systems.kind == .tls && systems.message.contains("tls.ca_file"))
+    }
+
+    @Test("plain HTTP where TLS is expected is a TLS failure")
+    func noTLSThere() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver { $0.identity = nil }
+        let outcome = try await bench.output(to: "https://127.0.0.1:\(receiver.port)/").send(try Sample.batch(5))
+        #expect(retried(outcome)?.kind == .tls)
+    }
+
+    @Test("a destination that wants a client certificate gets one, and refuses those without")
+    func clientCertificates() async throws {
+        let bench = try Bench()
+        let client = try bench.identity(names: [], isClient: true)
+        let certificate = "\(bench.directory.path)/client.pem"
+        let key = "\(bench.directory.path)/client.key"
+        try PrivateFile.replace(certificate, with: client.certificate)
+        try PrivateFile.replace(key, with: client.key)
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { connection in
+            while connection.request() != nil { connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
+        }
+        defer { peer.stop() }
+        #expect(try await bench.output(to: peer.url).send(try Sample.batch(5)) != .acknowledged)
+        let output = try bench.output(to: peer.url) {
+            $0.tls.certificateFile = certificate
+            $0.tls.keyFile = key
+        }
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        let expiry = try #require(await output.certificates.ownExpiry)
+        #expect(abs((expiry - (SystemTime().wallTime + .seconds(86_400))).components.seconds) < 60)
+    }
+
+    @Test("a pinned key is enough of a reason to refuse, and the message says what to do")
+    func pins() async throws {
+        let bench = try Bench()
+        let identity = try bench.identity()
+        let pin = try pinOf(identity)
+        let receiver = try bench.receiver { $0.identity = identity }
+        let other = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+        let output = try bench.output(to: receiver.url) { $0.tls.pinnedKeys = [other, pin] }
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        let failure = try await failure(bench, identity) { $0.tls.pinnedKeys = [other] }
+        #expect(failure.kind == .tls && failure.message.contains("pinned_keys"))
+    }
+
+    @Test("fault23: a renewed ca_file is followed without a restart; a bad one leaves the last good one in force")
+    func fault23_authoritiesAreReadAgain() async throws {
+        let bench = try Bench()
+        let time = ManualTime()
+        let other = try CertificateAuthority(now: SystemTime().wallTime)
+        let now = SystemTime().wallTime
+        let renewed = try other.issue(
+            .init(names: ["IP:127.0.0.1"], notBefore: now - .seconds(60), notAfter: now + .seconds(3600)))
+        let old = try bench.receiver()
+        let new = try bench.receiver { $0.identity = renewed }
+        func output(_ url: String) throws -> HTTPOutput {
+            var options = HTTPOptions(url: url)
+            options.proxy = .none
+            options.tls.caFile = bench.caFile
+            return try HTTPOutput(
+                "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
+        }
+        let toOld = try output(old.url)
+        let toNew = try output(new.url)
+        #expect(await toOld.send(try Sample.batch(5)) == .acknowledged)
+        #expect(retried(await toNew.send(try Sample.batch(5)))?.kind == .tls)
+
+        // Garbage: everything goes on as it was, and one warning says why.
+        try PrivateFile.replace(bench.caFile, with: "not a certificate\n")
+        for _ in 0..<3 {
+            time.advance(by: .seconds(2))
+            #expect(await toOld.send(try Sample.batch(5)) == .acknowledged)
+        }
+        #expect(await toOld.certificates.failedReloads == 1)
+        #expect(bench.log.messages.filter { $0.level == .warning }.count == 1)
+
+        // Gone: the same.
+        unlink(bench.caFile)
+        time.advance(by: .seconds(2))
+        #expect(await toOld.send(try Sample.batch(5)) == .acknowledged)
+
+        // The new authority: its server is trusted now, and the old one's no more, in spite of kept connections.
+        try PrivateFile.replace(bench.caFile, with: other.certificate)
+        time.advance(by: .seconds(2))
+        #expect(await toNew.send(try Sample.batch(5)) == .acknowledged)
+        #expect(retried(await toOld.send(try Sample.batch(5)))?.kind == .tls)
+    }
+
+    @Test("fault23: a renewed client certificate is used when its key is there too, not before")
+    func fault23_clientCertificatesAreReadAgain() async throws {
+        let bench = try Bench()
+        let time = ManualTime()
+        let certificate = "\(bench.directory.path)/client.pem"
+        let key = "\(bench.directory.path)/client.key"
+        func place(_ identity: CertificateAuthority.Identity, certificateOnly: Bool = false) throws {
+            try PrivateFile.replace(certificate, with: identity.certificate)
+            if !certificateOnly { try PrivateFile.replace(key, with: identity.key) }
+        }
+        let other = try CertificateAuthority(now: SystemTime().wallTime)
+        let now = SystemTime().wallTime
+        let foreign = try other.issue(
+            .init(names: [], notBefore: now - .seconds(60), notAfter: now + .seconds(600), isClient: true))
+        try place(foreign)
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { connection in
+            while connection.request() != nil { connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
+        }
+        defer { peer.stop() }
+        var options = HTTPOptions(url: peer.url)
+        options.proxy = .none
+        options.tls.caFile = bench.caFile
+        options.tls.certificateFile = certificate
+        options.tls.keyFile = key
+        let output = try HTTPOutput(
+            "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
+        #expect(await output.send(try Sample.batch(5)) != .acknowledged)
+
+        let good = try bench.identity(names: [], isClient: true)
+        try place(good, certificateOnly: true)
+        time.advance(by: .seconds(2))
+        #expect(await output.send(try Sample.batch(5)) != .acknowledged)
+        #expect(bench.log.messages.contains { $0.fields.contains { $0.value.contains("does not belong to") } })
+        try place(good)
+        time.advance(by: .seconds(2))
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+    }
+
+    @Test(
+        "bad settings say what is wrong",
+        arguments: [
+            ("https://user:secret@host/", "authentication"), ("ftp://host/", "https://host/path"),
+            ("http://example.org/", "plain http"), ("not an address at all", "https://host/path"),
+        ])
+    func badAddresses(url: String, word: String) throws {
+        let bench = try Bench()
+        let error = #expect(throws: OutputError.self) { try bench.output(to: url) }
+        #expect(error?.message.contains(word) == true && error?.message.contains("secret") == false)
+    }
+
+    @Test("plain HTTP goes to loopback, in all its names, and elsewhere only when allowed")
+    func plainHTTP() throws {
+        let bench = try Bench()
+        for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"] { _ = try bench.output(to: "http://\(host)/") }
+        for host in ["128.0.0.1", "127.0.0.1.example.org", "localhost.example.org", "[::2]", "0.0.0.0"] {
+            #expect(throws: OutputError.self) { try bench.output(to: "http://\(host)/") }
+        }
+        _ = try bench.output(to: "http://collector.internal/") { $0.allowPlainHTTP = true }
+    }
+
+    @Test("headers that could smuggle, and files that are no certificates, are refused at once")
+    func badSettings() throws {
+        let bench = try Bench()
+        let url = "https://127.0.0.1/"
+        let changes: [(inout HTTPOptions) -> Void] = [
+            { $0.headers = [.init("X-Bad", "a\r\nAuthorization: b")] }, { $0.headers = [.init("Bad Name", "a")] },
+            { $0.headers = [.init("Idempotency-Key", "a")] }, { $0.headers = [.init("", "a")] },
+            { $0.tls.pinnedKeys = ["sha256//short"] }, { $0.tls.pinnedKeys = ["/etc/passwd"] },
+            { $0.tls.caFile = "/etc/hostname" }, { $0.tls.caFile = "/nonexistent" }, { $0.tls.caFile = "/dev/zero" },
+            { $0.tls.keyFile = "/nonexistent" }, { $0.requestTimeout = .zero },
+            { $0.requestsPerSecond = 0 }, { $0.batchIDParameter = "a&b=c" },
+        ]
+        for change in changes { #expect(throws: OutputError.self) { try bench.output(to: url, change) } }
+    }
+
+    private func pinOf(_ identity: CertificateAuthority.Identity) throws -> String {
+        let memory = try #require(shim_openssl_copy(identity.certificate, identity.certificate.utf8.count))
+        defer { BIO_free(memory) }
+        let certificate = try #require(PEM_read_bio_X509(memory, nil, nil, nil))
+        defer { X509_free(certificate) }
+        var der: UnsafeMutablePointer<UInt8>?
+        let size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der)
+        var digest = [UInt8](repeating: 0, count: 32)
+        var count: UInt32 = 0
+        EVP_Digest(der, Int(size), &digest, &count, EVP_sha256(), nil)
+        shim_openssl_free(der)
+        return "sha256//\(Base64.encode(digest))"
+    }
+}
+
+@Suite("Secrets")
+struct SecretTests {
+    @Test("a token comes from its file, is followed when it changes, and is kept when the file goes wrong")
+    func tokensAreReadAgain() async throws {
+        let bench = try Bench()
+        let time = ManualTime()
+        let file = "\(bench.directory.path)/token"
+        try PrivateFile.replace(file, with: "first-secret\n")
+        let heads = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                heads.note(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        var options = HTTPOptions(url: peer.url)
+        options.proxy = .none
+        options.tls.caFile = bench.caFile
+        options.authorization = .token(.file(file))
+        let output = try HTTPOutput(
+            "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
+        _ = await output.send(try Sample.batch(1))
+        #expect(heads.last.contains("\r\nAuthorization: Bearer first-secret\r\n"))
+        #expect(heads.last.contains("\r\nIdempotency-Key: 01930000-0000-7000-0000-000000000001\r\n"))
+        #expect(heads.last.contains("\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\n"))
+        #expect(!heads.last.contains("Expect:"))
+        for (content, expected) in [
+            ("second-secret", "second-secret"), ("", "second-secret"), ("two\nlines\n", "second-secret"),
+            ("third-secret\r\n", "third-secret"),
+        ] {
+            try PrivateFile.replace(file, with: content)
+            time.advance(by: .seconds(2))
+            _ = await output.send(try Sample.batch(1))
+            #expect(heads.last.contains("Authorization: Bearer \(expected)\r\n"))
+        }
+        unlink(file)
+        time.advance(by: .seconds(2))
+        _ = await output.send(try Sample.batch(1))
+        #expect(heads.last.contains("Authorization: Bearer third-secret\r\n"))
+        let logged = bench.log.messages.map { "\($0)" }.joined()
+        for word in ["first", "second", "third", "two"] { #expect(!logged.contains(word)) }
+        #expect(logged.contains("is empty"))
+    }
+
+    @Test("Basic credentials and headers of the destination's own")
+    func otherAuthorizations() throws {
+        var options = HTTPOptions(url: "https://127.0.0.1/")
+        let secret = Secret("open sesame")
+        options.authorization = .basic(user: "Aladdin", password: .inline(secret))
+        let bearer = TokenPlace.authorization(scheme: "Bearer")
+        #expect(
+            try options.credential(secret, in: bearer)
+                == .header("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="))
+        options.authorization = .token(.inline(secret))
+        #expect(try options.credential(secret, in: bearer) == .header("Authorization: Bearer open sesame"))
+        #expect(try options.credential(secret, in: .header("App-Secret")) == .header("App-Secret: open sesame"))
+        #expect(try options.credential(secret, in: .argument("key")) == .argument("key=open%20sesame"))
+        options.authorization = .token(.inline(secret), scheme: "ApiKey")
+        #expect(try options.credential(secret, in: bearer) == .header("Authorization: ApiKey open sesame"))
+        #expect(throws: OutputError.self) { try options.credential(Secret("a\r\nb"), in: bearer) }
+    }
+
+    @Test("systemd's credentials are found by name, and only by name")
+    func credentials() throws {
+        let directory = try TemporaryDirectory()
+        try PrivateFile.replace("\(directory.path)/token", with: "from systemd")
+        var provider = try SecretProvider(.credential("token"), credentialsDirectory: directory.path)
+        try provider.refresh()
+        #expect(provider.current == Secret("from systemd"))
+        for name in ["../token", "/etc/passwd", "", "."] {
+            #expect(throws: OutputError.self) {
+                try SecretProvider(.credential(name), credentialsDirectory: directory.path)
+            }
+        }
+        let error = #expect(throws: OutputError.self) {
+            try SecretProvider(.credential("token"), credentialsDirectory: nil)
+        }
+        #expect(error?.message.contains("LoadCredential=token") == true)
+    }
+
+    @Test("ac24: however a secret is turned into text, nothing of it shows")
+    func ac24_secretsDoNotShow() {
+        let secret = Secret("hunter2-hunter2")
+        var options = HTTPOptions(url: "https://127.0.0.1/")
+        options.authorization = .token(.inline(secret))
+        options.proxy = .address(Secret("http://user:hunter2-hunter2@proxy"))
+        options.headers = [.init("X-Key", "hunter2-hunter2")]
+        var dumped = ""
+        dump(options, to: &dumped)
+        let texts = ["\(secret)", String(reflecting: secret), "\(options)", String(reflecting: options), dumped]
+        for text in texts { #expect(!text.contains("hunter2")) }
+    }
+
+    @Test("no failure shows a secret, whatever goes wrong")
+    func failuresDoNotShowSecrets() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard let (head, _) = connection.request() else { return }
+            _ = head
+            connection.write("HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno")
+        }
+        defer { peer.stop() }
+        for url in [peer.url, "https://127.0.0.1:1/", "https://127.0.0.1:\(peer.port)/?q=1"] {
+            let output = try bench.output(to: url) {
+                $0.authorization = .token(.inline(Secret("hunter2")))
+                $0.headers = [.init("X-Key", "hunter2")]
+                if url.hasSuffix(":1/") { $0.proxy = .address(Secret("http://u:hunter2@127.0.0.1:1")) }
+            }
+            #expect(!"\(await output.send(try Sample.batch(1)))".contains("hunter2"))
+        }
+    }
+}
