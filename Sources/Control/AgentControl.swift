@@ -1,0 +1,187 @@
+public import Model
+
+/// Why the agent does not do what a request asks.
+public struct ControlRefusal: Error, Sendable, Equatable {
+    /// The HTTP status: 400 what was asked makes no sense, 404 there is no such thing, 409 not now, 500 it failed.
+    public let status: Int
+    /// A word for programs.
+    public let code: String
+    /// One line for a person: what is wrong and what to do.
+    public let message: String
+
+    /// A refusal of known parts.
+    public init(status: Int, code: String, message: String) {
+        self.status = status
+        self.code = code
+        self.message = message
+    }
+}
+
+/// Who can tell how the agent stands.
+public protocol StatusSource: Sendable {
+    /// The state at this moment, from published figures.
+    func status() async -> StatusReport
+}
+
+/// What can be asked of sending.
+public protocol SendingControl: Sendable {
+    /// Sends what waits now and returns; nil: to all destinations.
+    func dispatch(to destination: String?) async throws(ControlRefusal)
+
+    /// Sends what waits now; reports after each request. Cancelled when the client goes away.
+    func dispatchAndWait(
+        to destination: String?, report: @escaping @Sendable (SendingReport) -> Void
+    ) async throws(ControlRefusal) -> SendingResult
+
+    /// Sends until nothing is left, an error occurs or time runs out. Cancelled when the client goes away.
+    func drain(
+        timeout: Duration, to destination: String?, report: @escaping @Sendable (SendingReport) -> Void
+    ) async throws(ControlRefusal) -> SendingResult
+
+    /// Holds sending back while the token is held; durable unless `untilRestart`.
+    func pause(token: String, destination: String?, ttl: Duration?, untilRestart: Bool) async throws(ControlRefusal)
+
+    /// Releases a token, or all of them, lifts holds and closes breakers when it is nil.
+    func resume(token: String?, destination: String?) async throws(ControlRefusal)
+
+    /// Allows or forbids connections; durable.
+    func setNetwork(on: Bool) async throws(ControlRefusal)
+
+    /// The network has changed: retries begin anew.
+    func networkChanged() async throws(ControlRefusal)
+
+    /// Changes the dispatch interval; nil: back to the configured one, zero: off.
+    ///
+    /// - Returns: the interval in force, as in the configuration.
+    func setInterval(_ interval: Duration?, persist: Bool) async throws(ControlRefusal) -> String
+}
+
+/// What a request of `dispatch` or `drain` came to.
+public struct SendingReport: Sendable, Equatable {
+    /// Whose.
+    public let destination: String
+    /// `good`, `no_data` or `error`.
+    public let outcome: String
+    /// Why there is no data, or what failed.
+    public let reason: String?
+    /// How many events wait still; nil where that was not said.
+    public let waiting: Int?
+
+    /// A report of known parts.
+    public init(destination: String, outcome: String, reason: String? = nil, waiting: Int? = nil) {
+        self.destination = destination
+        self.outcome = outcome
+        self.reason = reason
+        self.waiting = waiting
+    }
+}
+
+/// How `dispatch --wait` or `drain` ended.
+public struct SendingResult: Sendable, Equatable {
+    /// What the command ends with: 0 all is gone, 75 something cannot go, 124 time ran out.
+    public let exitCode: Int
+    /// Why not, by destination.
+    public let obstacles: [String: String]
+    /// How many events wait still, where that is known.
+    public let waiting: Int?
+
+    /// A result of known parts.
+    public init(exitCode: Int, obstacles: [String: String] = [:], waiting: Int? = nil) {
+        self.exitCode = exitCode
+        self.obstacles = obstacles
+        self.waiting = waiting
+    }
+}
+
+/// What can be asked of the agent as a whole.
+public protocol CollectionControl: Sendable {
+    /// Turns collection on or off; durable. Off deletes what is queued.
+    ///
+    /// - Returns: how many deliveries were discarded.
+    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> Int
+
+    /// Starts a new session; nil: of every app.
+    ///
+    /// - Returns: what happened, in a sentence: in automatic mode nothing does.
+    func startSession(app: String?) async throws(ControlRefusal) -> String
+
+    /// Overrides the country code; nil ends the override.
+    func setCountry(_ code: String?) async throws(ControlRefusal)
+
+    /// Changes the log's level until a restart or reload; a word of the settings.
+    func setLogLevel(_ level: String) async throws(ControlRefusal)
+
+    /// Reads the configuration again, as a whole or not at all.
+    func reload() async throws(ControlRefusal) -> ReloadResult
+}
+
+/// What a reload came to; a configuration with mistakes is a refusal instead.
+public struct ReloadResult: Sendable, Equatable {
+    /// Settings that are in force now: `queue.max_size: 10MiB → 20MiB`.
+    public let changed: [String]
+    /// Settings that wait for a restart.
+    public let needRestart: [String]
+
+    /// A result of known parts.
+    public init(changed: [String], needRestart: [String]) {
+        self.changed = changed
+        self.needRestart = needRestart
+    }
+}
+
+/// Stores that a person can look into.
+public enum RecordStore: String, Sendable, CaseIterable {
+    /// What waits.
+    case queue
+    /// What destinations rejected.
+    case deadLetters = "dead-letters"
+    /// What could not be read as an event.
+    case quarantine
+}
+
+/// Which records are meant; nil means all.
+public struct RecordFilter: Sendable, Equatable {
+    /// Only of this destination (queue, dead letters).
+    public var destination: String?
+    /// Only of this app (quarantine).
+    public var app: String?
+    /// Only of this priority (queue).
+    public var priority: Priority?
+    /// Only for this reason (quarantine) or of this kind of failure (dead letters).
+    public var reason: String?
+    /// Only these.
+    public var ids: [String]?
+
+    /// All records.
+    public init() {}
+}
+
+/// What can be asked of the stores. Requests run on the store's loop and may take a while.
+public protocol RecordControl: Sendable {
+    /// Records in the order of the queue, or the oldest first; never their content.
+    ///
+    /// - Parameters:
+    ///   - after: the `next` of the page before.
+    ///   - limit: at most so many, 1 to 1,000.
+    func list(
+        _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
+    ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?)
+
+    /// One record, its content included.
+    func show(_ store: RecordStore, id: String) async throws(ControlRefusal) -> JSONValue
+
+    /// The next events or records as lines, each ended, at most about 1 MiB; empty at the end.
+    func export(
+        _ store: RecordStore, _ filter: RecordFilter, after: String?
+    ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?)
+
+    /// Sends dead letters again, or reads quarantined lines again.
+    ///
+    /// - Returns: how many.
+    func retry(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int
+
+    /// Removes records; of the queue they count as discarded.
+    ///
+    /// - Returns: how many.
+    func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int
+}

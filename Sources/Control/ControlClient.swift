@@ -1,0 +1,199 @@
+internal import EventLoops
+internal import Glibc
+public import Model
+
+/// Asks the agent over its Unix socket: what the commands use. Blocking, one connection a request.
+///
+/// It speaks HTTP/1.0, so that an answer is what follows the headers until its length or the connection's end.
+public struct ControlClient: Sendable {
+    /// An answer, complete.
+    public struct Answer: Sendable, Equatable {
+        /// The HTTP status.
+        public let status: Int
+        /// The body.
+        public let body: [UInt8]
+
+        /// The body as JSON.
+        ///
+        /// - Throws: `ControlError` with code `badAnswer`.
+        public func json() throws(ControlError) -> JSONValue {
+            do {
+                return try JSONValue(parsing: body)
+            } catch {
+                throw ControlError(.badAnswer, "the agent's answer is \(error); is it another version?")
+            }
+        }
+    }
+
+    /// The socket's path.
+    public let socket: String
+    /// How long the agent may take to answer; nil means as long as it takes (`drain --wait`). Default 10 s.
+    public var timeout: Duration? = .seconds(10)
+    /// The largest answer, in bytes. Default 64 MiB.
+    public var largestAnswer = 67_108_864
+
+    /// A client of the agent with that socket.
+    public init(socket: String) { self.socket = socket }
+
+    /// Asks and waits for the whole answer.
+    ///
+    /// - Throws: `ControlError`: `unreachable`, `notPermitted` or `badAnswer`.
+    public func request(
+        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil
+    ) throws(ControlError) -> Answer {
+        var content: [UInt8] = []
+        var isTooLarge = false
+        let status = try stream(method, path, query: query, body: body) { piece in
+            isTooLarge = content.count + piece.count > largestAnswer
+            if !isTooLarge { content.append(contentsOf: piece) }
+            return !isTooLarge
+        }
+        guard !isTooLarge else {
+            throw ControlError(.badAnswer, "the agent's answer is larger than \(largestAnswer) bytes")
+        }
+        return Answer(status: status, body: content)
+    }
+
+    /// Asks and hands over the answer's body as it comes, until it ends or `take` returns false.
+    ///
+    /// - Returns: the HTTP status.
+    public func stream(
+        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
+        take: (ArraySlice<UInt8>) -> Bool
+    ) throws(ControlError) -> Int {
+        guard socket.utf8.count <= UnixSocket.longestPath else {
+            throw ControlError(
+                .unreachable, "the socket's path is longer than \(UnixSocket.longestPath) bytes: \(socket)")
+        }
+        guard let descriptor = UnixSocket.connect(to: socket) else { throw connectionFailure(errno) }
+        if let timeout {
+            let (seconds, attoseconds) = timeout.components
+            var limit = timeval(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
+            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+                // Without the limit a stuck agent makes the command wait: no reason not to ask.
+                _ = setsockopt(descriptor.raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+            }
+        }
+        try send(ControlClient.head(method, path, query, body), to: descriptor.raw)
+        return try receive(from: descriptor.raw, take)
+    }
+
+    // MARK: Request
+
+    private static func head(
+        _ method: String, _ path: String, _ query: [(String, String)], _ body: JSONValue?
+    ) -> [UInt8] {
+        let content = body.map { Array($0.description.utf8) }
+        let arguments = query.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
+        let target = path.split(separator: "/", omittingEmptySubsequences: false).map { encoded(String($0)) }
+        var text = "\(method) \(target.joined(separator: "/"))\(arguments.isEmpty ? "" : "?\(arguments)") HTTP/1.0\r\n"
+        text += "Host: localhost\r\n"
+        if let content { text += "Content-Type: application/json\r\nContent-Length: \(content.count)\r\n" }
+        return Array(text.utf8) + Array("\r\n".utf8) + (content ?? [])
+    }
+
+    private static func encoded(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            let scalar = Unicode.Scalar(byte)
+            if scalar.isASCII,
+                scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "-._~".unicodeScalars.contains(scalar)
+            {
+                result.unicodeScalars.append(scalar)
+            } else {
+                result += byte < 16 ? "%0" : "%"
+                result += String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return result
+    }
+
+    private func send(_ bytes: [UInt8], to descriptor: Int32) throws(ControlError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else {
+                if count < 0, errno == EINTR { continue }
+                // The agent may have answered already (an error) and closed: what it said is read next.
+                if count < 0, errno == EPIPE || errno == ECONNRESET { return }
+                throw noAnswer(errno)
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    // MARK: Answer
+
+    private func receive(from descriptor: Int32, _ take: (ArraySlice<UInt8>) -> Bool) throws(ControlError) -> Int {
+        var block = [UInt8](repeating: 0, count: 65_536)
+        var head: [UInt8] = []
+        var answer: (status: Int, left: Int?)?
+        while true {
+            let count = recv(descriptor, &block, block.count, 0)
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw noAnswer(errno)
+            }
+            if count == 0 {
+                guard let answer, (answer.left ?? 0) == 0 else {
+                    throw ControlError(.unreachable, "the agent ended before its answer was complete")
+                }
+                return answer.status
+            }
+            var piece = block[..<count]
+            if answer == nil {
+                head.append(contentsOf: piece)
+                guard let end = ControlClient.endOfHead(head) else {
+                    guard head.count < 65_536 else { throw ControlError(.badAnswer, "\(socket) does not speak HTTP") }
+                    continue
+                }
+                answer = try parse(String(decoding: head[..<end], as: UTF8.self))
+                piece = head[end...]
+            }
+            if let left = answer?.left { piece = piece.prefix(left) }
+            if !piece.isEmpty, !take(piece) { return answer?.status ?? 0 }
+            if let left = answer?.left {
+                answer?.left = left - piece.count
+                if left == piece.count { return answer?.status ?? 0 }
+            }
+        }
+    }
+
+    private static func endOfHead(_ bytes: [UInt8]) -> Int? {
+        guard bytes.count >= 4 else { return nil }
+        return (4...bytes.count).first { bytes[($0 - 4)..<$0].elementsEqual("\r\n\r\n".utf8) }
+    }
+
+    private func parse(_ head: String) throws(ControlError) -> (status: Int, left: Int?) {
+        let lines = head.split(separator: "\r\n")
+        let first = lines.first?.split(separator: " ") ?? []
+        guard first.count >= 2, first[0].hasPrefix("HTTP/1."), let status = Int(first[1]), (100..<600).contains(status)
+        else { throw ControlError(.badAnswer, "\(socket) does not speak HTTP") }
+        let length = lines.dropFirst().compactMap { line -> Int? in
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2, parts[0].lowercased() == "content-length" else { return nil }
+            return Int(parts[1].drop { $0 == " " })
+        }
+        return (status, length.first)
+    }
+
+    // MARK: Failures
+
+    func connectionFailure(_ number: Int32) -> ControlError {
+        switch number {
+        case ENOENT, ECONNREFUSED:
+            ControlError(
+                .unreachable, "no agent answers at \(socket): is it running? (systemctl status spoolship)")
+        case EACCES, EPERM:
+            ControlError(
+                .notPermitted, "you may not use \(socket): become root or a member of its group (ls -l \(socket))")
+        default: ControlError(.unreachable, "the agent cannot be reached at \(socket): \(SystemError.message(number))")
+        }
+    }
+
+    private func noAnswer(_ number: Int32) -> ControlError {
+        number == EAGAIN
+            ? ControlError(.unreachable, "the agent at \(socket) does not answer in time")
+            : ControlError(.unreachable, "the agent at \(socket) broke the connection: \(SystemError.message(number))")
+    }
+}

@@ -1,0 +1,37 @@
+//  Control: the stats port, the status page, the API on the Unix socket, and its client.
+//  Promise: requests are bounded in number, size and time; a waiting one notices that its client is gone; nothing here
+//  wakes up an idle agent; what it answers comes from handlers and published figures.
+//  It does not know how anything works inside.
+
+/// What can go wrong in offering or using the control interfaces.
+public struct ControlError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Closed, because commands turn it into exit codes.
+    public enum Code: String, Sendable, CaseIterable {
+        /// A listening address that cannot be read.
+        case badAddress = "bad_address"
+        /// Another program listens there.
+        case addressInUse = "address_in_use"
+        /// The system says no.
+        case notPermitted = "not_permitted"
+        /// The agent cannot be reached: it does not run, or not with this socket.
+        case unreachable
+        /// What came back is no answer of the agent.
+        case badAnswer = "bad_answer"
+        /// Anything else that a system call reports.
+        case system
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// One line for a person: what is wrong and what to do.
+    public let message: String
+
+    /// An error of that kind.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The message.
+    public var description: String { message }
+}

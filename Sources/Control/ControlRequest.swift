@@ -1,0 +1,104 @@
+public import Model
+
+/// Who sends a request over the Unix socket, as the kernel vouches for it.
+public struct PeerCredentials: Sendable, Equatable {
+    /// The process that connected.
+    public let processID: Int32
+    /// Its effective user.
+    public let userID: UInt32
+    /// Its effective group.
+    public let groupID: UInt32
+    /// The other groups it belongs to.
+    public let supplementaryGroups: [UInt32]
+}
+
+/// A request, complete and within bounds.
+public struct ControlRequest: Sendable {
+    /// `GET`, `POST` and so on.
+    public let method: String
+    /// The path, decoded, without the query.
+    public let path: String
+    /// The arguments of the query, decoded; the first of equal names.
+    public let query: [String: String]
+    /// The `Accept` header.
+    public let accept: String?
+    /// The body; at most what the server's bound allows.
+    public let body: [UInt8]
+    /// Who asks; nil on the stats port.
+    public let peer: PeerCredentials?
+    /// What stands in the path where its route has a name in braces.
+    public internal(set) var parameters: [String: String] = [:]
+
+    /// The body as JSON; an empty one is an empty object.
+    public func json() throws(JSONError) -> JSONValue {
+        body.isEmpty ? .object([]) : try JSONValue(parsing: body)
+    }
+}
+
+/// An answer.
+public struct ControlResponse: Sendable {
+    /// What it carries.
+    public enum Body: Sendable {
+        /// These bytes.
+        case bytes([UInt8])
+        /// What the function writes, as it writes it. It is cancelled when the client goes away, and the answer ends
+        /// when it returns.
+        case stream(@Sendable (ControlStream) async -> Void)
+    }
+
+    /// The HTTP status.
+    public let status: Int
+    /// The headers besides length and date.
+    public let headers: [(name: String, value: String)]
+    /// What it carries.
+    public let body: Body
+
+    /// An answer of known parts.
+    public init(status: Int, headers: [(name: String, value: String)], body: Body) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    /// A JSON text.
+    public static func json(_ value: JSONValue, status: Int = 200) -> ControlResponse {
+        ControlResponse(
+            status: status, headers: [("Content-Type", "application/json")], body: .bytes(Array("\(value)\n".utf8)))
+    }
+
+    /// Plain text.
+    public static func text(_ text: String, status: Int = 200) -> ControlResponse {
+        ControlResponse(
+            status: status, headers: [("Content-Type", "text/plain; charset=utf-8")], body: .bytes(Array(text.utf8)))
+    }
+
+    /// JSON values, one a line, as they come.
+    public static func stream(_ write: @escaping @Sendable (ControlStream) async -> Void) -> ControlResponse {
+        ControlResponse(status: 200, headers: [("Content-Type", "application/x-ndjson")], body: .stream(write))
+    }
+
+    /// An error as the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.
+    public static func error(_ status: Int, _ code: String, _ message: String) -> ControlResponse {
+        .json(
+            ["error": ["status": .integer(status), "code": .string(code), "message": .string(message)]], status: status)
+    }
+}
+
+/// The way for a streaming answer to its client.
+public struct ControlStream: Sendable {
+    private let server: HTTPServer
+    private let id: UInt
+
+    init(_ server: HTTPServer, _ id: UInt) {
+        self.server = server
+        self.id = id
+    }
+
+    /// Sends bytes; waits while the client reads more slowly than we write.
+    ///
+    /// - Returns: false when the client is gone: nothing more needs to be written.
+    public func write(_ bytes: [UInt8]) async -> Bool { await server.write(bytes, to: id) }
+
+    /// Sends a JSON value and a line feed.
+    public func write(_ value: JSONValue) async -> Bool { await write(Array("\(value)\n".utf8)) }
+}

@@ -1,0 +1,68 @@
+/// Which function answers which request.
+public struct ControlRoutes: Sendable {
+    /// Answers a request; cancelled when its client goes away.
+    public typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
+
+    private struct Route: Sendable {
+        let method: String
+        let path: [Substring]
+        let handler: Handler
+
+        /// What stands where the route has names in braces; nil when the path is another one.
+        func parameters(of path: [Substring]) -> [String: String]? {
+            let takesRest = self.path.last?.hasSuffix("...}") == true
+            guard path.count == self.path.count || takesRest && path.count > self.path.count else { return nil }
+            var parameters: [String: String] = [:]
+            for (place, (pattern, part)) in zip(self.path, path).enumerated() {
+                if pattern.hasSuffix("...}") {
+                    parameters[String(pattern.dropFirst().dropLast(4))] = path[place...].joined(separator: "/")
+                } else if pattern.hasPrefix("{") {
+                    parameters[String(pattern.dropFirst().dropLast())] = String(part)
+                } else if pattern != part {
+                    return nil
+                }
+            }
+            return parameters
+        }
+    }
+
+    private var routes: [Route] = []
+
+    /// No routes: every request is answered with 404.
+    public init() {}
+
+    /// Registers a function.
+    ///
+    /// - Parameters:
+    ///   - method: `GET`, `POST` and so on. `HEAD` is answered by what answers `GET`.
+    ///   - path: `/v1/status`; a part in braces (`/v1/batches/{id}`) stands for any one part, and
+    ///     `{id...}` at the end for all that follow.
+    public mutating func add(_ method: String, _ path: String, _ handler: @escaping Handler) {
+        routes.append(Route(method: method, path: ControlRoutes.parts(path), handler: handler))
+    }
+
+    /// Every registered method and path, in order.
+    public var list: [(method: String, path: String)] {
+        routes.map { ($0.method, "/" + $0.path.joined(separator: "/")) }
+    }
+
+    func answer(_ request: ControlRequest) async -> ControlResponse {
+        let path = ControlRoutes.parts(request.path)
+        let matching = routes.compactMap { route in route.parameters(of: path).map { (route, $0) } }
+        let method = request.method == "HEAD" ? "GET" : request.method
+        guard let (route, parameters) = matching.first(where: { $0.0.method == method }) else {
+            guard !matching.isEmpty else {
+                return .error(404, "not_found", "there is no \(request.path); docs/control-api.md lists what there is")
+            }
+            let allowed = Set(matching.map(\.0.method)).sorted().joined(separator: ", ")
+            let response = ControlResponse.error(405, "method_not_allowed", "\(request.path) takes \(allowed) only")
+            return ControlResponse(
+                status: 405, headers: response.headers + [("Allow", allowed)], body: response.body)
+        }
+        var request = request
+        request.parameters = parameters
+        return await route.handler(request)
+    }
+
+    private static func parts(_ path: String) -> [Substring] { path.split(separator: "/") }
+}

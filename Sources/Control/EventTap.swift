@@ -1,0 +1,127 @@
+public import Model
+internal import Synchronization
+
+/// Shows events to whoever watches, as they pass, without disturbing them: a slow watcher misses events and is told how
+/// many; with nobody watching it costs one load of a number.
+///
+/// Events go to the watchers only, never to the log. Isolation: from any thread.
+public final class EventTap: Sendable {
+    /// Which events a watcher wants; nil means any.
+    struct Filter: Sendable, Equatable {
+        var app: String?
+        var priority: Priority?
+        var name: String?
+    }
+
+    /// How many bytes may wait for a watcher.
+    private let bufferSize: Int
+    private let count = Atomic<Int>(0)
+    private let watchers = Mutex<[Watcher]>([])
+
+    /// A tap that nobody watches.
+    ///
+    /// - Parameter bufferSize: bytes that may wait for one watcher; default 1 MiB.
+    public init(bufferSize: Int = 1_048_576) { self.bufferSize = bufferSize }
+
+    /// Whether anybody watches: to be asked before anything is prepared for `offer`.
+    public var isWatched: Bool { count.load(ordering: .relaxed) > 0 }
+
+    /// Shows an event to those who want it.
+    ///
+    /// - Parameters:
+    ///   - app: whose it is.
+    ///   - priority: its priority.
+    ///   - line: the event as it is queued, with or without its line feed.
+    public func offer(app: String, priority: Priority, line: UnsafeRawBufferPointer) {
+        guard isWatched else { return }
+        for watcher in watchers.withLock({ $0 }) { watcher.offer(app, priority, line) }
+    }
+
+    func add(_ filter: Filter) -> Watcher {
+        let watcher = Watcher(filter, bufferSize)
+        watchers.withLock { $0.append(watcher) }
+        count.add(1, ordering: .relaxed)
+        return watcher
+    }
+
+    func remove(_ watcher: Watcher) {
+        watchers.withLock { $0.removeAll { $0 === watcher } }
+        count.subtract(1, ordering: .relaxed)
+    }
+
+    /// What waits for one watcher.
+    final class Watcher: Sendable {
+        private struct State {
+            var bytes: [UInt8] = []
+            var missed = 0
+            var isOver = false
+            var waiter: CheckedContinuation<Void, Never>?
+        }
+
+        private let filter: Filter
+        private let bufferSize: Int
+        private let state = Mutex(State())
+
+        init(_ filter: Filter, _ bufferSize: Int) {
+            self.filter = filter
+            self.bufferSize = bufferSize
+        }
+
+        func offer(_ app: String, _ priority: Priority, _ line: UnsafeRawBufferPointer) {
+            guard filter.app.map({ $0 == app }) ?? true, filter.priority.map({ $0 == priority }) ?? true else { return }
+            if let name = filter.name {
+                guard let event = try? JSONValue(parsing: Array(line)), event["name"]?.string == name else { return }
+            }
+            let waiter = state.withLock { state in
+                if state.bytes.count + line.count < bufferSize {
+                    state.bytes.append(contentsOf: line)
+                    if line.last != UInt8(ascii: "\n") { state.bytes.append(UInt8(ascii: "\n")) }
+                } else {
+                    state.missed += 1
+                }
+                return state.waiter.take()
+            }
+            waiter?.resume()
+        }
+
+        /// The next events, as lines, and how many were missed after them; nil when the task is cancelled.
+        func next() async -> (lines: [UInt8], missed: Int)? {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let isReady = state.withLock { state in
+                        if state.isOver || !state.bytes.isEmpty || state.missed > 0 { return true }
+                        state.waiter = continuation
+                        return false
+                    }
+                    if isReady { continuation.resume() }
+                }
+            } onCancel: {
+                let waiter = state.withLock { state in
+                    state.isOver = true
+                    return state.waiter.take()
+                }
+                waiter?.resume()
+            }
+            return state.withLock { state in
+                guard !state.isOver else { return nil }
+                defer {
+                    state.bytes = []
+                    state.missed = 0
+                }
+                return (state.bytes, state.missed)
+            }
+        }
+    }
+}
+
+extension EventTap {
+    /// Sends events to a client until it goes away.
+    func send(_ filter: Filter, to stream: ControlStream) async {
+        let watcher = add(filter)
+        defer { remove(watcher) }
+        while let (lines, missed) = await watcher.next() {
+            if !lines.isEmpty { guard await stream.write(lines) else { return } }
+            if missed > 0 { guard await stream.write(["tap": ["missed": .integer(missed)]]) else { return } }
+        }
+    }
+}

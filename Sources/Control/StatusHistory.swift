@@ -1,0 +1,90 @@
+public import EventLoops
+internal import Model
+internal import Synchronization
+
+/// The last hour in figures, about one sample a minute: what the plots of the status page and the guess when the cap is
+/// reached are made of.
+///
+/// A pure value. Nobody wakes up to sample: whoever has figures at hand gives them, and an idle hour has few samples.
+public struct StatusHistory: Sendable, Equatable {
+    /// The figures of one moment.
+    public struct Sample: Sendable, Equatable {
+        /// When.
+        public var at: Timestamp
+        /// Deliveries accepted so far.
+        public var accepted: Int
+        /// Deliveries acknowledged so far.
+        public var acknowledged: Int
+        /// Deliveries that wait.
+        public var queued: Int
+        /// What the queue holds, in bytes.
+        public var bytes: Int
+
+        /// A sample of known figures.
+        public init(at: Timestamp, accepted: Int, acknowledged: Int, queued: Int, bytes: Int) {
+            self.at = at
+            self.accepted = accepted
+            self.acknowledged = acknowledged
+            self.queued = queued
+            self.bytes = bytes
+        }
+
+        /// The figures of a report.
+        public init(_ report: StatusReport) {
+            let ledgers = report.destinations.flatMap(\.lanes).map(\.ledger)
+            self.init(
+                at: report.now, accepted: ledgers.map(\.accepted).reduce(0, +),
+                acknowledged: ledgers.map(\.acknowledged).reduce(0, +), queued: ledgers.map(\.queued).reduce(0, +),
+                bytes: report.queue.bytes)
+        }
+    }
+
+    /// How far it goes back.
+    public static let length: Duration = .seconds(3600)
+
+    /// The samples, oldest first; the first may lie before the hour, so that its first minute has a beginning.
+    public private(set) var samples: [Sample] = []
+
+    /// Nothing is known yet.
+    public init() {}
+
+    /// Takes a sample. Within a minute the newest replaces the one before; a clock that was set back starts anew.
+    public mutating func add(_ sample: Sample) {
+        if let last = samples.last, sample.at < last.at { samples.removeAll() }
+        if samples.count >= 2, sample.at - samples[samples.count - 2].at <= .seconds(60) { samples.removeLast() }
+        samples.append(sample)
+        let start = sample.at - StatusHistory.length
+        while samples.count > 2, samples[1].at <= start { samples.removeFirst() }
+    }
+
+    /// How fast the queue grew over the last ten minutes, in bytes a second; nil until a minute is known.
+    public var growth: Double? {
+        guard let last = samples.last, let first = samples.first(where: { last.at - $0.at <= .seconds(600) }) else {
+            return nil
+        }
+        let seconds = Double((last.at - first.at).nanosecondsClamped) / 1e9
+        return seconds >= 60 ? Double(last.bytes - first.bytes) / seconds : nil
+    }
+}
+
+/// The history that several parts of the agent add to. From any thread; the lock is held for a few additions only.
+public final class StatusRecorder: Sendable {
+    private let state = Mutex(StatusHistory())
+
+    /// An empty history.
+    public init() {}
+
+    /// Takes a sample.
+    public func add(_ sample: StatusHistory.Sample) { state.withLock { $0.add(sample) } }
+
+    /// Takes a sample if the last one is a minute old: for those who have figures at hand often.
+    public func addIfDue(at now: Timestamp, _ sample: () -> StatusHistory.Sample) {
+        state.withLock { history in
+            if let last = history.samples.last, now - last.at < .seconds(60), now >= last.at { return }
+            history.add(sample())
+        }
+    }
+
+    /// The history so far.
+    public var history: StatusHistory { state.withLock { $0 } }
+}

@@ -1,0 +1,311 @@
+internal import EventLoops
+internal import Metrics
+internal import Model
+
+/// A status report as one HTML page for a person: no script, nothing loaded from anywhere, readable on a phone, by a
+/// screen reader, in the light and in the dark. Pure: the same report and history give the same page.
+public struct StatusPage: Sendable {
+    private let report: StatusReport
+    private let history: StatusHistory
+    private let words: StatusText
+
+    /// A page of a report, with plots of the last hour.
+    public init(_ report: StatusReport, history: StatusHistory) {
+        self.report = report
+        self.history = history
+        words = StatusText(report)
+    }
+
+    /// The whole page.
+    public var html: String {
+        let state = report.obstacles.isEmpty ? "Ready" : "Not ready"
+        let host = report.host.isEmpty ? "" : " on \(HTMLText.escaped(report.host))"
+        return """
+            <!doctype html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            <link rel="icon" href="data:,">
+            <title>\(state): Spoolship\(host)</title>
+            <style>
+            \(StatusPage.style)
+            </style>
+            </head>
+            <body>
+            <header>
+            <h1>Spoolship\(host)</h1>
+            <p class="pill \(report.obstacles.isEmpty ? "good" : "bad")">\(state)</p>
+            <p class="quiet">Version \(HTMLText.escaped(report.version)), up \
+            \(HumanText.duration(report.now - report.started)), at \(time(report.now)). <a href="/">Refresh</a></p>
+            </header>
+            <main>
+            \(obstacles)\(destinations)\(plots)\(ledger)\(stores)\(containers)</main>
+            <footer><p class="quiet">Dispatch \(report.interval == "off" ? "only by command" : "every \(HTMLText.escaped(report.interval))"). \
+            <a href="/metrics">Metrics</a>, <a href="/readyz">readiness</a>. On the machine, <code>spoolship status</code>
+            shows the same and <code>spoolship help</code> what can be done about it.</p></footer>
+            </body>
+            </html>
+
+            """
+    }
+
+    // MARK: Sections
+
+    private var obstacles: String {
+        var items = report.obstacles
+        if let problem = report.reloadProblem {
+            items.append("The last reload failed, the old settings are in force: \(problem)")
+        }
+        items += report.spool.complaints
+        guard !items.isEmpty else { return "" }
+        let list = items.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n")
+        return """
+            <section class="alert" aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
+            <ul>
+            \(list)
+            </ul></section>
+
+            """
+    }
+
+    private var destinations: String {
+        guard !report.destinations.isEmpty else {
+            return "<section><h2>Destinations</h2><p>None is configured: events wait in the queue.</p></section>\n"
+        }
+        let cards = report.destinations.map { destination in
+            let critical = destination.lane(.critical).ledger.queued
+            let normal = destination.lane(.normal).ledger.queued
+            let oldest = destination.lanes.compactMap(\.oldest).min().map { HumanText.duration(report.now - $0) }
+            let address = destination.address.map { " <span class=\"quiet\">\(HTMLText.escaped($0))</span>" } ?? ""
+            let cap =
+                destination.state == .active || destination.queued == 0
+                ? nil : report.capReachedIn.map { "about \(HumanText.roughly($0))" }
+            return """
+                <article class="card \(StatusPage.tone(destination.state))">
+                <h3>\(HTMLText.escaped(destination.name))\(address)</h3>
+                <p class="why"><span class="pill \(StatusPage.tone(destination.state))">\
+                \(StatusPage.label(destination.state))</span> \(why(destination))</p>
+                <dl>\(StatusPage.term("Waiting, critical", HumanText.count(critical)))\
+                \(StatusPage.term("Waiting, normal", HumanText.count(normal)))\
+                \(StatusPage.term("Oldest", oldest ?? "–"))\
+                \(StatusPage.term("In flight", HumanText.count(destination.inFlight)))\
+                \(cap.map { StatusPage.term("Cap reached in", $0) } ?? "")</dl>
+                </article>
+                """
+        }
+        return """
+            <section aria-labelledby="destinations"><h2 id="destinations">Destinations</h2>
+            <div class="cards">
+            \(cards.joined(separator: "\n"))
+            </div></section>
+
+            """
+    }
+
+    private var plots: String {
+        func rates(_ figure: (StatusHistory.Sample) -> Int) -> [(at: Timestamp, value: Double)] {
+            // A rate holds for the whole time between two samples: a step, not a slope.
+            zip(history.samples, history.samples.dropFirst()).flatMap { before, after in
+                let seconds = Double((after.at - before.at).nanosecondsClamped) / 1e9
+                let rate = seconds > 0 ? max(0, Double(figure(after) - figure(before))) / seconds : 0
+                return [(before.at, rate), (after.at, rate)]
+            }
+        }
+        let flow = StatusPlot(
+            title: "Deliveries", now: report.now,
+            lines: [
+                .init(name: "accepted", isDashed: false, points: rates(\.accepted)),
+                .init(name: "acknowledged", isDashed: true, points: rates(\.acknowledged)),
+            ], text: HumanText.rate)
+        let waiting = StatusPlot(
+            title: "Waiting", now: report.now,
+            lines: [
+                .init(
+                    name: "deliveries", isDashed: false, points: history.samples.map { ($0.at, Double($0.queued)) })
+            ], text: { HumanText.count(Int($0)) })
+        return """
+            <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
+            <div class="plots">
+            \(flow.html)\(waiting.html)</div></section>
+
+            """
+    }
+
+    private var ledger: String {
+        let columns: [(String, (Ledger) -> Int)] = [
+            ("Accepted", { $0.accepted }), ("Retried", { $0.retried }), ("Acknowledged", { $0.acknowledged }),
+            ("Dead-lettered", { $0.deadLettered }), ("Evicted", { $0.evicted }), ("Expired", { $0.expired }),
+            ("Discarded", { $0.discarded }), ("Lost", { $0.lost }), ("Waiting", { $0.queued }),
+        ]
+        guard !report.destinations.isEmpty else { return "" }
+        let head = columns.map { "<th scope=\"col\">\($0.0)</th>" }.joined()
+        let rows = report.destinations.flatMap { destination in
+            [Priority.critical, .normal].map { priority in
+                let ledger = destination.lane(priority).ledger
+                let cells = columns.map { column in
+                    let value = column.1(ledger)
+                    return "<td\(value == 0 ? " class=\"zero\"" : "")>\(HumanText.count(value))</td>"
+                }
+                return "<tr><th scope=\"row\">\(HTMLText.escaped(destination.name)), \(priority.name)</th>"
+                    + "\(cells.joined())</tr>"
+            }
+        }
+        let check =
+            report.balances
+            ? "<p class=\"quiet\">The ledger balances: accepted + retried = all the others.</p>"
+            : "<p class=\"pill bad\">The ledger does not balance: please report this as a defect.</p>"
+        return """
+            <section aria-labelledby="ledger"><h2 id="ledger">Ledger</h2>
+            <div class="scroll" tabindex="0" role="region" aria-labelledby="ledger"><table>
+            <caption class="quiet">Deliveries since the queue was made, by destination and priority</caption>
+            <thead><tr><th scope="col">Destination</th>\(head)</tr></thead>
+            <tbody>
+            \(rows.joined(separator: "\n"))
+            </tbody></table></div>
+            \(check)</section>
+
+            """
+    }
+
+    private var stores: String {
+        let queue = report.queue
+        let share = queue.maxBytes > 0 ? min(100, queue.bytes * 100 / queue.maxBytes) : 0
+        let intake = report.intake
+        let accepting =
+            switch queue.accepting {
+            case "all": "everything"
+            case "critical": "critical events only"
+            default: "nothing"
+            }
+        let reason = queue.acceptingReason.map { ": \(HTMLText.escaped($0))" } ?? ""
+        let lag =
+            report.spool.lagBytes == 0
+            ? "nothing"
+            : "\(HumanText.bytes(report.spool.lagBytes)), oldest \(HumanText.duration(.seconds(report.spool.lagSeconds)))"
+        return """
+            <section aria-labelledby="stores"><h2 id="stores">Spool and queue</h2>
+            <p><label for="fill">Queue: \(HumanText.bytes(queue.bytes)) of \(HumanText.bytes(queue.maxBytes)), \
+            \(share) %</label><br>
+            <meter id="fill" min="0" max="100" low="80" high="90" optimum="0" value="\(share)">\(share) %</meter></p>
+            <dl>\(StatusPage.term("Takes", accepting + reason))\
+            \(StatusPage.term("Unread in the spool", lag))\
+            \(report.spool.waits.map { StatusPage.term("Reading waits", HTMLText.escaped($0)) } ?? "")\
+            \(StatusPage.term("Files", HumanText.count(report.spool.files)))\
+            \(StatusPage.term("Events read", HumanText.count(intake.read)))\
+            \(StatusPage.term("Refused", HumanText.count(intake.refused)))\
+            \(StatusPage.term("In quarantine", HumanText.count(queue.quarantined)))\
+            \(StatusPage.term("Dead letters", HumanText.count(queue.deadLetters)))\
+            \(StatusPage.term("On disk", HumanText.bytes(queue.fileBytes)))</dl></section>
+
+            """
+    }
+
+    private var containers: String {
+        guard !report.containers.isEmpty else { return "" }
+        let rows = report.containers.map { container in
+            let age = container.confirmed.map { HumanText.duration(report.now - $0) + " ago" } ?? "–"
+            let cells = [container.id, container.version, container.source, age, container.problem ?? "none"]
+            return "<tr>" + cells.map { "<td class=\"text\">\(HTMLText.escaped($0))</td>" }.joined() + "</tr>"
+        }
+        return """
+            <section aria-labelledby="containers"><h2 id="containers">Containers</h2>
+            <div class="scroll" tabindex="0" role="region" aria-labelledby="containers"><table>
+            <thead><tr><th scope="col">Id</th><th scope="col">Version</th><th scope="col">Source</th>\
+            <th scope="col">Confirmed</th><th scope="col">Problem</th></tr></thead>
+            <tbody>
+            \(rows.joined(separator: "\n"))
+            </tbody></table></div></section>
+
+            """
+    }
+
+    // MARK: Pieces
+
+    /// The reason without the state that stands before it as a label, commands set as such.
+    private func why(_ destination: StatusReport.Destination) -> String {
+        var reason = words.reason(destination)
+        let label = StatusPage.label(destination.state).lowercased()
+        if reason.hasPrefix(label) { reason = String(reason.dropFirst(label.count).drop { ",: ".contains($0) }) }
+        let parts = reason.split(separator: "`", omittingEmptySubsequences: false).map { HTMLText.escaped(String($0)) }
+        // What stands between two backticks is a command; one that has no second is itself.
+        guard parts.count % 2 == 1 else { return HTMLText.escaped(reason) }
+        return parts.enumerated().map { $0 % 2 == 1 ? "<code>\($1)</code>" : $1 }.joined()
+    }
+
+    private static func term(_ name: String, _ value: String) -> String {
+        "<div><dt>\(name)</dt><dd>\(value)</dd></div>"
+    }
+
+    private func time(_ time: Timestamp) -> String {
+        let text = time.description
+        return "<time datetime=\"\(text)\">\(text.dropFirst(11).prefix(8)) UTC</time>"
+    }
+
+    private static func tone(_ state: DestinationStateName) -> String {
+        switch state {
+        case .active: "good"
+        case .held, .breakerOpen, .offline: "bad"
+        default: "fair"
+        }
+    }
+
+    private static func label(_ state: DestinationStateName) -> String {
+        switch state {
+        case .active: "Active"
+        case .disabled: "Disabled"
+        case .networkOff: "Network off"
+        case .paused: "Paused"
+        case .stopping: "Stopping"
+        case .held: "Held"
+        case .retryAfter: "Asked to wait"
+        case .offline: "Offline"
+        case .breakerOpen: "Failing"
+        case .waitingForRetry: "Retrying"
+        case .orphaned: "Not configured"
+        }
+    }
+
+    private static let style = """
+        :root{--ground:#f6f7f9;--card:#fff;--text:#1b2430;--quiet:#5b6675;--edge:#d9dee5;--good:#1a6e3c;--good-ground:#e2f3e8;
+        --fair:#7a5200;--fair-ground:#fdf0d5;--bad:#a3201c;--bad-ground:#fde6e4;--one:#2358b8;--two:#b35c00}
+        @media(prefers-color-scheme:dark){:root{--ground:#12161c;--card:#1b212a;--text:#e8ecf1;--quiet:#9ba7b6;--edge:#323b47;
+        --good:#7fd6a0;--good-ground:#173324;--fair:#f0c36d;--fair-ground:#3a2d10;--bad:#ff9d96;--bad-ground:#451c1a;
+        --one:#7fb0ff;--two:#ffb266}}
+        *{box-sizing:border-box}
+        body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--ground);color:var(--text);
+        font:1rem/1.5 system-ui,sans-serif;font-variant-numeric:tabular-nums}
+        header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .75rem;margin-bottom:1rem}
+        h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:0 0 .5rem}h3{font-size:1rem;margin:0 0 .25rem}
+        header p{margin:0}header .quiet{flex-basis:100%}
+        section,.card{background:var(--card);border:1px solid var(--edge);border-radius:.5rem;padding:1rem;margin:0 0 1rem}
+        section section,.cards .card{margin:0;background:none}
+        .card{border-left-width:.35rem}.card.good{border-left-color:var(--good)}.card.fair{border-left-color:var(--fair)}
+        .card.bad{border-left-color:var(--bad)}
+        .cards,.plots{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}
+        .pill{display:inline-block;border-radius:1rem;padding:.05rem .65rem;font-weight:600;font-size:.9rem}
+        .pill.good{color:var(--good);background:var(--good-ground)}.pill.fair{color:var(--fair);background:var(--fair-ground)}
+        .pill.bad{color:var(--bad);background:var(--bad-ground)}
+        .alert{border-color:var(--bad);background:var(--bad-ground)}.alert ul{margin:0;padding-left:1.25rem}
+        .why{margin:.25rem 0 .75rem;overflow-wrap:anywhere}
+        .quiet,dt,.axis,.legend{color:var(--quiet);font-size:.9rem}h3 .quiet{font-weight:400;overflow-wrap:anywhere}
+        dl{display:flex;flex-wrap:wrap;gap:.5rem 1.75rem;margin:0}dd{margin:0;font-weight:600;overflow-wrap:anywhere}
+        figure{margin:0}figcaption{font-weight:600;display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem}
+        .legend{display:inline-flex;flex-wrap:wrap;gap:0 1rem;font-weight:400}.legend strong{color:var(--text)}
+        .key::before{content:"";display:inline-block;width:1.4rem;margin-right:.35rem;vertical-align:middle;
+        border-top:3px solid var(--one)}.key1::before{border-top:3px dashed var(--two)}
+        svg{display:block;width:100%;height:7rem;margin-top:.5rem}
+        polyline{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}.line0{stroke:var(--one)}
+        .line1{stroke:var(--two);stroke-dasharray:6 4}.area{fill:var(--one);opacity:.12}
+        .grid{stroke:var(--edge);stroke-width:1;fill:none;vector-effect:non-scaling-stroke}
+        .top{margin:.25rem 0 -.4rem;color:var(--quiet);font-size:.8rem}
+        section>p:last-child{margin-bottom:0}
+        .axis{display:flex;justify-content:space-between;margin:.15rem 0 0}
+        .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;padding-bottom:.25rem}
+        th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
+        th:first-child,td.text{text-align:left}thead th{color:var(--quiet);font-size:.9rem}.zero{color:var(--quiet)}
+        td.text{white-space:normal}meter{width:100%;max-width:24rem;height:1rem}
+        a{color:var(--one)}code{font-family:ui-monospace,monospace;font-size:.95em}
+        """
+}

@@ -1,0 +1,82 @@
+internal import EventLoops
+
+/// A small plot of the last hour as inline SVG, which says in words what it shows.
+struct StatusPlot {
+    struct Line {
+        let name: String
+        let isDashed: Bool
+        /// Values at their times, oldest first.
+        let points: [(at: Timestamp, value: Double)]
+    }
+
+    let title: String
+    let now: Timestamp
+    let lines: [Line]
+    let text: (Double) -> String
+
+    private static let width = 600.0
+    private static let height = 110.0
+
+    /// The figure: caption, plot, axis. Empty until there are two points to join.
+    var html: String {
+        guard lines.contains(where: { $0.points.count >= 2 }) else {
+            return "<figure><figcaption>\(title)</figcaption><p class=\"quiet\">No figures yet: they are gathered "
+                + "while events pass and when this page is looked at.</p></figure>\n"
+        }
+        let top = lines.flatMap { $0.points.map(\.value) }.max() ?? 0
+        let scale = top > 0 ? top : 1
+        var svg = ""
+        for (number, line) in lines.enumerated() where line.points.count >= 2 {
+            let path = line.points.map { point in
+                "\(StatusPlot.number(x(point.at))),\(StatusPlot.number(StatusPlot.height * (1 - point.value / scale)))"
+            }
+            if number == 0, let first = line.points.first, let last = line.points.last {
+                let area = path.joined(separator: " ")
+                let (start, end) = (StatusPlot.number(x(first.at)), StatusPlot.number(x(last.at)))
+                let bottom = StatusPlot.number(StatusPlot.height)
+                svg += "<polygon class=\"area\" points=\"\(start),\(bottom) \(area) \(end),\(bottom)\"/>"
+            }
+            svg += "<polyline class=\"line\(number)\" points=\"\(path.joined(separator: " "))\"/>"
+        }
+        let latest = lines.compactMap { line in line.points.last.map { "\(line.name) \(text($0.value))" } }
+        let label = "\(title), last hour: \(latest.joined(separator: ", ")), most \(text(top))"
+        let legend = lines.enumerated().map { number, line in
+            let last = line.points.last.map { " <strong>\(text($0.value))</strong>" } ?? ""
+            return "<span class=\"key key\(number)\">\(line.name)\(last)</span>"
+        }
+        return """
+            <figure><figcaption>\(title) <span class="legend">\(legend.joined())</span></figcaption>
+            <p class="top" aria-hidden="true">\(text(top))</p>
+            <svg viewBox="0 -2 600 114" preserveAspectRatio="none" role="img" aria-label="\(HTMLText.escaped(label))">\
+            <path class="grid" d="M0 0H600M0 55H600M0 110H600"/>\(svg)</svg>
+            <p class="axis"><span>1 h ago</span><span>now</span></p></figure>
+
+            """
+    }
+
+    private func x(_ time: Timestamp) -> Double {
+        let age = Double((now - time).nanosecondsClamped) / Double(StatusHistory.length.nanosecondsClamped)
+        return StatusPlot.width * min(1, max(0, 1 - age))
+    }
+
+    private static func number(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
+}
+
+/// Text for HTML.
+enum HTMLText {
+    /// The text with everything escaped that HTML gives a meaning, in content and in attributes.
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "'": result += "&#39;"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

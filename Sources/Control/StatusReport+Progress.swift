@@ -1,0 +1,32 @@
+internal import EventLoops
+internal import Metrics
+internal import Model
+
+extension StatusReport {
+    /// How long a destination may take what it wants to before it counts as standing still.
+    public static let patience: Duration = .seconds(600)
+
+    /// Which destinations make no progress although they should: a reason for each, for readiness.
+    ///
+    /// What a person ordered (paused, network off, disabled) is no standstill; a destination that is held is one at once;
+    /// any other when something waits and nothing was acknowledged for `patience` and an interval.
+    /// - Parameter interval: the dispatch interval; nil when periodic dispatch is off, and then nothing is judged but
+    ///   what fails.
+    public func standstills(interval: Duration?) -> [String] {
+        destinations.compactMap { destination in
+            guard destination.queued > 0 else { return nil }
+            switch destination.state {
+            case .disabled, .networkOff, .paused, .stopping, .orphaned: return nil
+            case .held: return "\(destination.name) is held: \(destination.lastFailure?.message ?? "see the log")"
+            case .active where interval == nil: return nil
+            case .active, .retryAfter, .offline, .breakerOpen, .waitingForRetry: break
+            }
+            let quietSince = max(destination.lastAcknowledged ?? started, started)
+            let waitsSince = destination.lanes.compactMap(\.oldest).min() ?? now
+            guard now - max(quietSince, waitsSince) > StatusReport.patience + (interval ?? .zero) else { return nil }
+            let events = HumanText.plural(destination.queued, "event")
+            return "\(destination.name): nothing was acknowledged for \(HumanText.duration(now - quietSince)) "
+                + "although \(events) wait\(destination.queued == 1 ? "s" : "")"
+        }
+    }
+}

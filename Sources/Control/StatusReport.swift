@@ -1,0 +1,209 @@
+public import EventLoops
+public import Metrics
+public import Model
+
+/// The state of the agent at one moment: what `status`, `top`, the status page and `GET /v1/status` show.
+///
+/// Made from published figures; nothing in it is event content or secret.
+public struct StatusReport: Sendable, Equatable {
+    /// One destination.
+    public struct Destination: Sendable, Equatable {
+        /// Its name.
+        public var name: String
+        /// Where it is, without user, password, path and query: `https://logs.example`.
+        public var address: String?
+        /// How it stands.
+        public var state: DestinationStateName
+        /// Since when it stands so, where that is known.
+        public var since: Timestamp?
+        /// When something is next tried by itself.
+        public var nextAttempt: Timestamp?
+        /// When it last acknowledged something.
+        public var lastAcknowledged: Timestamp?
+        /// The last failure, whatever came after it.
+        public var lastFailure: LastFailure?
+        /// Tokens that pause it.
+        public var pauseTokens: [String] = []
+        /// Batches that are being sent.
+        public var inFlight = 0
+        /// Batches that wait for their retry.
+        public var retryWaiting = 0
+        /// Its lanes, critical first.
+        public var lanes: [Lane] = []
+
+        /// A destination of that name and state.
+        public init(name: String, state: DestinationStateName) {
+            self.name = name
+            self.state = state
+        }
+
+        /// The figures of one of its lanes; zeros for an unknown one.
+        public func lane(_ priority: Priority) -> Lane {
+            lanes.first { $0.priority == priority } ?? Lane(priority: priority, ledger: Ledger())
+        }
+
+        /// All that waits.
+        public var queued: Int { lanes.map(\.ledger.queued).reduce(0, +) }
+    }
+
+    /// Why an attempt failed.
+    public struct LastFailure: Sendable, Equatable {
+        /// The HTTP status, where there was one.
+        public var status: Int?
+        /// The kind of failure.
+        public var kind: String
+        /// One line for a person.
+        public var message: String
+        /// When.
+        public var at: Timestamp
+
+        /// A failure of known parts.
+        public init(status: Int?, kind: String, message: String, at: Timestamp) {
+            self.status = status
+            self.kind = kind
+            self.message = message
+            self.at = at
+        }
+    }
+
+    /// One priority of a destination.
+    public struct Lane: Sendable, Equatable {
+        /// Which.
+        public var priority: Priority
+        /// What became of all that was accepted.
+        public var ledger: Ledger
+        /// When the oldest that waits was accepted.
+        public var oldest: Timestamp?
+
+        /// A lane of known figures.
+        public init(priority: Priority, ledger: Ledger, oldest: Timestamp? = nil) {
+            self.priority = priority
+            self.ledger = ledger
+            self.oldest = oldest
+        }
+    }
+
+    /// The queue.
+    public struct Queue: Sendable, Equatable {
+        /// What it holds, in bytes.
+        public var bytes = 0
+        /// The cap in force, in bytes.
+        public var maxBytes = 0
+        /// The database and its WAL, in bytes.
+        public var fileBytes = 0
+        /// What it accepts: `all`, `critical`, `nothing`.
+        public var accepting = "all"
+        /// Why not all; nil when all.
+        public var acceptingReason: String?
+        /// How fast it grows, in bytes a second, over the last minutes; nil while that is unknown.
+        public var growth: Double?
+        /// Dead letters that are kept, and their bytes.
+        public var deadLetters = 0
+        /// Their bytes.
+        public var deadLetterBytes = 0
+        /// Records in quarantine.
+        public var quarantined = 0
+        /// Their bytes.
+        public var quarantineBytes = 0
+
+        /// An empty queue.
+        public init() {}
+    }
+
+    /// The spool.
+    public struct Spool: Sendable, Equatable {
+        /// The directory.
+        public var directory = ""
+        /// Bytes that are not in the queue yet.
+        public var lagBytes = 0
+        /// How long the oldest of them have waited, in seconds.
+        public var lagSeconds = 0
+        /// Files that the agent knows.
+        public var files = 0
+        /// Why reading waits; nil when it does not.
+        public var waits: String?
+        /// What a person should mend: whose files cannot be read and why.
+        public var complaints: [String] = []
+
+        /// An empty spool.
+        public init() {}
+    }
+
+    /// A remotely managed container.
+    public struct Container: Sendable, Equatable {
+        /// Its id.
+        public var id: String
+        /// `default`, `saved`, `fresh` or `preview`.
+        public var source: String
+        /// Its version.
+        public var version: String
+        /// When its source last confirmed it.
+        public var confirmed: Timestamp?
+        /// What went wrong last; nil when nothing did.
+        public var problem: String?
+
+        /// A container of known parts.
+        public init(id: String, source: String, version: String, confirmed: Timestamp?, problem: String? = nil) {
+            self.id = id
+            self.source = source
+            self.version = version
+            self.confirmed = confirmed
+            self.problem = problem
+        }
+    }
+
+    /// The agent's version.
+    public var version = ""
+    /// The machine's name.
+    public var host = ""
+    /// Its process.
+    public var processID = 0
+    /// When it started.
+    public var started: Timestamp
+    /// When this was told.
+    public var now: Timestamp
+    /// What stands in the way of being ready.
+    public var obstacles: [String] = []
+    /// Whether events are collected.
+    public var isEnabled = true
+    /// Whether connections may be made.
+    public var isNetworkOn = true
+    /// Tokens that pause all destinations.
+    public var pauseTokens: [String] = []
+    /// The dispatch interval, as in the configuration: `6s`, `off`.
+    public var interval = "6s"
+    /// Where it comes from: `configuration` or `command`.
+    public var intervalOrigin = "configuration"
+    /// The log's level.
+    public var logLevel = "info"
+    /// Why the last reload failed; nil when it did not.
+    public var reloadProblem: String?
+    /// The figures of reading.
+    public var intake = IntakeLedger()
+    /// The destinations, in the order of the configuration, orphans last.
+    public var destinations: [Destination] = []
+    /// The queue.
+    public var queue = Queue()
+    /// The spool.
+    public var spool = Spool()
+    /// The containers, in the order of the configuration.
+    public var containers: [Container] = []
+
+    /// A report without figures.
+    public init(started: Timestamp, now: Timestamp) {
+        self.started = started
+        self.now = now
+    }
+
+    /// Whether all ledgers add up.
+    public var balances: Bool {
+        intake.balances && destinations.allSatisfy { $0.lanes.allSatisfy(\.ledger.balances) }
+    }
+
+    /// When the queue reaches its cap if it goes on growing; nil when it does not grow, or not within 30 days.
+    public var capReachedIn: Duration? {
+        guard let growth = queue.growth, growth > 0, queue.maxBytes > queue.bytes else { return nil }
+        let seconds = Double(queue.maxBytes - queue.bytes) / growth
+        return seconds < 30 * 86_400 ? .seconds(seconds) : nil
+    }
+}

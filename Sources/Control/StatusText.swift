@@ -1,0 +1,240 @@
+internal import EventLoops
+internal import Metrics
+internal import Model
+
+/// A status report as one screen of text. Pure: the same report gives the same screen.
+public struct StatusText: Sendable {
+    /// How a piece of text looks on a terminal.
+    public enum Style: Sendable {
+        /// As it should be.
+        case good
+        /// Worth a look.
+        case warning
+        /// A person must look.
+        case bad
+        /// A heading.
+        case heading
+    }
+
+    private let report: StatusReport
+    private let styled: @Sendable (String, Style) -> String
+
+    /// - Parameter styled: puts text in a style; default: leaves it as it is.
+    public init(_ report: StatusReport, styled: @escaping @Sendable (String, Style) -> String = { text, _ in text }) {
+        self.report = report
+        self.styled = styled
+    }
+
+    /// The whole screen, each line ended.
+    public var screen: String {
+        var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
+        lines += [""] + report.destinations.map(destinationLine)
+        if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the queue") }
+        lines += [""] + ledger
+        lines += ["", intakeLine, spoolLine]
+        lines += report.spool.complaints.map { "  " + styled($0, .warning) }
+        lines.append(queueLine)
+        lines += keptLines
+        lines += report.containers.map(containerLine)
+        lines += switchLines
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    // MARK: Head
+
+    private var head: String {
+        let ready = report.obstacles.isEmpty ? styled("ready", .good) : styled("not ready", .bad)
+        let age = HumanText.duration(report.now - report.started)
+        let host = report.host.isEmpty ? "" : " on \(report.host)"
+        return "spoolship \(report.version)\(host), process \(report.processID), up \(age): \(ready)"
+    }
+
+    // MARK: Destinations
+
+    /// One destination in one line that says why.
+    public func destinationLine(_ destination: StatusReport.Destination) -> String {
+        let style: Style =
+            switch destination.state {
+            case .active: .good
+            case .held, .breakerOpen, .offline: .bad
+            default: .warning
+            }
+        let waits = waiting(destination)
+        return "\(styled(destination.name, .heading)): \(styled(reason(destination), style)); \(waits)"
+    }
+
+    /// Why a destination stands as it does, and what comes next.
+    public func reason(_ destination: StatusReport.Destination) -> String {
+        let next = destination.nextAttempt.map { ", next try in \(until($0))" } ?? ""
+        switch destination.state {
+        case .active: return active(destination)
+        case .held:
+            return
+                "held\(standing(destination)): \(destination.lastFailure?.message ?? "failed"); mend it or its settings and reload\(next)"
+        case .breakerOpen:
+            return "\(why(destination))\(standing(destination))"
+                + (next.isEmpty ? ", suspended until a restart, a network change or `spoolship resume`" : next)
+        case .waitingForRetry: return "\(why(destination))\(standing(destination))\(next)"
+        case .retryAfter: return "asked us to come back later (\(why(destination)))\(next)"
+        case .offline: return "offline\(standing(destination)): no route leads there"
+        case .paused:
+            let tokens = Set(destination.pauseTokens + report.pauseTokens).sorted().joined(separator: ", ")
+            return "paused by \(tokens.isEmpty ? "a command" : tokens)\(standing(destination)) (`spoolship resume`)"
+        case .networkOff: return "the network is switched off (`spoolship network on`)"
+        case .disabled: return "collection is disabled (`spoolship enable`)"
+        case .stopping: return "the agent is stopping"
+        case .orphaned:
+            return "not in the configuration any more (`spoolship queue purge --destination \(destination.name)`)"
+        }
+    }
+
+    private func active(_ destination: StatusReport.Destination) -> String {
+        if let failure = destination.lastFailure,
+            failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
+        {
+            let next = destination.nextAttempt.map { ", next try in \(until($0))" } ?? ""
+            return "\(why(destination)) \(since(failure.at)) ago\(next)"
+        }
+        guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
+        return "active, acknowledged \(since(last)) ago"
+    }
+
+    /// The last failure in a few words: the status where there is one.
+    private func why(_ destination: StatusReport.Destination) -> String {
+        guard let failure = destination.lastFailure else { return "failed" }
+        return failure.status.map { "\($0)" } ?? failure.message
+    }
+
+    private func standing(_ destination: StatusReport.Destination) -> String {
+        destination.since.map { " for \(since($0))" } ?? ""
+    }
+
+    private func waiting(_ destination: StatusReport.Destination) -> String {
+        let queued = destination.queued
+        guard queued > 0 else { return "nothing waits" }
+        let critical = destination.lane(.critical).ledger.queued
+        var text = "\(HumanText.count(queued)) waiting"
+        if critical > 0 { text += " (\(HumanText.count(critical)) critical)" }
+        if let oldest = destination.lanes.compactMap(\.oldest).min() { text += ", oldest \(since(oldest))" }
+        if destination.state != .active, let cap = report.capReachedIn {
+            text += ", cap reached in about \(HumanText.roughly(cap))"
+        }
+        return text
+    }
+
+    private func since(_ time: Timestamp) -> String { HumanText.duration(report.now - time) }
+
+    private func until(_ time: Timestamp) -> String { HumanText.duration(time - report.now) }
+
+    // MARK: Ledger
+
+    private var ledger: [String] {
+        let lanes = report.destinations.flatMap { destination in
+            [Priority.critical, .normal].map { (destination.name, destination.lane($0)) }
+        }
+        guard !lanes.isEmpty else { return [] }
+        let names = max(6, lanes.map(\.0.count).max() ?? 0)
+        func row(_ cells: [String]) -> String {
+            StatusText.left(cells[0], names) + "  " + StatusText.left(cells[1], 8)
+                + cells[2...4].map { StatusText.right($0, 15) }.joined() + (cells[5].isEmpty ? "" : "  " + cells[5])
+        }
+        let title = row(["ledger", "", "accepted", "acknowledged", "waiting", ""])
+        var last = ""
+        let rows = lanes.map { name, lane in
+            defer { last = name }
+            let ledger = lane.ledger
+            return row([
+                name == last ? "" : name, lane.priority.name, HumanText.count(ledger.accepted),
+                HumanText.count(ledger.acknowledged), HumanText.count(ledger.queued), others(ledger),
+            ])
+        }
+        let check =
+            report.balances ? [] : [styled("the ledger does not balance: please report this as a defect", .bad)]
+        return [styled(title, .heading)] + rows + check
+    }
+
+    private func others(_ ledger: Ledger) -> String {
+        [
+            (ledger.retried, "retried"), (ledger.deadLettered, "dead-lettered"), (ledger.evicted, "evicted"),
+            (ledger.expired, "expired"), (ledger.discarded, "discarded"), (ledger.lost, "lost"),
+        ].filter { $0.0 > 0 }.map { "\(HumanText.count($0.0)) \($0.1)" }.joined(separator: ", ")
+    }
+
+    // MARK: The rest
+
+    private var intakeLine: String {
+        let intake = report.intake
+        return "events: \(HumanText.count(intake.read)) read = \(HumanText.count(intake.accepted)) accepted"
+            + " + \(HumanText.count(intake.refused)) refused + \(HumanText.count(intake.quarantined)) quarantined"
+    }
+
+    private var spoolLine: String {
+        let spool = report.spool
+        var text = "spool:  "
+        if spool.lagBytes == 0 {
+            text += "all is read"
+        } else {
+            text +=
+                "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"
+        }
+        text += ", \(HumanText.plural(spool.files, "file"))"
+        if !spool.directory.isEmpty { text += " in \(spool.directory)" }
+        if let waits = spool.waits { text += "; " + styled("reading waits: \(waits)", .warning) }
+        return text
+    }
+
+    private var queueLine: String {
+        let queue = report.queue
+        let share = queue.maxBytes > 0 ? " (\(queue.bytes * 100 / queue.maxBytes) %)" : ""
+        var text = "queue:  \(HumanText.bytes(queue.bytes)) of \(HumanText.bytes(queue.maxBytes))\(share)"
+        text += ", \(HumanText.bytes(queue.fileBytes)) on disk"
+        if queue.accepting != "all" {
+            let reason = queue.acceptingReason.map { ": \($0)" } ?? ""
+            let what = queue.accepting == "critical" ? "only critical events are taken" : "nothing is taken"
+            text += "; " + styled(what + reason, .bad)
+        }
+        return text
+    }
+
+    private var keptLines: [String] {
+        var lines: [String] = []
+        let queue = report.queue
+        if queue.deadLetters > 0 {
+            lines.append(
+                styled(HumanText.plural(queue.deadLetters, "dead letter"), .warning)
+                    + ", \(HumanText.bytes(queue.deadLetterBytes)) (`spoolship dead-letters list`)")
+        }
+        if queue.quarantined > 0 {
+            lines.append(
+                styled("\(HumanText.count(queue.quarantined)) in quarantine", .warning)
+                    + ", \(HumanText.bytes(queue.quarantineBytes)) (`spoolship quarantine list`)")
+        }
+        return lines
+    }
+
+    private func containerLine(_ container: StatusReport.Container) -> String {
+        let age = container.confirmed.map { ", confirmed \(since($0)) ago" } ?? ""
+        let problem = container.problem.map { "; " + styled($0, .warning) } ?? ""
+        let source = container.source == "preview" ? styled("preview", .warning) : container.source
+        return "container \(container.id): version \(container.version), \(source)\(age)\(problem)"
+    }
+
+    private var switchLines: [String] {
+        let interval =
+            report.interval == "off" ? "only by command" : "every \(report.interval)"
+        let origin = report.intervalOrigin == "configuration" ? "" : " (set by \(report.intervalOrigin))"
+        var lines = ["dispatch \(interval)\(origin), log level \(report.logLevel)"]
+        if let problem = report.reloadProblem {
+            lines.append(styled("the last reload failed, the old settings are in force: \(problem)", .bad))
+        }
+        return lines
+    }
+
+    private static func left(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+
+    private static func right(_ text: String, _ width: Int) -> String {
+        String(repeating: " ", count: max(0, width - text.count)) + text
+    }
+}

@@ -1,0 +1,121 @@
+internal import EventLoops
+internal import Glibc
+
+/// Sockets in the file system.
+enum UnixSocket {
+    /// The longest path that the kernel takes, in bytes.
+    static let longestPath = 107
+
+    /// Connects; nil with `errno` set when that fails.
+    static func connect(to path: String) -> Descriptor? {
+        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard raw >= 0 else { return nil }
+        let descriptor = Descriptor(raw)
+        let result = withAddress(path) { Glibc.connect(raw, $0, $1) }
+        guard result == 0 else {
+            // Closing must not hide the reason.
+            let reason = errno
+            _ = consume descriptor
+            errno = reason
+            return nil
+        }
+        return descriptor
+    }
+
+    /// Makes a listening socket at `path`, of that group and with mode 0660, in one step: nobody ever finds it with
+    /// other permissions.
+    ///
+    /// A socket that nobody listens on any more is replaced; one that answers, or anything that is no socket, is not
+    /// touched.
+    static func listen(at path: String, group: UInt32?) throws(ControlError) -> Descriptor {
+        guard path.utf8.count + 12 <= longestPath else {
+            throw ControlError(
+                .badAddress, "control.socket is longer than \(longestPath - 12) bytes: \(path); choose a shorter path")
+        }
+        try makeRoom(at: path)
+        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        guard raw >= 0 else { throw ControlError(.system, "no socket: \(SystemError.message(errno))") }
+        let descriptor = Descriptor(raw)
+        let temporary = "\(path).\(getpid())"
+        // Left over from a process with our number, if it is there at all.
+        unlink(temporary)
+        // The mode of the descriptor becomes the mode of the name that it is bound to.
+        guard fchmod(raw, 0o600) == 0, withAddress(temporary, { bind(raw, $0, $1) }) == 0 else {
+            throw ControlError(
+                errno == EACCES ? .notPermitted : .system,
+                "the control socket \(path) cannot be made: \(SystemError.message(errno))")
+        }
+        if let group, chown(temporary, uid_t.max, group) != 0 {
+            let reason = errno
+            unlink(temporary)
+            throw ControlError(
+                .notPermitted,
+                "the control socket cannot be given to group \(group): \(SystemError.message(reason)); "
+                    + "make the agent's user a member of it, or set control.group")
+        }
+        guard chmod(temporary, 0o660) == 0, Glibc.listen(raw, 16) == 0, rename(temporary, path) == 0 else {
+            let reason = errno
+            unlink(temporary)
+            throw ControlError(.system, "the control socket \(path) cannot be made: \(SystemError.message(reason))")
+        }
+        return descriptor
+    }
+
+    /// Sees whether the path is free, or holds a socket that nobody answers.
+    private static func makeRoom(at path: String) throws(ControlError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            guard errno != ENOENT else { return }
+            throw ControlError(
+                errno == EACCES ? .notPermitted : .badAddress,
+                "the control socket \(path) cannot be made: \(SystemError.message(errno)); "
+                    + "its directory must exist and be writable, or set control.socket")
+        }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw ControlError(
+                .badAddress, "\(path) exists and is no socket: remove it yourself, or set control.socket")
+        }
+        if connect(to: path) != nil || errno == EAGAIN {
+            throw ControlError(
+                .addressInUse, "another agent answers at \(path): stop it, or set control.socket to another path")
+        }
+        guard errno == ECONNREFUSED || errno == ENOENT else {
+            throw ControlError(
+                .notPermitted, "\(path) is somebody else's socket (\(SystemError.message(errno))): remove it yourself")
+        }
+    }
+
+    /// `SO_PEERGROUPS`. Source: asm-generic/socket.h, Linux 4.13.
+    private static let peerGroups: Int32 = 59
+
+    /// Who is at the other end; nil when this is no Unix socket.
+    static func peer(of descriptor: Int32) -> PeerCredentials? {
+        // struct ucred: pid, uid, gid.
+        var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
+        var size = socklen_t(MemoryLayout<(Int32, UInt32, UInt32)>.size)
+        var domain: Int32 = 0
+        var domainSize = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &domainSize) == 0, domain == AF_UNIX,
+            getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
+        else { return nil }
+        var groups = [UInt32](repeating: 0, count: 65_536)
+        var groupsSize = socklen_t(groups.count * 4)
+        let known = getsockopt(descriptor, SOL_SOCKET, peerGroups, &groups, &groupsSize) == 0
+        return PeerCredentials(
+            processID: credentials.0, userID: credentials.1, groupID: credentials.2,
+            supplementaryGroups: known ? Array(groups.prefix(Int(groupsSize) / 4)) : [])
+    }
+
+    static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { buffer in
+            buffer.copyBytes(from: path.utf8.prefix(longestPath))
+        }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Model
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Control
+
+@Suite("Tap", .timeLimit(.minutes(1)))
+struct EventTapTests {
+    private func offer(_ tap: EventTap, _ app: String, _ priority: Priority, _ line: String) {
+        Array(line.utf8).withUnsafeBytes { tap.offer(app: app, priority: priority, line: $0) }
+    }
+
+    private func next(_ watcher: EventTap.Watcher) async -> String? {
+        await watcher.next().map { String(decoding: $0.lines, as: UTF8.self) }
+    }
+
+    @Test("watchers see what they asked for, others cost nothing")
+    func filters() async {
+        let tap = EventTap()
+        #expect(!tap.isWatched)
+        offer(tap, "shop", .normal, "{}")
+        let all = tap.add(.init())
+        let shop = tap.add(.init(app: "shop", priority: .critical))
+        let named = tap.add(.init(name: "b"))
+        #expect(tap.isWatched)
+        offer(tap, "shop", .normal, #"{"name":"a"}"# + "\n")
+        offer(tap, "shop", .critical, #"{"name":"b"}"#)
+        offer(tap, "blog", .critical, #"{"name":"c","x":{"name":"b"}}"#)
+        #expect(
+            await next(all) == #"{"name":"a"}"# + "\n" + #"{"name":"b"}"# + "\n" + #"{"name":"c","x":{"name":"b"}}"#
+                + "\n")
+        #expect(await next(shop) == #"{"name":"b"}"# + "\n")
+        #expect(await next(named) == #"{"name":"b"}"# + "\n")
+        for watcher in [all, shop, named] { tap.remove(watcher) }
+        #expect(!tap.isWatched)
+    }
+
+    @Test("a slow watcher misses events and is told how many")
+    func slowWatcher() async {
+        let tap = EventTap(bufferSize: 100)
+        let watcher = tap.add(.init())
+        for _ in 0..<100 { offer(tap, "shop", .normal, #"{"name":"0123456789"}"#) }
+        let got = await watcher.next()
+        let lines = got?.lines.count { $0 == UInt8(ascii: "\n") } ?? 0
+        #expect(lines == 4)
+        #expect(got?.missed == 100 - lines)
+        offer(tap, "shop", .normal, "{}")
+        #expect(await next(watcher) == "{}\n")
+    }
+
+    @Test("over the socket events arrive as they pass, and the tap closes when the client goes away")
+    func overTheSocket() async throws {
+        let tap = EventTap()
+        let agent = StatusOnly()
+        try await withControlServer(ControlAPI.routes(status: agent, tap: tap)) { (client, _) async throws in
+            // Offers until the client has seen enough.
+            let isDone = Mutex(false)
+            async let offering: Void = offerUntil(tap) { isDone.withLock { $0 } }
+            var seen: [UInt8] = []
+            let status = try client.stream("GET", "/v1/tap", query: [("app", "shop")]) { piece in
+                seen += piece
+                return seen.count { $0 == UInt8(ascii: "\n") } < 3
+            }
+            isDone.withLock { $0 = true }
+            await offering
+            #expect(status == 200)
+            #expect(seen.starts(with: Array(#"{"name":"seen"}"#.utf8)))
+            #expect(await eventually { !tap.isWatched })
+            #expect(try client.request("GET", "/v1/tap", query: [("priority", "high")]).status == 400)
+        }
+    }
+
+    private func offerUntil(_ tap: EventTap, _ isDone: @Sendable () -> Bool) async {
+        _ = await eventually {
+            offer(tap, "shop", .normal, #"{"name":"seen"}"#)
+            offer(tap, "blog", .normal, #"{"name":"not seen"}"#)
+            return isDone()
+        }
+    }
+}
+
+private struct StatusOnly: StatusSource {
+    func status() async -> StatusReport { SampleReport.healthy }
+}

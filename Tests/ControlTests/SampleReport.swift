@@ -1,0 +1,104 @@
+import Control
+import EventLoops
+import Metrics
+import Model
+
+/// Reports for tests: one where all is well, one where nothing goes, one with everything that can be said.
+enum SampleReport {
+    static let now = Timestamp(milliseconds: 1_795_168_800_000)
+
+    static func ledger(accepted: Int, queued: Int) -> Ledger {
+        var ledger = Ledger()
+        ledger.accepted = accepted
+        ledger.queued = queued
+        ledger.acknowledged = accepted - queued
+        return ledger
+    }
+
+    static var healthy: StatusReport {
+        var report = StatusReport(started: now - .seconds(273_900), now: now)
+        report.version = "1.0.0"
+        report.host = "web3"
+        report.processID = 812
+        var main = StatusReport.Destination(name: "main", state: .active)
+        main.address = "https://logs.example:8443"
+        main.lastAcknowledged = now - .seconds(2)
+        main.inFlight = 1
+        main.lanes = [
+            .init(priority: .critical, ledger: ledger(accepted: 1_204, queued: 0)),
+            .init(priority: .normal, ledger: ledger(accepted: 8_312_554, queued: 37), oldest: now - .seconds(4)),
+        ]
+        report.destinations = [main]
+        report.intake.read = 8_313_761
+        report.intake.accepted = 8_313_758
+        report.intake.quarantined = 3
+        report.queue.bytes = 41_200
+        report.queue.maxBytes = 10_485_760
+        report.queue.fileBytes = 4_600_000
+        report.queue.quarantined = 3
+        report.queue.quarantineBytes = 912
+        report.spool.directory = "/var/spool/spoolship"
+        report.spool.files = 14
+        return report
+    }
+
+    static var failing: StatusReport {
+        var report = healthy
+        report.obstacles = ["main: nothing was acknowledged for 3h12m although 12,431 events wait"]
+        report.destinations[0].state = .breakerOpen
+        report.destinations[0].since = now - .seconds(11_520)
+        report.destinations[0].nextAttempt = now + .seconds(41)
+        report.destinations[0].lastAcknowledged = now - .seconds(11_600)
+        report.destinations[0].lastFailure = .init(
+            status: 503, kind: "status", message: "503 Service Unavailable", at: now - .seconds(800))
+        report.destinations[0].inFlight = 0
+        report.destinations[0].lanes = [
+            .init(priority: .critical, ledger: ledger(accepted: 1_207, queued: 3), oldest: now - .seconds(9_000)),
+            .init(
+                priority: .normal, ledger: ledger(accepted: 8_324_982, queued: 12_428), oldest: now - .seconds(11_520)),
+        ]
+        report.queue.bytes = 4_194_304
+        report.queue.growth = 350
+        return report
+    }
+
+    static var everything: StatusReport {
+        var report = failing
+        report.isNetworkOn = false
+        report.pauseTokens = ["deploy"]
+        report.interval = "off"
+        report.intervalOrigin = "command"
+        report.logLevel = "debug"
+        report.reloadProblem = "/etc/spoolship/spoolship.toml:12:1: unknown key \"intervall\""
+        report.destinations[0].lanes[1].ledger.evicted = 4
+        report.destinations[0].lanes[1].ledger.deadLettered = 12
+        report.destinations[0].lanes[1].ledger.accepted += 16
+        var audit = StatusReport.Destination(name: "audit", state: .held)
+        audit.since = now - .seconds(60)
+        audit.nextAttempt = now + .seconds(900)
+        audit.lastFailure = .init(status: 403, kind: "status", message: "403 Forbidden", at: now - .seconds(60))
+        audit.lanes = [
+            .init(priority: .critical, ledger: ledger(accepted: 0, queued: 0)),
+            .init(priority: .normal, ledger: ledger(accepted: 10, queued: 10), oldest: now - .seconds(75)),
+        ]
+        var old = StatusReport.Destination(name: "old-place", state: .orphaned)
+        old.lanes = [.init(priority: .normal, ledger: ledger(accepted: 5, queued: 5), oldest: now - .seconds(864_000))]
+        report.destinations += [audit, old]
+        report.queue.accepting = "nothing"
+        report.queue.acceptingReason = "the disk is full"
+        report.queue.deadLetters = 12
+        report.queue.deadLetterBytes = 48_000
+        report.spool.lagBytes = 5_242_880
+        report.spool.lagSeconds = 600
+        report.spool.waits = "the queue is near its cap"
+        report.spool.complaints = [
+            "shop/app.jsonl cannot be read: owner 1001, mode 0600; its writer must let the group read"
+        ]
+        report.containers = [
+            .init(
+                id: "GTM-1234", source: "saved", version: "17", confirmed: now - .seconds(43_200),
+                problem: "the last fetch failed: server_error")
+        ]
+        return report
+    }
+}

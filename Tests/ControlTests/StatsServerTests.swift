@@ -1,0 +1,150 @@
+import EventLoops
+import Glibc
+import Metrics
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Control
+
+@Suite("Stats port", .timeLimit(.minutes(2)))
+struct StatsServerTests {
+    private func withServer(
+        thread: String = "stats", readiness: @escaping @Sendable () -> Readiness = { Readiness() },
+        page: (@Sendable () -> String)? = nil,
+        _ body: (String, EventLoop) async throws -> Void
+    ) async throws {
+        try await withLoop(thread) { loop in
+            var options = StatsServerOptions()
+            options.listen = "127.0.0.1:0"
+            let server = StatsServer(
+                on: loop, options: options, collectors: [ProcessCollector()], readiness: readiness, page: page)
+            let port = try await server.start()
+            try await body("http://127.0.0.1:\(port)", loop)
+            await server.stop()
+        }
+    }
+
+    private func curl(_ arguments: String) throws -> String {
+        try runShell("curl -s --max-time 20 \(arguments)").output
+    }
+
+    @Test("metrics come in the format that is asked for, and promtool likes them")
+    func metrics() async throws {
+        try await withServer { (address, _) async throws in
+            let plain = try curl("-i \(address)/metrics")
+            #expect(plain.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8"))
+            #expect(plain.contains("\nprocess_resident_memory_bytes "))
+            let open = try curl("-i -H 'Accept: application/openmetrics-text;version=1.0.0' \(address)/metrics")
+            #expect(open.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8"))
+            #expect(open.hasSuffix("# EOF\n"))
+            #expect(try runShell("curl -s \(address)/metrics | promtool check metrics").output == "")
+            #expect(try curl("\(address)/metrics").contains(#"http_requests_total{server="stats",code="2xx"} 3"#))
+        }
+    }
+
+    @Test("health is being alive; readiness judges, and says why not")
+    func readiness() async throws {
+        let obstacles = Mutex<[String]>([])
+        try await withServer(readiness: { Readiness(obstacles: obstacles.withLock { $0 }) }) {
+            (address, _) async throws in
+            #expect(try curl("-w '%{http_code}' \(address)/healthz") == "ok\n200")
+            #expect(try curl("-w '%{http_code}' \(address)/readyz") == "ready\n200")
+            obstacles.withLock { $0 = ["nothing was committed for 5 min although 3 files wait", "the disk is full"] }
+            #expect(
+                try curl("-w '%{http_code}' \(address)/readyz")
+                    == "not ready\n- nothing was committed for 5 min although 3 files wait\n- the disk is full\n503")
+        }
+    }
+
+    @Test("it only tells: other methods, paths and oversized requests are refused")
+    func refusals() async throws {
+        try await withServer { (address, _) async throws in
+            let status = "-o /dev/null -w '%{http_code}'"
+            #expect(try curl("\(status) -X POST -d x \(address)/metrics") == "405")
+            #expect(try curl("\(status) -X DELETE \(address)/metrics") == "405")
+            #expect(try curl("\(status) \(address)/etc/passwd") == "404")
+            #expect(try curl("\(status) --path-as-is \(address)/../../etc/passwd") == "404")
+            #expect(try curl("\(status) -I \(address)/metrics") == "200")
+            let large = try curl("\(status) -H 'X: \(String(repeating: "x", count: 60_000))' \(address)/metrics")
+            #expect(["431", "413", "414", "000"].contains(large))
+            let posted = try runShell(
+                "head -c 3000000 /dev/zero | curl -s \(status) --data-binary @- \(address)/metrics")
+            #expect(["405", "413"].contains(posted.output))
+            #expect(try curl("\(address)/healthz") == "ok\n")
+        }
+    }
+
+    @Test("the status page is one page that may load nothing from outside")
+    func page() async throws {
+        try await withServer(page: { "<!doctype html><title>Spoolship</title>" }) { (address, _) async throws in
+            let answer = try curl("-i \(address)/")
+            #expect(answer.contains("Content-Type: text/html; charset=utf-8"))
+            #expect(answer.contains("Content-Security-Policy: default-src 'none'"))
+            #expect(answer.hasSuffix("<title>Spoolship</title>"))
+        }
+    }
+
+    @Test("a port in use, and an address that is none, say what to do")
+    func badAddresses() async throws {
+        try await withServer { (address, loop) async throws in
+            let taken = String(address.dropFirst("http://".count))
+            func start(_ listen: String) async -> ControlError? {
+                var options = StatsServerOptions()
+                options.listen = listen
+                let server = StatsServer(on: loop, options: options, collectors: [], readiness: { Readiness() })
+                do {
+                    try await server.start()
+                    await server.stop()
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            let inUse = await start(taken)
+            #expect(inUse?.code == .addressInUse)
+            #expect(inUse?.message.contains("ss -ltnp") == true)
+            #expect(inUse?.message.contains("stats.listen") == true)
+            for text in ["", "9464", "localhost", "127.0.0.1:", "127.0.0.1:99999", "example.com:80", "::1:80", ":80"] {
+                #expect(await start(text)?.code == .badAddress, "\(text)")
+            }
+            #expect(await start("192.0.2.1:9464")?.code == .badAddress)
+            #expect(await start("localhost:0") == nil)
+        }
+    }
+
+    @Test("a client that sends half a request is closed, and the number of connections is bounded")
+    func boundedConnections() async throws {
+        try await withLoop { loop in
+            let options = HTTPServerOptions(connections: 4, idleSeconds: 1)
+            let server = HTTPServer(on: loop, options: options) { _ in .text("ok\n") }
+            let listener = try InternetSocket.listen(at: "127.0.0.1:0")
+            let port = InternetSocket.port(of: listener.raw)
+            try await server.start(listener)
+            let script = """
+                for i in 1 2 3 4 5 6; do exec {s}<>/dev/tcp/127.0.0.1/\(port); printf 'GET / HT' >&$s; done
+                curl -s --max-time 20 --retry 100 --retry-all-errors --retry-delay 1 http://127.0.0.1:\(port)/
+                """
+            #expect(try runShell("bash -c \"$(cat <<'EOF'\n\(script)\nEOF\n)\"").output.hasSuffix("ok\n"))
+            await server.stop()
+        }
+    }
+
+    @Test("with nobody asking, its thread sleeps")
+    func sleepsWhenIdle() async throws {
+        try await withServer(thread: "stats-idle") { (address, _) async throws in
+            #expect(try curl("\(address)/healthz") == "ok\n")
+            func switches() throws -> String {
+                let command = "grep -l '^stats-idle' /proc/\(getpid())/task/*/comm | xargs -n1 dirname"
+                let task = try runShell("\(command) | tail -1").output.split(separator: "\n").joined()
+                return try runShell("grep ^voluntary_ctxt \(task)/status").output
+            }
+            // The closed connection is noticed at its own time.
+            pause(.milliseconds(500))
+            let before = try switches()
+            #expect(before.contains("voluntary_ctxt_switches:"))
+            pause(.seconds(3))
+            #expect(try switches() == before)
+        }
+    }
+}

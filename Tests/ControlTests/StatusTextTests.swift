@@ -1,0 +1,77 @@
+import EventLoops
+import Metrics
+import Model
+import TestKit
+import Testing
+
+@testable import Control
+
+@Suite("Status")
+struct StatusTextTests {
+    @Test("one line says why nothing goes, what waits, and how long there is room")
+    func oneLineSaysWhy() throws {
+        let report = SampleReport.failing
+        #expect(
+            StatusText(report).destinationLine(report.destinations[0])
+                == "main: 503 for 3h12m, next try in 41s; 12,431 waiting (3 critical), oldest 3h12m, "
+                + "cap reached in about 5h")
+    }
+
+    @Test("the screens are as kept", arguments: ["healthy", "failing", "everything"])
+    func screens(name: String) throws {
+        let report =
+            switch name {
+            case "healthy": SampleReport.healthy
+            case "failing": SampleReport.failing
+            default: SampleReport.everything
+            }
+        let difference = try GoldenFile("Tests/ControlTests/Fixtures/status-\(name).txt")
+            .difference(from: StatusText(report).screen)
+        #expect(difference == nil)
+    }
+
+    @Test("every state has a line that names the state or the way out", arguments: DestinationStateName.allCases)
+    func everyState(state: DestinationStateName) {
+        var report = SampleReport.failing
+        report.destinations[0].state = state
+        report.destinations[0].lastFailure = nil
+        report.destinations[0].since = nil
+        report.destinations[0].nextAttempt = nil
+        let line = StatusText(report).destinationLine(report.destinations[0])
+        #expect(line.hasPrefix("main: "))
+        #expect(line.hasSuffix("oldest 3h12m, cap reached in about 5h") == (state != .active))
+        #expect(!line.contains("nil") && !line.contains("Optional"))
+    }
+
+    @Test("a report goes through JSON unchanged", arguments: [SampleReport.healthy, SampleReport.everything])
+    func roundTrip(report: StatusReport) throws {
+        #expect(try StatusReport(json: JSONValue(parsing: report.json.pretty)) == report)
+        #expect(throws: ControlError.self) { try StatusReport(json: ["error": "no"]) }
+    }
+
+    @Test("a ledger that does not balance is shown as what it is")
+    func imbalance() {
+        var report = SampleReport.healthy
+        report.destinations[0].lanes[0].ledger.lost += 1
+        #expect(StatusText(report).screen.contains("does not balance"))
+        #expect(!StatusText(SampleReport.healthy).screen.contains("does not balance"))
+    }
+
+    @Test("figures read well")
+    func figures() {
+        #expect(
+            [0, 7, 999, 1000, 1_234_567, -1234].map(HumanText.count) == [
+                "0", "7", "999", "1,000", "1,234,567", "-1,234",
+            ])
+        #expect(
+            [0, 1023, 1024, 3_565_158, 1_099_511_627_776].map(HumanText.bytes)
+                == ["0 B", "1023 B", "1 KiB", "3.4 MiB", "1 TiB"])
+        let seconds: [Int64] = [-5, 0, 59, 60, 61, 3600, 11_520, 90_000, 86_400 * 25]
+        #expect(
+            seconds.map { HumanText.duration(.seconds($0)) }
+                == ["0s", "0s", "59s", "1m", "1m1s", "1h", "3h12m", "1d1h", "25d"])
+        #expect(
+            [17_976, 30, 100, 86_400 * 3].map { HumanText.roughly(.seconds($0)) } == ["5h", "30s", "1m", "3d"])
+        #expect([0, 0.44, 12, 1203.7].map(HumanText.rate) == ["0/s", "0.4/s", "12/s", "1,204/s"])
+    }
+}

@@ -1,0 +1,80 @@
+import EventLoops
+import Glibc
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Control
+
+/// A loop with a thread for the time of a test.
+func withLoop<Value>(
+    _ name: String = "control", _ body: (EventLoop) async throws -> Value
+) async throws -> Value {
+    let loop = try EventLoop(name: name)
+    try loop.start()
+    defer { loop.stop() }
+    return try await body(loop)
+}
+
+/// A control server with these routes on a socket in a directory of its own.
+func withControlServer<Value>(
+    _ routes: ControlRoutes, _ body: (ControlClient, ControlServer) async throws -> Value
+) async throws -> Value {
+    let directory = try TemporaryDirectory()
+    return try await withLoop { loop in
+        var options = ControlServerOptions()
+        options.socket = "\(directory.path)/control.sock"
+        let server = try ControlServer(on: loop, options: options, routes: routes)
+        try await server.start()
+        do {
+            let value = try await body(ControlClient(socket: options.socket), server)
+            await server.stop()
+            return value
+        } catch {
+            await server.stop()
+            throw error
+        }
+    }
+}
+
+/// Waits until something is so, at most 20 s.
+func eventually(_ condition: () async -> Bool) async -> Bool {
+    let clock = ContinuousClock()
+    let deadline = clock.now + .seconds(20)
+    while clock.now < deadline {
+        if await condition() { return true }
+        pause(.milliseconds(5))
+    }
+    return false
+}
+
+/// Lets time pass without the loops' help: for what must not happen meanwhile.
+func pause(_ time: Duration) {
+    _ = poll(nil, 0, Int32(time.nanosecondsClamped / 1_000_000))
+}
+
+/// A connection to a Unix socket.
+func connected(to path: String) throws -> Descriptor {
+    guard let descriptor = UnixSocket.connect(to: path) else { throw SystemError("connect") }
+    return descriptor
+}
+
+/// Returns when the task is cancelled.
+func waitForCancellation() async {
+    let waiting = Mutex<(continuation: CheckedContinuation<Void, Never>?, isCancelled: Bool)>((nil, false))
+    await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+            let isCancelled = waiting.withLock { state in
+                state.continuation = continuation
+                return state.isCancelled
+            }
+            if isCancelled { continuation.resume() }
+        }
+    } onCancel: {
+        let continuation = waiting.withLock { state in
+            state.isCancelled = true
+            return state.continuation
+        }
+        continuation?.resume()
+    }
+}
