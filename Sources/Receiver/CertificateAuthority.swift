@@ -1,0 +1,145 @@
+internal import COpenSSL
+public import EventLoops
+internal import Glibc
+
+/// A certificate authority for development: it vouches for servers on this machine, and for nobody else's.
+public final class CertificateAuthority {
+    /// A certificate and its private key, in PEM.
+    public struct Identity: Sendable, Equatable {
+        /// The certificate.
+        public var certificate: String
+        /// The private key, without a password.
+        public var key: String
+    }
+
+    /// What is certified.
+    public struct Request: Sendable, Equatable {
+        /// The owner's name, for people.
+        public var commonName: String
+        /// The names and numbers that it is valid for, as OpenSSL writes them: `DNS:localhost`, `IP:127.0.0.1`.
+        public var names: [String]
+        /// From when on.
+        public var notBefore: Timestamp
+        /// Until when.
+        public var notAfter: Timestamp
+        /// Whether it is a client's, instead of a server's.
+        public var isClient: Bool
+
+        /// A server on this machine, from an hour ago (clocks differ) for 825 days, the most that browsers take.
+        public init(
+            commonName: String = "localhost", names: [String] = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"],
+            notBefore: Timestamp, notAfter: Timestamp, isClient: Bool = false
+        ) {
+            self.commonName = commonName
+            self.names = names
+            self.notBefore = notBefore
+            self.notAfter = notAfter
+            self.isClient = isClient
+        }
+    }
+
+    /// The authority's own certificate in PEM: what clients must trust.
+    public let certificate: String
+    /// The authority's private key in PEM.
+    public let key: String
+
+    private let keyHandle: OpaquePointer
+    private let certificateHandle: OpaquePointer
+
+    /// A new authority, valid for ten years.
+    ///
+    /// - Throws: `ReceiverError` with code `certificate`.
+    public init(now: Timestamp, commonName: String = "Spoolship development") throws(ReceiverError) {
+        let request = Request(
+            commonName: commonName, names: [], notBefore: now - .seconds(3600), notAfter: now + .seconds(3650 * 86_400))
+        let key = try CertificateAuthority.newKey()
+        let made: OpaquePointer
+        do {
+            made = try CertificateAuthority.sign(request, key: key, issuer: nil, issuerKey: key)
+        } catch {
+            EVP_PKEY_free(key)
+            throw error
+        }
+        keyHandle = key
+        certificateHandle = made
+        certificate = CertificateAuthority.text { PEM_write_bio_X509($0, made) }
+        self.key = CertificateAuthority.text { PEM_write_bio_PrivateKey($0, key, nil, nil, 0, nil, nil) }
+    }
+
+    deinit {
+        X509_free(certificateHandle)
+        EVP_PKEY_free(keyHandle)
+    }
+
+    /// A certificate for a new key.
+    ///
+    /// - Throws: `ReceiverError` with code `certificate`, for example for a name that is none.
+    public func issue(_ request: Request) throws(ReceiverError) -> Identity {
+        let key = try CertificateAuthority.newKey()
+        defer { EVP_PKEY_free(key) }
+        let made = try CertificateAuthority.sign(request, key: key, issuer: certificateHandle, issuerKey: keyHandle)
+        defer { X509_free(made) }
+        return Identity(
+            certificate: CertificateAuthority.text { PEM_write_bio_X509($0, made) },
+            key: CertificateAuthority.text { PEM_write_bio_PrivateKey($0, key, nil, nil, 0, nil, nil) })
+    }
+
+    private static func newKey() throws(ReceiverError) -> OpaquePointer {
+        guard let key = shim_openssl_new_key() else { throw failure("make a key") }
+        return key
+    }
+
+    private static func sign(
+        _ request: Request, key: OpaquePointer, issuer: OpaquePointer?, issuerKey: OpaquePointer
+    ) throws(ReceiverError) -> OpaquePointer {
+        guard let certificate = X509_new() else { throw failure("make a certificate") }
+        var isMade = false
+        defer { if !isMade { X509_free(certificate) } }
+        X509_set_version(certificate, 2)
+        // 63 bits of chance: no two certificates of an authority share a serial number.
+        ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), UInt64.random(in: 1...UInt64(Int64.max)))
+        ASN1_TIME_set(X509_getm_notBefore(certificate), Int(request.notBefore.milliseconds / 1000))
+        ASN1_TIME_set(X509_getm_notAfter(certificate), Int(request.notAfter.milliseconds / 1000))
+        X509_set_pubkey(certificate, key)
+        let name = X509_get_subject_name(certificate)
+        guard X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC | 0x1000, request.commonName, -1, -1, 0) == 1 else {
+            throw failure("name a certificate \(request.commonName)")
+        }
+        X509_set_issuer_name(certificate, issuer.map { X509_get_subject_name($0) } ?? name)
+        var extensions: [(Int32, String)] =
+            issuer == nil
+            ? [(NID_basic_constraints, "critical,CA:TRUE"), (NID_key_usage, "critical,keyCertSign,cRLSign")]
+            : [
+                (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
+                (NID_ext_key_usage, request.isClient ? "clientAuth" : "serverAuth"),
+            ]
+        extensions.append((NID_subject_key_identifier, "hash"))
+        if issuer != nil { extensions.append((NID_authority_key_identifier, "keyid")) }
+        if !request.names.isEmpty {
+            extensions.append((NID_subject_alt_name, request.names.joined(separator: ",")))
+        }
+        for (id, value) in extensions
+        where shim_openssl_add_extension(certificate, issuer ?? certificate, id, value) != 1 {
+            throw failure("certify \(value)")
+        }
+        guard X509_sign(certificate, issuerKey, EVP_sha256()) > 0 else { throw failure("sign a certificate") }
+        isMade = true
+        return certificate
+    }
+
+    private static func text(_ write: (OpaquePointer) -> Int32) -> String {
+        guard let memory = BIO_new(BIO_s_mem()) else { return "" }
+        defer { BIO_free(memory) }
+        guard write(memory) == 1 else { return "" }
+        var bytes: UnsafePointer<CChar>?
+        let count = shim_openssl_memory(memory, &bytes)
+        return String(decoding: UnsafeRawBufferPointer(start: bytes, count: max(0, count)), as: UTF8.self)
+    }
+
+    private static func failure(_ what: String) -> ReceiverError {
+        let number = ERR_get_error()
+        ERR_clear_error()
+        let reason = number == 0 ? "" : ": \(ERR_reason_error_string(number).map { String(cString: $0) } ?? "")"
+        return ReceiverError(.certificate, "cannot \(what)\(reason)")
+    }
+}

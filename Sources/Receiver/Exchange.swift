@@ -1,0 +1,30 @@
+/// One request while it is being read and answered. Touched by one thread at a time: the server's, for its connection.
+final class Exchange {
+    /// What the request is for.
+    enum Kind {
+        case events
+        case stats
+        case other
+    }
+
+    let kind: Kind
+    var body: [UInt8] = []
+    /// What was decided, once the body was read.
+    var verdict: Verdict?
+    /// What was drawn for it when it began.
+    var fault: FaultPlan.Fault?
+    /// The body is too large; what is left of it is thrown away.
+    var isTooLarge = false
+
+    init(_ kind: Kind) {
+        self.kind = kind
+    }
+}
+
+/// How a request ends.
+enum Verdict {
+    /// With an answer.
+    case answer(status: Int, body: String, retryAfter: Int?)
+    /// With a cut connection.
+    case cut
+}

@@ -1,0 +1,65 @@
+internal import EventLoops
+
+/// How a receiver misbehaves: a pure value that decides request by request.
+public struct FaultPlan: Sendable, Equatable {
+    /// What happens to a request that is chosen to fail.
+    public enum Fault: Sendable, Equatable {
+        /// It is answered with this status, and not stored.
+        case status(Int)
+        /// The connection is cut while the body is being read.
+        case cutInBody
+        /// The connection is cut after the body was read; nothing is stored.
+        case cutBeforeStoring
+        /// The connection is cut after the events were stored: the sender cannot know.
+        case cutAfterStoring
+    }
+
+    /// What happens to the chosen ones; nil: nothing but `delay`, `largestBody` and `marker`.
+    public var fault: Fault?
+    /// The share of requests that is chosen, from 0 to 1.
+    public var probability = 1.0
+    /// Where the choice begins: the same seed chooses the same requests.
+    public var seed: UInt64 = 1
+    /// Only so many of the first requests are chosen from; nil: all.
+    public var first: Int?
+    /// What `Retry-After` says with a status of `fault`, in seconds; nil: nothing.
+    public var retryAfter: Int?
+    /// How long each answer waits.
+    public var delay = Duration.zero
+    /// Bodies larger than that, as they come over the wire, are answered 413; nil: up to the receiver's own bound.
+    public var largestBody: Int?
+    /// A body with an event that holds this text is answered 400; nil: none.
+    public var marker: String?
+
+    /// No fault at all.
+    public init() {}
+}
+
+/// Draws the faults of a plan, one request after the other.
+struct FaultDice {
+    let plan: FaultPlan
+    private var state: UInt64
+    private var drawn = 0
+
+    init(_ plan: FaultPlan) {
+        self.plan = plan
+        state = plan.seed
+    }
+
+    /// What happens to the next request.
+    mutating func draw() -> FaultPlan.Fault? {
+        drawn += 1
+        guard let fault = plan.fault, plan.first.map({ drawn <= $0 }) ?? true else { return nil }
+        return chance() < plan.probability ? fault : nil
+    }
+
+    /// The next number from 0 up to 1. Source: SplitMix64 (Steele, Lea, Flood, 2014).
+    private mutating func chance() -> Double {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        mixed ^= mixed >> 31
+        return Double(mixed >> 11) / 9_007_199_254_740_992
+    }
+}

@@ -1,0 +1,228 @@
+internal import CMicroHTTPD
+internal import EventLoops
+internal import Frames
+internal import Glibc
+internal import Model
+internal import Synchronization
+
+/// What a receiver does with each request, called by the server's threads.
+final class ReceiverDesk: Sendable {
+    private struct State: ~Copyable {
+        var stats = ReceiverStats()
+        var keys: KeyMemory
+        var store: EventStore
+        var dice: FaultDice
+        /// Connections that wait for their answer to be late enough, by address.
+        var waiting: Set<UInt> = []
+    }
+
+    /// How many bytes of bodies may be in memory at a time, over all connections.
+    private static let roomForBodies = 512 << 20
+
+    private let options: ReceiverOptions
+    private let reader: BodyReader
+    private let state: Mutex<State>
+    private let held = Atomic<Int>(0)
+    /// Where late answers wait.
+    private let loop: EventLoop
+
+    init(_ options: ReceiverOptions) throws(ReceiverError) {
+        self.options = options
+        reader = BodyReader(limit: options.largestUnpacked)
+        let store = try EventStore(options.store)
+        state = Mutex(
+            State(keys: KeyMemory(limit: options.rememberedKeys), store: store, dice: FaultDice(options.faults)))
+        do {
+            loop = try EventLoop(name: "receiver")
+            try loop.start()
+        } catch {
+            throw ReceiverError(.listen, "no event loop: \(error)")
+        }
+    }
+
+    deinit { loop.stop() }
+
+    var stats: ReceiverStats { state.withLock { $0.stats } }
+
+    func misbehave(_ plan: FaultPlan) { state.withLock { $0.dice = FaultDice(plan) } }
+
+    // MARK: A request
+
+    func begin(_ connection: OpaquePointer, path: UnsafePointer<CChar>, method: UnsafePointer<CChar>) -> Exchange {
+        if strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 {
+            let exchange = Exchange(.events)
+            exchange.fault = state.withLock { state in
+                state.stats.requests += 1
+                return state.dice.draw()
+            }
+            return exchange
+        }
+        return Exchange(strcmp(method, "GET") == 0 && strcmp(path, "/stats") == 0 ? .stats : .other)
+    }
+
+    /// Takes a piece of a body; false cuts the connection.
+    func read(_ piece: UnsafeRawBufferPointer, _ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
+        if exchange.fault == .cutInBody {
+            reset(connection)
+            state.withLock { $0.stats.cuts += 1 }
+            return false
+        }
+        guard !exchange.isTooLarge else { return true }
+        let total = held.add(piece.count, ordering: .relaxed).newValue
+        if exchange.body.count + piece.count > options.largestBody || total > ReceiverDesk.roomForBodies {
+            held.subtract(piece.count + exchange.body.count, ordering: .relaxed)
+            exchange.isTooLarge = true
+            exchange.body = []
+            return true
+        }
+        exchange.body.append(contentsOf: piece)
+        return true
+    }
+
+    /// Answers a request whose body is there, now or later; false cuts the connection.
+    func end(_ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
+        if exchange.verdict == nil {
+            exchange.verdict = decide(exchange, connection)
+            let delay = state.withLock { $0.dice.plan.delay }
+            if exchange.kind == .events, delay > .zero {
+                wait(delay, connection)
+                return true
+            }
+        }
+        guard case .answer(let status, let body, let retryAfter)? = exchange.verdict else {
+            state.withLock { $0.stats.cuts += 1 }
+            return false
+        }
+        if exchange.kind == .events { state.withLock { $0.stats.answers[status, default: 0] += 1 } }
+        let response = body.utf8.withContiguousStorageIfAvailable { shim_mhd_response($0.baseAddress, $0.count) }
+        guard let response = response ?? nil else { return false }
+        shim_mhd_add_header(response, "Content-Type", "application/json")
+        if let retryAfter { shim_mhd_add_header(response, "Retry-After", String(retryAfter)) }
+        return shim_mhd_respond(connection, UInt32(clamping: status), response) == 1
+    }
+
+    func finish(_ exchange: Exchange) {
+        if !exchange.isTooLarge { held.subtract(exchange.body.count, ordering: .relaxed) }
+    }
+
+    // MARK: What becomes of it
+
+    private func decide(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
+        switch exchange.kind {
+        case .stats: return .answer(status: 200, body: stats.json, retryAfter: nil)
+        case .other: return answer(404, "POST batches to any path, GET /stats")
+        case .events: return take(exchange, connection)
+        }
+    }
+
+    private func take(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
+        let plan = state.withLock { $0.dice.plan }
+        switch exchange.fault {
+        case .status(let status):
+            return .answer(status: status, body: #"{"error":"told to fail"}"# + "\n", retryAfter: plan.retryAfter)
+        case .cutBeforeStoring, .cutInBody:
+            return .cut
+        case .cutAfterStoring, nil:
+            break
+        }
+        guard !exchange.isTooLarge, exchange.body.count <= plan.largestBody ?? .max else {
+            return answer(413, "the body is too large")
+        }
+        let word = shim_mhd_header(connection, "Content-Encoding").map { String(cString: $0) } ?? "none"
+        guard let compression = Compression(name: word == "identity" ? "none" : word) else {
+            return answer(415, "gzip, zstd or none")
+        }
+        let found: (lines: [UInt8], count: Int)?
+        do { found = EventLines.normalise(try reader.unpack(exchange.body, compression)) } catch {
+            return unreadable(error.code == .tooLarge ? 413 : 400, error.message)
+        }
+        guard let found else { return unreadable(400, "neither NDJSON nor a JSON array") }
+        if let marker = plan.marker, contains(found.lines, Array(marker.utf8)) {
+            return answer(400, "an event holds the marker")
+        }
+        let key = shim_mhd_header(connection, "Idempotency-Key").map { KeyMemory.Key(String(cString: $0)) }
+        let verdict = store(found, key: key, wireBytes: exchange.body.count)
+        return exchange.fault == .cutAfterStoring ? .cut : verdict
+    }
+
+    /// Counts and stores a batch, unless its key was taken before: all under one lock, so that the same key at the same
+    /// time is taken once.
+    private func store(_ found: (lines: [UInt8], count: Int), key: KeyMemory.Key?, wireBytes: Int) -> Verdict {
+        state.withLock { state in
+            if let key, state.keys.contains(key) {
+                state.stats.repeats += 1
+                return .answer(status: 200, body: #"{"repeated":true}"# + "\n", retryAfter: nil)
+            }
+            guard state.store.append(found.lines) else { return answer(503, "the events could not be stored") }
+            if let key { state.keys.insert(key) } else { state.stats.withoutKey += 1 }
+            state.stats.batches += 1
+            state.stats.events += found.count
+            state.stats.bytes += found.lines.count
+            state.stats.wireBytes += wireBytes
+            return .answer(status: 200, body: "{\"events\":\(found.count)}\n", retryAfter: nil)
+        }
+    }
+
+    private func unreadable(_ status: Int, _ reason: String) -> Verdict {
+        state.withLock { $0.stats.unreadable += 1 }
+        return answer(status, reason)
+    }
+
+    /// The reason must need no escaping.
+    private func answer(_ status: Int, _ reason: String) -> Verdict {
+        .answer(status: status, body: "{\"error\":\"\(reason)\"}\n", retryAfter: nil)
+    }
+
+    private func contains(_ lines: [UInt8], _ marker: [UInt8]) -> Bool {
+        guard let first = marker.first else { return true }
+        return lines.withUnsafeBytes { raw in
+            guard let base = raw.baseAddress else { return false }
+            var offset = 0
+            while raw.count - offset >= marker.count,
+                let found = memchr(base + offset, Int32(first), raw.count - offset - marker.count + 1)
+            {
+                if memcmp(found, marker, marker.count) == 0 { return true }
+                offset = UnsafeRawPointer(found) - base + 1
+            }
+            return false
+        }
+    }
+
+    // MARK: Late answers and cut connections
+
+    private func wait(_ delay: Duration, _ connection: OpaquePointer) {
+        let address = UInt(bitPattern: connection)
+        state.withLock { state in
+            state.waiting.insert(address)
+            shim_mhd_suspend(connection)
+        }
+        let loop = loop
+        loop.post { [weak self] in
+            loop.after(delay) { self?.letGo(address) }
+        }
+    }
+
+    private func letGo(_ address: UInt) {
+        // Under the lock: whoever takes it out resumes it, once, and the server cannot be stopped meanwhile.
+        state.withLock { state in
+            guard state.waiting.remove(address) != nil else { return }
+            shim_mhd_resume(OpaquePointer(bitPattern: address))
+        }
+    }
+
+    /// Lets all late answers go at once: the server must not be stopped with suspended connections.
+    func letAllGo() {
+        state.withLock { state in
+            for address in state.waiting { shim_mhd_resume(OpaquePointer(bitPattern: address)) }
+            state.waiting.removeAll()
+            state.dice = FaultDice(FaultPlan())
+        }
+    }
+
+    /// Makes the cut a reset: what the sender has sent is not even acknowledged by the kernel.
+    private func reset(_ connection: OpaquePointer) {
+        var hard = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            shim_mhd_socket(connection), SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+    }
+}

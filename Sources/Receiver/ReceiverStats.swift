@@ -1,0 +1,37 @@
+/// What a receiver has seen since it was started.
+public struct ReceiverStats: Sendable, Equatable {
+    /// Requests with a body, however they ended.
+    public var requests = 0
+    /// Batches taken, each `Idempotency-Key` once.
+    public var batches = 0
+    /// The events in them.
+    public var events = 0
+    /// The size of their bodies as they came over the wire, in bytes.
+    public var wireBytes = 0
+    /// The size of their bodies unpacked, in bytes.
+    public var bytes = 0
+    /// Requests whose key had been taken before: answered 200 and not taken again.
+    public var repeats = 0
+    /// Batches taken that had no key.
+    public var withoutKey = 0
+    /// Bodies that could not be unpacked or read as events.
+    public var unreadable = 0
+    /// Connections cut on purpose.
+    public var cuts = 0
+    /// Answers by status.
+    public var answers: [Int: Int] = [:]
+
+    /// Nothing was seen yet.
+    public init() {}
+
+    /// The figures as one JSON object.
+    public var json: String {
+        let statuses = answers.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
+        return """
+            {"requests":\(requests),"batches":\(batches),"events":\(events),"repeats":\(repeats),\
+            "without_key":\(withoutKey),"unreadable":\(unreadable),"cuts":\(cuts),"wire_bytes":\(wireBytes),\
+            "bytes":\(bytes),"answers":{\(statuses)}}
+
+            """
+    }
+}
