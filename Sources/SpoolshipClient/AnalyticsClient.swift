@@ -1,0 +1,189 @@
+//  SpoolshipClient: writes events into a spool of Spoolship, from any process, whether or not the agent runs.
+//
+//  It promises that an event whose `flush` has returned is in the spool, whole, once; that no call blocks longer than the
+//  settings say; and that every event that is not taken is told of by a typed error. It knows the spool's protocol and
+//  nothing of the agent.
+
+internal import Synchronization
+
+/// One writer into a spool. Thread-safe; most programs use the shared one behind `Analytics`.
+public final class AnalyticsClient: Sendable {
+    private struct State {
+        var isEnabled = true
+        var isPaused = false
+        var isManual = false
+        var session: String?
+        var country: String?
+        var interval: Duration = .zero
+        var spool: SpoolState?
+        var spoolReadAt: Int64 = 0
+    }
+
+    private let settings: ClientSettings
+    private let writer: SpoolWriter
+    private let state = Mutex(State())
+
+    /// A client of a spool directory.
+    ///
+    /// - Throws: `AnalyticsError`: `spoolMissing`, `notWritable`, `invalidSetting`.
+    public init(_ settings: ClientSettings) throws(AnalyticsError) {
+        guard settings.bufferSize >= 1024, settings.fileSize >= 1024, settings.longestWait >= .zero else {
+            throw AnalyticsError(
+                .invalidSetting, "bufferSize and fileSize must be at least 1024 bytes, longestWait not negative")
+        }
+        self.settings = settings
+        writer = try SpoolWriter(settings)
+    }
+
+    deinit {
+        // What waits is written by the thread, which lives until then; there is nobody left to tell.
+        try? writer.close(timeout: .zero)
+    }
+
+    // MARK: Events
+
+    /// Tracks an event.
+    ///
+    /// It is in the buffer when the call returns and in the spool soon after; `flush` waits for that.
+    /// - Parameters:
+    ///   - name: not empty; beyond 256 UTF-16 code units it is cut by the agent.
+    ///   - properties: beyond 20 the agent leaves them out.
+    ///   - flags: `critical` events are sent first, and written without waiting for `transmissionInterval`.
+    /// - Throws: `AnalyticsError`: `refused` and `onlyCritical` by what the agent says, `bufferFull` and `diskFull` after
+    ///   `longestWait`, `invalidEvent`, `closed`. While disabled nothing is thrown and nothing is kept.
+    public func trackEvent(
+        _ name: String, withProperties properties: EventProperties = [:], flags: Flags = .normal
+    ) throws(AnalyticsError) {
+        guard let (session, country) = try admit(flags) else { return }
+        let line = try EventLine.event(
+            name, properties, flags, at: wallMilliseconds(), session: session, country: country)
+        try writer.take(line, isUrgent: flags == .critical)
+    }
+
+    /// Whether an event may go, and what it carries; nil while disabled.
+    private func admit(_ flags: Flags) throws(AnalyticsError) -> (session: String?, country: String?)? {
+        let (spool, session, country, isEnabled) = state.withLock { state in
+            // Looked at once a second: an agent that is full stays so for longer.
+            let now = steadyNanoseconds()
+            if state.spool == nil || now - state.spoolReadAt >= 1_000_000_000 {
+                state.spool = SpoolState.read(directory: settings.directory)
+                state.spoolReadAt = now
+            }
+            return (state.spool, state.session, state.country, state.isEnabled)
+        }
+        guard isEnabled else { return nil }
+        switch spool?.accepting {
+        case .some(.none): throw AnalyticsError(.refused, "the agent accepts no events now: \(spool?.reason ?? "")")
+        case .critical where flags != .critical:
+            throw AnalyticsError(.onlyCritical, "the agent accepts critical events only now: \(spool?.reason ?? "")")
+        default: return (session, country)
+        }
+    }
+
+    /// Waits until all events tracked before are in the spool, as durable as the settings say.
+    ///
+    /// - Throws: `timedOut`, or why writing fails; the events stay in the buffer and are tried again each second.
+    public func flush(timeout: Duration = .seconds(5)) throws(AnalyticsError) { try writer.flush(timeout: timeout) }
+
+    /// Writes what waits and ends the client; later events throw `closed`.
+    ///
+    /// - Throws: `timedOut`, or why writing fails.
+    public func close(timeout: Duration = .seconds(5)) throws(AnalyticsError) { try writer.close(timeout: timeout) }
+
+    /// What the agent accepts now.
+    public var spoolState: SpoolState { SpoolState.read(directory: settings.directory) }
+
+    // MARK: Switches
+
+    /// Whether events are taken; default true. While false they are neither kept nor refused. It holds for this client and
+    /// is forgotten with it: `spoolship disable` is the lasting switch.
+    public var isEnabled: Bool {
+        get { state.withLock { $0.isEnabled } }
+        set { state.withLock { $0.isEnabled = newValue } }
+    }
+
+    /// Keeps events back from now on: they are written, durably, under names that the agent does not read.
+    ///
+    /// If the process ends while paused, the next client of the same name releases them.
+    public func pause() {
+        state.withLock { $0.isPaused = true }
+        writer.setPaused(true)
+    }
+
+    /// Gives the agent what was kept back, and goes on. Without a pause nothing happens.
+    public func resume() {
+        state.withLock { $0.isPaused = false }
+        writer.setPaused(false)
+    }
+
+    /// Whether events are kept back.
+    public var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    // MARK: Sessions and country
+
+    /// Leaves sessions to the app: from now on `startSession` alone begins them. The agent should be told as well
+    /// (`[session] mode = "manual"`), or it gives events a session of its own until the first one is started.
+    public func enableManualSessionTracker() { state.withLock { $0.isManual = true } }
+
+    /// Begins a session: later events carry its id, which always wins over the agent's.
+    ///
+    /// - Returns: false, and nothing has changed, without `enableManualSessionTracker` before.
+    @discardableResult
+    public func startSession() throws(AnalyticsError) -> Bool {
+        let (isManual, country) = state.withLock { ($0.isManual, $0.country) }
+        guard isManual else { return false }
+        let id = AnalyticsClient.uuid()
+        guard try admit(.normal) != nil else { return false }
+        let line = try EventLine.event(
+            "start_session", [:], .normal, at: wallMilliseconds(), session: id, country: country, type: "start_session")
+        try writer.take(line, isUrgent: false)
+        state.withLock { $0.session = id }
+        return true
+    }
+
+    /// Sets the country that later events carry: two letters by ISO 3166-1, either case; nil for none.
+    ///
+    /// - Throws: `invalidSetting` when it is not two letters. Whether a country has them, the agent checks.
+    public func setCountryCode(_ code: String?) throws(AnalyticsError) {
+        if let code {
+            let isCode = code.utf8.count == 2 && code.utf8.allSatisfy { $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A }
+            guard isCode else {
+                throw AnalyticsError(
+                    .invalidSetting, "\"\(code)\" is no country code; write two letters, such as \"IT\"")
+            }
+        }
+        state.withLock { $0.country = code?.uppercased() }
+    }
+
+    /// How long normal events may gather in this process before they are written; default 0: at once. Up to a day.
+    ///
+    /// A process that is killed loses what it has gathered. When the agent sends is its own setting.
+    public var transmissionInterval: Duration { state.withLock { $0.interval } }
+
+    /// Sets `transmissionInterval`.
+    ///
+    /// - Throws: `invalidSetting` outside 0…86,400 s; the old value stays.
+    public func setTransmissionInterval(_ interval: Duration) throws(AnalyticsError) {
+        guard interval >= .zero, interval <= .seconds(86_400) else {
+            throw AnalyticsError(.invalidSetting, "the interval must be from 0 to 86400 seconds")
+        }
+        state.withLock { $0.interval = interval }
+        writer.setInterval(interval)
+    }
+
+    /// A random UUID (version 4).
+    private static func uuid() -> String {
+        var random = SystemRandomNumberGenerator()
+        let halves = [random.next() & ~0xF000 | 0x4000, random.next() & ~(3 << 62) | 1 << 63] as [UInt64]
+        let digits = halves.map { half in
+            let text = String(half, radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }.joined()
+        var result = ""
+        for (index, digit) in digits.enumerated() {
+            if [8, 12, 16, 20].contains(index) { result.append("-") }
+            result.append(digit)
+        }
+        return result
+    }
+}

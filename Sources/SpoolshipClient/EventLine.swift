@@ -1,0 +1,97 @@
+/// An event as one line of JSON.
+struct EventLine {
+    private(set) var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    /// - Throws: `AnalyticsError` with code `invalidEvent`.
+    static func event(
+        _ name: String, _ properties: EventProperties, _ flags: Flags, at milliseconds: Int64, session: String?,
+        country: String?, type: String? = nil
+    ) throws(AnalyticsError) -> [UInt8] {
+        guard !name.isEmpty else { throw AnalyticsError(.invalidEvent, "an event needs a name") }
+        var line = EventLine()
+        if let type { line.member("type", type) }
+        line.member("name", name)
+        line.member("timestamp", text(ofTime: milliseconds))
+        if flags == .critical { line.member("priority", "critical") }
+        if let session { line.member("session_id", session) }
+        if let country { line.member("country", country) }
+        line.member("pid", number: String(processID()))
+        if !properties.members.isEmpty {
+            line.key("properties")
+            line.bytes.append(UInt8(ascii: "{"))
+            for (name, value) in properties.members { try line.property(name, value) }
+            line.bytes.append(UInt8(ascii: "}"))
+        }
+        return line.bytes + [UInt8(ascii: "}"), 0x0A]
+    }
+
+    private mutating func property(_ name: String, _ value: PropertyValue) throws(AnalyticsError) {
+        switch value {
+        case .string(let text): member(name, text)
+        case .integer(let value): member(name, number: String(value))
+        case .boolean(let value): member(name, number: value ? "true" : "false")
+        case .date(let milliseconds): member(name, EventLine.text(ofTime: milliseconds))
+        case .double(let value):
+            guard value.isFinite else {
+                throw AnalyticsError(.invalidEvent, "the property \"\(name)\" is \(value), which JSON does not have")
+            }
+            member(name, number: "\(value)")
+        }
+    }
+
+    private mutating func key(_ name: String) {
+        if let last = bytes.last, last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+        quote(name)
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    private mutating func member(_ name: String, _ text: String) {
+        key(name)
+        quote(text)
+    }
+
+    private mutating func member(_ name: String, number: String) {
+        key(name)
+        bytes += Array(number.utf8)
+    }
+
+    private mutating func quote(_ text: String) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
+            case 0..<0x20:
+                let digits = Array("0123456789abcdef".utf8)
+                bytes += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// RFC 3339 text in UTC with milliseconds.
+    ///
+    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+    static func text(ofTime milliseconds: Int64) -> String {
+        // Years 0 to 9999: what lies beyond cannot be written.
+        let clamped = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
+        let days = clamped >= 0 ? clamped / 86_400_000 : -((-(clamped + 1)) / 86_400_000) - 1
+        let rest = Int(clamped - days * 86_400_000)
+        let shifted = Int(days) + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        func padded(_ value: Int, _ width: Int) -> String {
+            let digits = String(value)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let year = padded(yearOfEra + era * 400 + (month <= 2 ? 1 : 0), 4)
+        let clock = [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60].map { padded($0, 2) }.joined(
+            separator: ":")
+        let day = padded(dayOfYear - (153 * shiftedMonth + 2) / 5 + 1, 2)
+        return "\(year)-\(padded(month, 2))-\(day)T\(clock).\(padded(rest % 1000, 3))Z"
+    }
+}

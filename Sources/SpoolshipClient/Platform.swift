@@ -1,0 +1,122 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The few things that differ between Linux and macOS, or that C says clumsily.
+
+func processID() -> Int32 { getpid() }
+
+/// The time of day in milliseconds since 1970.
+func wallMilliseconds() -> Int64 { nanoseconds(CLOCK_REALTIME) / 1_000_000 }
+
+/// A clock that nobody sets, in nanoseconds.
+func steadyNanoseconds() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
+
+private func nanoseconds(_ clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}
+
+/// A failed system call, for a person.
+func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }
+
+/// Makes a file's content durable.
+func syncContent(_ descriptor: Int32) -> Bool {
+    #if canImport(Darwin)
+        // On macOS fsync leaves the data in the drive's cache.
+        return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0
+    #else
+        return fdatasync(descriptor) == 0
+    #endif
+}
+
+/// The content of a small file as text; nil when it cannot be read.
+func readSmallFile(_ path: String, limit: Int = 4096) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: limit)
+    let count = read(descriptor, &bytes, limit)
+    return count >= 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+}
+
+/// A lock with a condition: what the standard library has not.
+///
+/// The two C values live at fixed addresses from `init` to `deinit`, which is what makes sharing them safe.
+final class Monitor: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    init() {
+        mutex = .allocate(capacity: 1)
+        condition = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func lock() { pthread_mutex_lock(mutex) }
+    func unlock() { pthread_mutex_unlock(mutex) }
+    func wakeAll() { pthread_cond_broadcast(condition) }
+    func wait() { pthread_cond_wait(condition, mutex) }
+
+    /// Waits at most so long, by the time of day: a clock that is set may change the length of one wait, so callers look at
+    /// a steady clock for the whole.
+    func wait(nanoseconds: Int64) {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let total = Int64(time.tv_nsec) + max(0, nanoseconds)
+        time.tv_sec += Int(total / 1_000_000_000)
+        time.tv_nsec = Int(total % 1_000_000_000)
+        pthread_cond_timedwait(condition, mutex, &time)
+    }
+}
+
+/// Starts a thread that runs `body` and keeps it alive until it returns.
+///
+/// - Returns: false when the system has no thread left.
+func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    final class Box {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    let box = Unmanaged.passRetained(Box(body))
+    #if canImport(Darwin)
+        var thread: pthread_t?
+        let result = pthread_create(
+            &thread, nil,
+            { pointer in
+                Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body()
+                return nil
+            }, box.toOpaque())
+        guard result == 0, let thread else {
+            box.release()
+            return false
+        }
+    #else
+        var thread = pthread_t()
+        let result = pthread_create(
+            &thread, nil,
+            { pointer in
+                if let pointer { Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body() }
+                return nil
+            }, box.toOpaque())
+        guard result == 0 else {
+            box.release()
+            return false
+        }
+    #endif
+    pthread_detach(thread)
+    return true
+}

@@ -1,0 +1,198 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The files of one client in the spool. Only its writing thread uses it.
+struct SpoolFiles {
+    private let settings: ClientSettings
+    private let stem: String
+    private var number = 0
+    private var descriptor: Int32 = -1
+    private var path = ""
+    private var size = 0
+
+    /// Whether what is written is kept back under a name that the agent does not read.
+    private(set) var isHolding = false
+
+    init(_ settings: ClientSettings) throws(AnalyticsError) {
+        self.settings = settings
+        let allowed = settings.name.utf8.allSatisfy {
+            ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D || $0 == 0x5F
+        }
+        guard allowed, !settings.name.isEmpty, settings.name.utf8.count <= 64 else {
+            throw AnalyticsError(.invalidSetting, "the name \"\(settings.name)\" is not of letters, digits, - and _")
+        }
+        var status = stat()
+        guard stat(settings.directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw AnalyticsError(
+                .spoolMissing,
+                "there is no directory \(settings.directory); make it with: spoolship app add NAME --user U")
+        }
+        guard access(settings.directory, W_OK | X_OK) == 0 else {
+            throw AnalyticsError(.notWritable, "\(settings.directory) cannot be written to: \(systemMessage(errno))")
+        }
+        var random = SystemRandomNumberGenerator()
+        stem = "\(settings.name)-\(processID())-\(String(random.next() as UInt64, radix: 36))"
+        adoptLeftovers()
+    }
+
+    // MARK: Writing
+
+    /// Begins or ends keeping back.
+    mutating func hold(_ wanted: Bool) throws(AnalyticsError) {
+        guard wanted != isHolding else { return }
+        let held = path
+        let wasOpen = descriptor >= 0
+        close()
+        if isHolding, wasOpen {
+            guard rename(held, String(held.dropLast(5))) == 0 else { throw failed("rename") }
+            try syncDirectory()
+        }
+        isHolding = wanted
+    }
+
+    /// Writes whole lines, all or none of them.
+    mutating func write(_ lines: [UInt8]) throws(AnalyticsError) {
+        if settings.style == .dropFiles, !isHolding { return try drop(lines) }
+        if descriptor >= 0, size >= settings.fileSize || isGone() { close() }
+        if descriptor < 0 { try begin() }
+        do throws(AnalyticsError) {
+            try put(lines, to: descriptor)
+            try sync(descriptor)
+        } catch {
+            // Half a line would spoil the next one.
+            if ftruncate(descriptor, off_t(size)) != 0 { close() }
+            throw error
+        }
+        size += lines.count
+    }
+
+    mutating func close() {
+        guard descriptor >= 0 else { return }
+        #if canImport(Glibc)
+            Glibc.close(descriptor)
+        #elseif canImport(Musl)
+            Musl.close(descriptor)
+        #else
+            Darwin.close(descriptor)
+        #endif
+        descriptor = -1
+    }
+
+    private mutating func begin() throws(AnalyticsError) {
+        number += 1
+        path = "\(settings.directory)/\(stem)-\(number).jsonl\(isHolding ? ".part" : "")"
+        descriptor = try create(path)
+        size = 0
+        try syncDirectory()
+    }
+
+    /// Each piece becomes a file of its own, complete at once.
+    private mutating func drop(_ lines: [UInt8]) throws(AnalyticsError) {
+        number += 1
+        let temporary = "\(settings.directory)/.\(stem)-\(number).json.tmp"
+        let final = "\(settings.directory)/\(stem)-\(number).json"
+        descriptor = try create(temporary)
+        defer { close() }
+        var array = lines
+        // The line feeds between the objects become commas, the last one the closing bracket.
+        for index in array.indices where array[index] == 0x0A { array[index] = UInt8(ascii: ",") }
+        array[array.count - 1] = UInt8(ascii: "]")
+        do throws(AnalyticsError) {
+            try put([UInt8(ascii: "[")] + array, to: descriptor)
+            try sync(descriptor)
+            guard rename(temporary, final) == 0 else { throw failed("rename") }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        try syncDirectory()
+    }
+
+    // MARK: System calls
+
+    private func create(_ path: String) throws(AnalyticsError) -> Int32 {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o640)
+        guard descriptor >= 0 else { throw failed("open") }
+        // The agent reads as the directory's group, whatever this process's umask is.
+        fchmod(descriptor, 0o640)
+        return descriptor
+    }
+
+    private func put(_ bytes: [UInt8], to descriptor: Int32) throws(AnalyticsError) {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                guard let base = buffer.baseAddress else { return 0 }
+                #if canImport(Glibc)
+                    return Glibc.write(descriptor, base + done, buffer.count - done)
+                #elseif canImport(Musl)
+                    return Musl.write(descriptor, base + done, buffer.count - done)
+                #else
+                    return Darwin.write(descriptor, base + done, buffer.count - done)
+                #endif
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failed("write") }
+            done += count
+        }
+    }
+
+    private func sync(_ descriptor: Int32) throws(AnalyticsError) {
+        guard settings.durability == .powerLoss else { return }
+        guard syncContent(descriptor) else { throw failed("fsync") }
+    }
+
+    private func syncDirectory() throws(AnalyticsError) {
+        guard settings.durability == .powerLoss else { return }
+        let directory = open(settings.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        // A drop box that may not be listed cannot be opened either; its entries are the agent's care.
+        guard directory >= 0 else { return }
+        fsync(directory)
+        #if canImport(Glibc)
+            Glibc.close(directory)
+        #elseif canImport(Musl)
+            Musl.close(directory)
+        #else
+            Darwin.close(directory)
+        #endif
+    }
+
+    /// Whether somebody has removed the file that is written to.
+    private func isGone() -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) != 0 || status.st_nlink == 0
+    }
+
+    private func failed(_ call: String) -> AnalyticsError {
+        let number = errno
+        let message = "\(call) in \(settings.directory): \(systemMessage(number))"
+        switch number {
+        case ENOSPC, EDQUOT: return AnalyticsError(.diskFull, message)
+        case ENOENT: return AnalyticsError(.spoolMissing, message)
+        default: return AnalyticsError(.notWritable, message)
+        }
+    }
+
+    /// Gives the agent what processes of this name kept back and did not live to release.
+    private func adoptLeftovers() {
+        guard let directory = opendir(settings.directory) else { return }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard name.hasPrefix(settings.name + "-"), name.hasSuffix(".jsonl.part"),
+                let process = name.dropFirst(settings.name.count + 1).split(separator: "-").first.flatMap({ Int32($0) }
+                ),
+                process > 0, kill(process, 0) != 0, errno == ESRCH
+            else { continue }
+            // Another process may have been quicker: then there is nothing left to do.
+            _ = rename("\(settings.directory)/\(name)", "\(settings.directory)/\(name.dropLast(5))")
+        }
+    }
+}

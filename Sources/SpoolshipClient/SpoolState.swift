@@ -1,0 +1,32 @@
+/// What the agent accepts now, as it says in `.spoolship/state` in the spool: one word on the first line (`all`, `critical`
+/// or `none`), the reason on the second.
+///
+/// No file, or a word that is not known, means `all`: writing to the spool needs no agent.
+public struct SpoolState: Sendable, Equatable {
+    /// What is accepted.
+    public enum Accepting: String, Sendable {
+        /// Every event.
+        case all
+        /// Critical events only.
+        case critical
+        /// No event.
+        case none
+    }
+
+    /// What is accepted.
+    public let accepting: Accepting
+    /// Why not all, for a person; empty for `all`.
+    public let reason: String
+
+    init(text: String) {
+        let lines = text.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
+        accepting = lines.first.flatMap { Accepting(rawValue: String($0)) } ?? .all
+        reason = accepting != .all && lines.count > 1 ? String(lines[1]) : ""
+    }
+
+    /// Reads the state of the spool that a directory belongs to.
+    static func read(directory: String) -> SpoolState {
+        let text = readSmallFile("\(directory)/.spoolship/state") ?? readSmallFile("\(directory)/../.spoolship/state")
+        return SpoolState(text: text ?? "")
+    }
+}

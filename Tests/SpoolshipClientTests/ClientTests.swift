@@ -1,0 +1,278 @@
+import Foundation
+@testable import SpoolshipClient
+import TestKit
+import Testing
+
+@Suite("The client library")
+struct ClientTests {
+    private func names(_ directory: TemporaryDirectory) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0 != ".spoolship" }.sorted()
+    }
+
+    /// The events that an agent would find: whole lines of append files, elements of drop files.
+    private func events(_ directory: TemporaryDirectory) throws -> [[String: Any]] {
+        try names(directory).flatMap { name -> [[String: Any]] in
+            let data = try Data(contentsOf: URL(fileURLWithPath: "\(directory.path)/\(name)"))
+            if name.hasSuffix(".json") {
+                return try #require(JSONSerialization.jsonObject(with: data) as? [[String: Any]])
+            }
+            guard name.hasSuffix(".jsonl") else { return [] }
+            #expect(data.last == 0x0A)
+            return try data.split(separator: 0x0A).map { line in
+                try #require(try JSONSerialization.jsonObject(with: line) as? [String: Any])
+            }
+        }
+    }
+
+    private func code(_ body: () throws(AnalyticsError) -> Void) -> AnalyticsError.Code? {
+        do throws(AnalyticsError) {
+            try body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    private func state(_ text: String, _ directory: TemporaryDirectory) throws {
+        try FileManager.default.createDirectory(
+            atPath: "\(directory.path)/.spoolship", withIntermediateDirectories: true)
+        try text.write(toFile: "\(directory.path)/.spoolship/state", atomically: true, encoding: .utf8)
+    }
+
+    @Test(
+        "typed properties, priority, country and time are written as the spool's protocol says",
+        arguments: [false, true])
+    func eventsAreWritten(asDropFiles: Bool) throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.style = asDropFiles ? .dropFiles : .append
+        let client = try AnalyticsClient(settings)
+        try client.setCountryCode("it")
+        try client.trackEvent(
+            "Video \"clicked\"\n",
+            withProperties: [
+                "text": "é😀\u{1}", "whole": 9_007_199_254_740_993, "number": 0.1, "yes": true,
+                "time": .date(milliseconds: 1_795_168_800_123),
+            ], flags: .critical)
+        try client.flush()
+        let event = try #require(try events(directory).first)
+        #expect(event["name"] as? String == "Video \"clicked\"\n")
+        #expect(event["priority"] as? String == "critical" && event["country"] as? String == "IT")
+        #expect((event["pid"] as? NSNumber)?.int32Value == getpid() && event["session_id"] == nil)
+        let properties = try #require(event["properties"] as? [String: Any])
+        #expect(
+            properties["text"] as? String == "é😀\u{1}" && properties["time"] as? String == "2026-11-20T10:00:00.123Z")
+        #expect((properties["whole"] as? NSNumber)?.int64Value == 9_007_199_254_740_993)
+        #expect((properties["number"] as? NSNumber)?.doubleValue == 0.1 && properties["yes"] as? Bool == true)
+        let name = try #require(try names(directory).first)
+        let mode = try FileManager.default.attributesOfItem(atPath: "\(directory.path)/\(name)")[.posixPermissions]
+        #expect((mode as? NSNumber)?.intValue == 0o640)
+        try client.close()
+        #expect(code { () throws(AnalyticsError) in try client.trackEvent("x") } == .closed)
+    }
+
+    @Test("times are written right, before 1970 and in leap years too")
+    func times() {
+        for (milliseconds, text) in [
+            (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (Int64.max, "9999-12-31T23:59:59.999Z"), (Int64.min, "0000-01-01T00:00:00.000Z"),
+        ] { #expect(EventLine.text(ofTime: milliseconds) == text) }
+    }
+
+    @Test("many threads: every event is there, once, whole", arguments: [false, true])
+    func threads(asDropFiles: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.style = asDropFiles ? .dropFiles : .append
+        settings.durability = .processEnd
+        settings.bufferSize = 20_000
+        settings.longestWait = .seconds(30)
+        settings.fileSize = 100_000
+        let client = try AnalyticsClient(settings)
+        let each = ProcessInfo.processInfo.environment["SPOOLSHIP_EVENTS"].flatMap { Int($0) }.map { $0 / 8 } ?? 1000
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for thread in 0..<8 {
+                group.addTask {
+                    for index in 0..<each { try client.trackEvent("\(thread)/\(index)") }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try client.close(timeout: .seconds(60))
+        let found = try events(directory).compactMap { $0["name"] as? String }
+        #expect(found.count == 8 * each && Set(found).count == 8 * each)
+        #expect(try names(directory).count > 1)
+    }
+
+    @Test("ac08: what the agent says it accepts is obeyed, in the app's directory and above it")
+    func ac08_state() throws {
+        let directory = try TemporaryDirectory()
+        func track(_ flags: Flags) throws -> AnalyticsError.Code? {
+            // A client of its own: the state is looked at once a second.
+            let client = try AnalyticsClient(ClientSettings(directory: directory.path))
+            return code { () throws(AnalyticsError) in try client.trackEvent("x", flags: flags) }
+        }
+        #expect(try track(.normal) == nil)
+        for (text, normal, critical) in [
+            ("all\n", nil, nil), ("critical\nthe queue is full\n", .onlyCritical, nil),
+            ("none\ndisabled", .refused, .refused),
+            ("something new\n", nil, nil), ("", nil, nil),
+        ] as [(String, AnalyticsError.Code?, AnalyticsError.Code?)] {
+            try state(text, directory)
+            #expect(try track(.normal) == normal && track(.critical) == critical, "\(text)")
+        }
+        try state("none\nthe disk is full\n", directory)
+        mkdir("\(directory.path)/shop", 0o755)
+        let client = try AnalyticsClient(ClientSettings(directory: "\(directory.path)/shop"))
+        #expect(client.spoolState.accepting == .none && client.spoolState.reason == "the disk is full")
+    }
+
+    @Test("ac16: while paused events are kept, durable and unseen; resume releases them; so does the next process")
+    func ac16_pause() throws {
+        let directory = try TemporaryDirectory()
+        let client = try AnalyticsClient(ClientSettings(directory: directory.path))
+        try client.trackEvent("before")
+        try client.flush()
+        client.pause()
+        client.pause()
+        try client.trackEvent("kept")
+        try client.flush()
+        #expect(try events(directory).compactMap { $0["name"] as? String } == ["before"])
+        #expect(try names(directory).contains { $0.hasSuffix(".jsonl.part") } && client.isPaused)
+        client.resume()
+        try client.trackEvent("after")
+        try client.flush()
+        #expect(Set(try events(directory).compactMap { $0["name"] as? String }) == ["before", "kept", "after"])
+        // A process that did not live to release what it kept; no process has the highest number.
+        try Data("{\"name\":\"old\"}\n".utf8).write(
+            to: URL(fileURLWithPath: "\(directory.path)/app-2147483647-x-1.jsonl.part"))
+        try Data("{\"name\":\"alive\"}\n".utf8).write(
+            to: URL(fileURLWithPath: "\(directory.path)/app-\(getpid())-x-1.jsonl.part"))
+        _ = try AnalyticsClient(ClientSettings(directory: directory.path))
+        let released = Set(try events(directory).compactMap { $0["name"] as? String })
+        #expect(released.contains("old") && !released.contains("alive"))
+        client.pause()
+        try client.trackEvent("closed while paused")
+        try client.close()
+        #expect(try events(directory).contains { $0["name"] as? String == "closed while paused" })
+    }
+
+    @Test("ac17: while disabled nothing is kept")
+    func ac17_disabled() throws {
+        let directory = try TemporaryDirectory()
+        let client = try AnalyticsClient(ClientSettings(directory: directory.path))
+        #expect(client.isEnabled)
+        client.isEnabled = false
+        try client.trackEvent("no")
+        client.isEnabled = true
+        try client.trackEvent("yes")
+        try client.flush()
+        #expect(try events(directory).compactMap { $0["name"] as? String } == ["yes"])
+    }
+
+    @Test("ac21: sessions are the app's own only when it has said so")
+    func ac21_sessions() throws {
+        let directory = try TemporaryDirectory()
+        let client = try AnalyticsClient(ClientSettings(directory: directory.path))
+        #expect(try !client.startSession())
+        client.enableManualSessionTracker()
+        try client.trackEvent("a")
+        #expect(try client.startSession())
+        try client.trackEvent("b")
+        #expect(try client.startSession())
+        try client.trackEvent("c")
+        try client.flush()
+        let found = try events(directory)
+        #expect(found.map { $0["type"] as? String } == [nil, "start_session", nil, "start_session", nil])
+        let sessions = found.map { $0["session_id"] as? String }
+        #expect(
+            sessions[0] == nil && sessions[1] == sessions[2] && sessions[3] == sessions[4] && sessions[2] != sessions[4]
+        )
+        #expect(sessions[1].flatMap { UUID(uuidString: $0) } != nil)
+    }
+
+    @Test("events gather for the interval, critical ones do not wait; a full buffer says so within the time given")
+    func intervalAndBuffer() throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.bufferSize = 4096
+        settings.longestWait = .milliseconds(20)
+        let client = try AnalyticsClient(settings)
+        try client.setTransmissionInterval(.seconds(3600))
+        #expect(client.transmissionInterval == .seconds(3600))
+        try client.trackEvent("normal")
+        #expect(try events(directory).isEmpty)
+        try client.trackEvent("critical", flags: .critical)
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try events(directory).count < 2, ContinuousClock.now < deadline { usleep(2000) }
+        #expect(try events(directory).count == 2)
+        #expect(
+            code { () throws(AnalyticsError) in try client.setTransmissionInterval(.seconds(-1)) } == .invalidSetting)
+        #expect(
+            code { () throws(AnalyticsError) in try client.setTransmissionInterval(.seconds(86_401)) }
+                == .invalidSetting)
+        #expect(code { () throws(AnalyticsError) in try client.setCountryCode("ITA") } == .invalidSetting)
+        #expect(code { () throws(AnalyticsError) in try client.trackEvent("") } == .invalidEvent)
+        #expect(
+            code { () throws(AnalyticsError) in try client.trackEvent("x", withProperties: ["x": .double(.nan)]) }
+                == .invalidEvent)
+        let large: EventProperties = ["x": .string(String(repeating: "x", count: 5000))]
+        #expect(
+            code { () throws(AnalyticsError) in try client.trackEvent("x", withProperties: large) } == .invalidEvent)
+    }
+
+    @Test("a spool that is not there, or is taken away, is an error that says so; nothing taken is lost")
+    func missingSpool() throws {
+        #expect(
+            code { () throws(AnalyticsError) in _ = try AnalyticsClient(ClientSettings(directory: "/nonexistent")) }
+                == .spoolMissing)
+        let directory = try TemporaryDirectory()
+        let spool = "\(directory.path)/spool"
+        mkdir(spool, 0o755)
+        var settings = ClientSettings(directory: spool)
+        settings.bufferSize = 1024
+        settings.longestWait = .milliseconds(10)
+        settings.name = "a b"
+        #expect(code { () throws(AnalyticsError) in _ = try AnalyticsClient(settings) } == .invalidSetting)
+        settings.name = "worker_1"
+        let client = try AnalyticsClient(settings)
+        rmdir(spool)
+        try client.trackEvent("kept")
+        #expect(code { () throws(AnalyticsError) in try client.flush(timeout: .milliseconds(300)) } == .spoolMissing)
+        var refusal: AnalyticsError.Code?
+        for _ in 0..<20 where refusal == nil {
+            refusal = code { () throws(AnalyticsError) in try client.trackEvent("more") }
+        }
+        #expect(refusal == .spoolMissing)
+        mkdir(spool, 0o755)
+        try client.flush(timeout: .seconds(30))
+        let found = try FileManager.default.contentsOfDirectory(atPath: spool)
+        let text = try String(contentsOfFile: "\(spool)/\(try #require(found.first))", encoding: .utf8)
+        #expect(text.contains("\"name\":\"kept\"") && found.count == 1)
+    }
+
+    @Test("the shared client: not before start, once, and again after stop")
+    func shared() throws {
+        let directory = try TemporaryDirectory()
+        #expect(!Analytics.isEnabled)
+        #expect(code { () throws(AnalyticsError) in try Analytics.trackEvent("x") } == .notStarted)
+        try Analytics.start(ClientSettings(directory: directory.path))
+        #expect(Analytics.isEnabled)
+        #expect(
+            code { () throws(AnalyticsError) in try Analytics.start(ClientSettings(directory: directory.path)) }
+                == .alreadyStarted)
+        try Analytics.trackEvent("x", withProperties: ["a": 1], flags: .critical)
+        try Analytics.stop()
+        #expect(try events(directory).count == 1 && !Analytics.isEnabled)
+    }
+
+    @Test("properties keep their order; the last value of a name counts")
+    func properties() {
+        var properties: EventProperties = ["b": 1, "a": "x", "b": 2.5]
+        #expect(properties.members.map(\.name) == ["b", "a"] && properties["b"] == 2.5)
+        properties["b"] = nil
+        properties["c"] = true
+        #expect(properties == ["a": "x", "c": true] && properties != ["c": true, "a": "x"])
+    }
+}

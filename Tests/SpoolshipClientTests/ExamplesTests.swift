@@ -1,0 +1,89 @@
+import Foundation
+import TestKit
+import Testing
+
+@Suite("The examples in other languages")
+struct ExamplesTests {
+    private static let examples = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("examples").path
+
+    /// Whether the machine has a command.
+    private static func has(_ command: String) -> Bool {
+        (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").contains {
+            FileManager.default.isExecutableFile(atPath: "\($0)/\(command)")
+        }
+    }
+
+    /// Runs a command with a deadline; its exit status.
+    private func run(_ arguments: [String]) throws -> Int32 {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["timeout", "60"] + arguments
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    private func check(_ command: [String], language: String) throws {
+        let root = try TemporaryDirectory()
+        let spool = "\(root.path)/shop"
+        mkdir(spool, 0o755)
+        #expect(try run(command + [spool, "Video clicked"]) == 0)
+        #expect(try run(command + [spool, "Ünïcode 😀"]) == 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: spool)
+        #expect(names.count == 2 && names.allSatisfy { $0.hasSuffix(".json") && !$0.hasPrefix(".") }, "\(names)")
+        let events = try names.map { name -> [String: Any] in
+            let path = "\(spool)/\(name)"
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+            #expect(mode?.intValue == 0o640)
+            let event = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+            return try #require(event as? [String: Any])
+        }
+        #expect(Set(events.compactMap { $0["name"] as? String }) == ["Video clicked", "Ünïcode 😀"])
+        for event in events {
+            #expect((event["properties"] as? [String: Any])?["language"] as? String == language)
+            let formats = ISO8601DateFormatter()
+            formats.formatOptions = [.withInternetDateTime]
+            let text = try #require(event["timestamp"] as? String)
+            let whole = text.prefix(19) + "Z"
+            #expect(
+                text.hasSuffix("Z")
+                    && formats.date(from: String(whole)).map { abs($0.timeIntervalSinceNow) < 600 } == true)
+        }
+        // ac08: what the agent accepts is obeyed.
+        for (word, status) in [("none", 75), ("critical", 75), ("all", 0)] as [(String, Int32)] {
+            try FileManager.default.createDirectory(
+                atPath: "\(root.path)/.spoolship", withIntermediateDirectories: true)
+            try "\(word)\nreason\n".write(toFile: "\(root.path)/.spoolship/state", atomically: true, encoding: .utf8)
+            #expect(try run(command + [spool, "x"]) == status)
+        }
+        #expect(try run(command + ["\(root.path)/nowhere", "x"]) != 0)
+    }
+
+    @Test("Python", .enabled(if: has("python3")))
+    func python() throws { try check(["python3", "\(Self.examples)/python/track.py"], language: "Python") }
+
+    @Test("Node.js", .enabled(if: has("node")))
+    func node() throws { try check(["node", "\(Self.examples)/node/track.mjs"], language: "Node.js") }
+
+    @Test("Go", .enabled(if: has("go")))
+    func go() throws {
+        let root = try TemporaryDirectory()
+        // `go run` ends with 1 whatever the program ends with.
+        let program = "\(root.path)/track-go"
+        #expect(try run(["go", "build", "-o", program, "\(Self.examples)/go/track.go"]) == 0)
+        try check([program], language: "Go")
+    }
+
+    @Test("shell") func shell() throws { try check(["sh", "\(Self.examples)/shell/track.sh"], language: "shell") }
+
+    @Test("C", .enabled(if: has("cc")))
+    func c() throws {
+        let directory = try TemporaryDirectory()
+        #expect(
+            try run([
+                "cc", "-Wall", "-Wextra", "-Werror", "-o", "\(directory.path)/track", "\(Self.examples)/c/track.c",
+            ]) == 0)
+        try check(["\(directory.path)/track"], language: "C")
+    }
+}
