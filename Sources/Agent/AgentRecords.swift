@@ -1,0 +1,104 @@
+internal import Control
+internal import EventLoops
+internal import Model
+internal import Queue
+
+/// What the control API asks of the queue, the dead letters and the quarantine.
+struct AgentRecords: RecordControl {
+    let queue: QueueStore
+    let rereader: Rereader
+
+    func list(
+        _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
+    ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?) {
+        do throws(QueueError) {
+            let page = try await queue.list(store.kind, filter.selection, after: after, limit: limit)
+            return (page.records, page.next)
+        } catch {
+            throw ControlRefusal(error)
+        }
+    }
+
+    func show(_ store: RecordStore, id: String) async throws(ControlRefusal) -> JSONValue {
+        do throws(QueueError) {
+            if let record = try await queue.show(store.kind, id: id) { return record }
+        } catch {
+            throw ControlRefusal(error)
+        }
+        throw ControlRefusal(status: 404, code: "not_found", message: "there is no record \(id); it may be gone by now")
+    }
+
+    func export(
+        _ store: RecordStore, _ filter: RecordFilter, after: String?
+    ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?) {
+        do throws(QueueError) {
+            let page = try await queue.export(store.kind, filter.selection, after: after)
+            return (page.lines, page.next)
+        } catch {
+            throw ControlRefusal(error)
+        }
+    }
+
+    func retry(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int {
+        guard store != .queue else {
+            throw ControlRefusal(status: 400, code: "not_possible", message: "what is queued is sent by itself")
+        }
+        do throws(QueueError) {
+            return store == .deadLetters
+                ? try await queue.retryDeadLetters(filter.selection) : try await retryQuarantine(filter.selection)
+        } catch {
+            throw ControlRefusal(error)
+        }
+    }
+
+    private func retryQuarantine(_ selection: RecordSelection) async throws(QueueError) -> Int {
+        // What is quarantined again gets a greater number: the pages end where the quarantine ended at the start.
+        var end: Int64 = 0
+        while let last = try await queue.quarantined(selection, after: end).last { end = last.id }
+        var count = 0
+        var last: Int64 = 0
+        while last < end {
+            let records = try await queue.quarantined(selection, after: last).filter { $0.id <= end }
+            guard let next = records.last else { break }
+            last = next.id
+            count += try await rereader.read(records)
+        }
+        return count
+    }
+
+    func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int {
+        do throws(QueueError) {
+            return try await queue.purge(store.kind, filter.selection)
+        } catch {
+            throw ControlRefusal(error)
+        }
+    }
+}
+
+extension RecordStore {
+    fileprivate var kind: RecordKind {
+        switch self {
+        case .queue: .queue
+        case .deadLetters: .deadLetters
+        case .quarantine: .quarantine
+        }
+    }
+}
+
+extension RecordFilter {
+    fileprivate var selection: RecordSelection {
+        var selection = RecordSelection()
+        selection.destination = destination.map { DestinationName($0) }
+        selection.priority = priority
+        selection.app = app
+        selection.reason = reason
+        selection.ids = ids
+        return selection
+    }
+}
+
+extension ControlRefusal {
+    fileprivate init(_ error: QueueError) {
+        self.init(status: 500, code: error.code.rawValue, message: error.message)
+    }
+}

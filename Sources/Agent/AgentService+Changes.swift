@@ -1,0 +1,147 @@
+internal import Configuration
+internal import Control
+internal import Delivery
+internal import EventLoops
+internal import Events
+internal import Logs
+internal import Model
+internal import Queue
+internal import Spool
+
+/// The names under which the agent keeps what a person has switched.
+enum AgentSwitch {
+    /// Present with the value `off` while collection is disabled.
+    static let collecting = "agent.collecting"
+    /// The country that a person has set.
+    static let country = "agent.country"
+}
+
+/// What changes while the agent runs: reload, disable, country, sessions.
+extension AgentService {
+    /// Reads the configuration again: all of it comes into force, or nothing does.
+    func reload() async throws(ControlRefusal) -> ReloadResult {
+        manager?.notifyReloading()
+        defer { manager?.notify("READY=1") }
+        do throws(ControlRefusal) {
+            let result = try await applyConfiguration()
+            reloads.withLock { $0 = Reloads(problem: nil, lastSuccess: time.wallTime) }
+            log.info("configuration reloaded", ["changed": result.changed.count, "restart": result.needRestart.count])
+            return result
+        } catch {
+            reloads.withLock { $0.problem = error.message }
+            log.error("reload failed, the old configuration stays in force", ["reason": error.message])
+            throw error
+        }
+    }
+
+    private func applyConfiguration() async throws(ControlRefusal) -> ReloadResult {
+        guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
+        let loaded: LoadedSettings
+        do throws(ConfigurationError) {
+            loaded = try Settings.load(path: configurationPath)
+        } catch {
+            throw ControlRefusal(status: 400, code: "configuration", message: error.description)
+        }
+        let new = loaded.settings
+        guard !new.destinations.isEmpty || settings.destinations.isEmpty else {
+            throw ControlRefusal(
+                status: 400, code: "configuration",
+                message: "there is no destination left, and events would have nowhere to go; stop the agent instead")
+        }
+        let changes = settings.changes(to: new)
+        // What can fail comes first.
+        let options: (DeliveryOptions, [DestinationName: any BatchSender])
+        do throws(AgentError) {
+            options = (try new.deliveryOptions(), try senders(for: new))
+        } catch {
+            throw ControlRefusal(status: 400, code: error.code.rawValue, message: error.message)
+        }
+        do throws(QueueError) {
+            try await parts.queue.apply(new.queueOptions)
+        } catch {
+            throw ControlRefusal(status: 409, code: error.code.rawValue, message: error.message)
+        }
+        settings = new
+        await configureIntake(parts)
+        await parts.driver.reload(options.0, senders: options.1)
+        // It has not been read while there was no destination.
+        if !new.destinations.isEmpty { await parts.reader.start() }
+        await parts.network.setTargets(new.networkTargets)
+        if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
+        sink.format = new.agent.logFormat == .json ? .json : .text
+        return ReloadResult(
+            changed: changes.filter { !$0.needsRestart }.map(\.description),
+            needRestart: changes.filter(\.needsRestart).map(\.path))
+    }
+
+    /// What the intake needs to know now.
+    func intakeSettings(cap: Int) -> IntakeSettings {
+        settings.intakeSettings(cap: cap, isCollecting: isCollecting, country: country, host: host)
+    }
+
+    func configureIntake(_ parts: Parts) async {
+        let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
+        await parts.reader.withSink { ($0 as? Intake)?.configure(wanted) }
+    }
+
+    /// Turns collection on or off; durable. Off deletes what is queued.
+    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> Int {
+        guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
+        do throws(QueueError) {
+            try await parts.queue.setSwitch(AgentSwitch.collecting, isEnabled ? nil : "off")
+            isCollecting = isEnabled
+            parts.notice.setCollecting(isEnabled)
+            await configureIntake(parts)
+            var discarded = 0
+            if !isEnabled {
+                // Commits that had begun become durable first, so that they are deleted with the rest.
+                await settleIntake(parts)
+                discarded = try await parts.queue.discardAll(reason: "disabled")
+            }
+            await parts.driver.setEnabled(isEnabled)
+            log.info(isEnabled ? "collection enabled" : "collection disabled", ["discarded": discarded])
+            return discarded
+        } catch {
+            throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+        }
+    }
+
+    private func settleIntake(_ parts: Parts) async {
+        await withCheckedContinuation { continuation in
+            let reader = parts.reader
+            readerLoop.post {
+                reader.assumeIsolated { reader in
+                    reader.withSink { ($0 as? Intake)?.whenSettled { continuation.resume() } }
+                }
+            }
+        }
+    }
+
+    /// Overrides the country of events that name none; nil ends that. Durable.
+    func setCountry(_ code: String?) async throws(ControlRefusal) {
+        guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
+        var wanted: CountryCode?
+        if let code {
+            guard let known = CountryCode(code) else {
+                throw ControlRefusal(
+                    status: 400, code: "out_of_range", message: "no ISO 3166-1 code: give two letters, such as IT")
+            }
+            wanted = known
+        }
+        do throws(QueueError) {
+            try await parts.queue.setSwitch(AgentSwitch.country, wanted?.description)
+        } catch {
+            throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+        }
+        country = wanted
+        await configureIntake(parts)
+    }
+
+    /// Starts a session of an app, where sessions are manual.
+    func startSession(of app: String) async -> String {
+        guard let parts else { return "the agent is starting; nothing changed" }
+        let hasStarted = await parts.reader.withSink { ($0 as? Intake)?.startSession(of: app) ?? false }
+        return hasStarted
+            ? "a new session of \(app) has begun" : "sessions are \(settings.session.mode.rawValue); nothing changed"
+    }
+}

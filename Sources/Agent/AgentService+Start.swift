@@ -1,0 +1,218 @@
+internal import Configuration
+internal import Control
+internal import Delivery
+internal import EventLoops
+internal import Events
+internal import Glibc
+internal import Logs
+internal import Metrics
+internal import Model
+internal import Outputs
+internal import Queue
+internal import Spool
+
+extension AgentService {
+    /// Starts what runs, from the disk to the network: the queue, delivery, the ports, the spool last.
+    func start() async throws(AgentError) -> Parts {
+        let relay = QueueRelay()
+        let queue = try openQueue(relay)
+        do throws(AgentError) {
+            return try await start(on: queue, relay)
+        } catch {
+            await queue.close()
+            throw error
+        }
+    }
+
+    private func start(on queue: QueueStore, _ relay: QueueRelay) async throws(AgentError) -> Parts {
+        let restored: RestoredState
+        let switches: [String: String]
+        do throws(QueueError) {
+            restored = try await queue.restore()
+            switches = try await queue.switches()
+        } catch {
+            throw AgentError(.io, error.message)
+        }
+        isCollecting = switches[AgentSwitch.collecting] != "off"
+        country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
+        let driver = DeliveryDriver(
+            on: loop, store: queue, senders: try senders(for: settings), options: try settings.deliveryOptions(),
+            switches: switches, isEnabled: isCollecting, time: time, log: log, summaries: { queue.lanes },
+            persist: { name, value in try await queue.setSwitch(name, value) })
+
+        let figures = IntakeFigures()
+        let recorder = StatusRecorder()
+        let tap = EventTap()
+        let reader = try makeReader(queue, restored, figures, tap)
+        let notice = WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log)
+        let collectors: [any MetricCollector] = [
+            notice, sending, QueueCollector(queue: queue, time: time), IntakeCollector(figures: figures, time: time),
+            SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
+            ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
+        ]
+        let status = AgentStatus(
+            program: program, settings: settings, sink: sink, queue: queue, driver: driver, reader: reader,
+            recorder: recorder, started: time.wallTime, time: time, reloads: reloads)
+        let rereader = Rereader(on: readerLoop, store: queue, time: time, log: log) {
+            await self.intakeSettings(cap: queue.snapshot.maxSize)
+        }
+        let control = try await startControl(
+            ControlAPI.routes(
+                status: status, sending: AgentSending(driver: driver), collection: AgentCollection(agent: self),
+                records: AgentRecords(queue: queue, rereader: rereader), tap: tap))
+        let stats: StatsServer?
+        do throws(AgentError) {
+            stats = try await startStats(status, collectors + [control.collector, StatusCollector(status: status)])
+        } catch {
+            await control.stop()
+            throw error
+        }
+        let time = self.time
+        let expiry = ExpiryRounds(on: loop, queue: queue)
+        relay.connect(
+            queue: queue, driver: driver, expiry: expiry, reader: reader, mainLoop: loop, readerLoop: readerLoop
+        ) { snapshot in
+            notice.queueAccepts(snapshot.accepting)
+            let now = time.wallTime
+            recorder.addIfDue(at: now) { StatusHistory.Sample(snapshot, at: now) }
+        }
+        notice.queueAccepts(queue.snapshot.accepting)
+        await driver.start()
+        let network = await startNetworkMonitor(driver)
+        await expiry.queueChanged()
+        if settings.destinations.isEmpty {
+            log.warning("the spool is not read: there is no destination", ["hint": "add a [[destination]] and reload"])
+        } else {
+            await reader.start()
+        }
+        return Parts(
+            queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
+            notice: notice)
+    }
+
+    /// Watches the routes; without that, delivery finds out by its failures.
+    private func startNetworkMonitor(_ driver: DeliveryDriver) async -> NetworkMonitor {
+        let monitor = NetworkMonitor(on: loop, targets: settings.networkTargets) { news in
+            driver.assumeIsolated { $0.networkNews(news) }
+        }
+        do throws(SystemError) {
+            try await monitor.start()
+        } catch {
+            log.warning(
+                "routes cannot be watched: a network that is gone or back is noticed by attempts only",
+                ["reason": error.description, "hint": "let RestrictAddressFamilies name AF_NETLINK"])
+        }
+        return monitor
+    }
+
+    private func openQueue(_ relay: QueueRelay) throws(AgentError) -> QueueStore {
+        do throws(QueueError) {
+            return try QueueStore(
+                settings.queueOptions, on: storeLoop, time: time, log: log, observer: { relay.changed($0) })
+        } catch {
+            switch error.code {
+            case .locked: throw AgentError(.locked, error.message)
+            case .noPermission: throw AgentError(.noPermission, error.message)
+            case .capBelowStored, .misuse: throw AgentError(.configuration, error.message)
+            default: throw AgentError(.io, error.message)
+            }
+        }
+    }
+
+    /// One sender for each destination.
+    func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
+        var senders: [DestinationName: any BatchSender] = [:]
+        var certificates: [DestinationName: HTTPOutput.Certificates] = [:]
+        for destination in settings.destinations {
+            let name = DestinationName(destination.name)
+            let options = try destination.httpOptions(userAgent: "spoolship/\(program.version)")
+            let encoder = try destination.encoder(installID: host.installID, version: program.version)
+            do throws(OutputError) {
+                let output = try HTTPOutput(name, options, format: encoder, on: loop, log: log)
+                certificates[name] = output.assumeIsolated { $0.certificates }
+                senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
+            } catch {
+                throw AgentError(.configuration, "destination \(name): \(error.message)")
+            }
+        }
+        sending.setCertificates(certificates)
+        return senders
+    }
+
+    private func makeReader(
+        _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap
+    ) throws(AgentError) -> SpoolReader {
+        let intake = Intake(
+            intakeSettings(cap: queue.snapshot.maxSize), store: queue,
+            memory: restored.memory, figures: figures, clock: ClockTrust(), tap: tap, on: readerLoop, time: time,
+            log: log)
+        do throws(SpoolError) {
+            return try SpoolReader(
+                settings.spoolOptions, start: SpoolStart(checkpoints: restored.checkpoints, done: restored.done),
+                sink: intake, on: readerLoop, log: log)
+        } catch {
+            throw AgentError(.cannotCreate, error.message)
+        }
+    }
+
+    private func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {
+        var options = ControlServerOptions()
+        options.socket = settings.control.socket
+        // The default group exists where the package was installed; elsewhere the agent's own does.
+        let isDefault = settings.origin(of: "control.group") == .standard
+        options.group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
+        do throws(ControlError) {
+            let server = try ControlServer(on: loop, options: options, routes: routes)
+            try await server.start()
+            return server
+        } catch {
+            throw AgentError(.inUse, error.message)
+        }
+    }
+
+    private func startStats(
+        _ status: AgentStatus, _ collectors: [any MetricCollector]
+    ) async throws(AgentError) -> StatsServer? {
+        guard let listen = settings.stats.listen else { return nil }
+        var options = StatsServerOptions()
+        options.listen = listen.description
+        var page: (@Sendable () -> String)?
+        if settings.stats.statusPage {
+            page = { StatusPage(status.report(), history: status.recorder.history).html }
+        }
+        let server = StatsServer(
+            on: loop, options: options, collectors: collectors,
+            readiness: { Readiness(obstacles: status.report().obstacles) }, page: page)
+        do throws(ControlError) {
+            try await server.start()
+            return server
+        } catch {
+            throw AgentError(.inUse, error.message)
+        }
+    }
+}
+
+extension QueueStore {
+    /// What waits, as delivery wants it.
+    nonisolated var lanes: [DestinationName: Lanes] {
+        var lanes: [DestinationName: Lanes] = [:]
+        for lane in snapshot.lanes where lane.isConfigured {
+            lanes[lane.destination, default: Lanes()][lane.priority] = lane.summary
+        }
+        return lanes
+    }
+
+    /// What keeps the queue from storing, for `/readyz`.
+    nonisolated var obstacles: [String] {
+        let state = snapshot
+        var obstacles: [String] = []
+        if let failure = state.failure { obstacles.append("the queue cannot be written: \(failure.message)") }
+        switch state.accepting {
+        case .all, .critical, .nothing(.full): break
+        case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")
+        case .nothing(.readOnly): obstacles.append("the state directory cannot be written")
+        case .nothing(.walPinned): obstacles.append("a reader outside keeps the queue's WAL from being written back")
+        }
+        return obstacles
+    }
+}

@@ -1,0 +1,180 @@
+//  Agent: puts the modules together and keeps them running: start, signals, reload, stop.
+//  Promise: what starts is stopped in the order that loses nothing. It knows nothing of the command line.
+
+public import Configuration
+internal import Control
+internal import Delivery
+internal import EventLoops
+internal import Events
+internal import Glibc
+internal import Logs
+internal import Metrics
+internal import Model
+internal import Outputs
+internal import Queue
+internal import Spool
+
+/// The running agent: three loops, and what lives on them.
+///
+/// *reader*: spool, events, compression. *store*: the database, so that a sync stops nobody else. *main*: delivery, the
+/// stats port, the control socket, signals.
+public actor AgentService {
+    /// The main loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    nonisolated let loop: EventLoop
+    nonisolated let program: ProgramIdentity
+    nonisolated let sink: StandardErrorLog
+    nonisolated let time = SystemTime()
+    let configurationPath: String
+    var settings: Settings
+
+    nonisolated let readerLoop: EventLoop
+    nonisolated let storeLoop: EventLoop
+    nonisolated let manager: ServiceManager?
+    nonisolated let reloads: SharedReloads
+    nonisolated let host: HostFacts
+    nonisolated let sending = SendingFigures()
+    var parts: Parts?
+    /// Whether events are collected; durable in the queue.
+    var isCollecting = true
+    /// The country that a person has set; durable in the queue.
+    var country: CountryCode?
+    private var signals: SignalWatcher?
+    private var stopWaiter: CheckedContinuation<Void, Never>?
+    private var isStopping = false
+
+    /// What runs once the agent has started.
+    struct Parts {
+        let queue: QueueStore
+        let driver: DeliveryDriver
+        let reader: SpoolReader
+        let stats: StatsServer?
+        let control: ControlServer
+        let network: NetworkMonitor
+        let notice: WritersNotice
+    }
+
+    nonisolated var log: Log { Log(sink) }
+
+    /// Runs the agent until it is told to stop.
+    ///
+    /// - Parameters:
+    ///   - loaded: the configuration.
+    ///   - path: where it was read from, for reload.
+    ///   - program: what runs.
+    /// - Throws: `AgentError` if it cannot start; what had started is stopped by then.
+    public static func run(
+        _ loaded: LoadedSettings, path: String, program: ProgramIdentity
+    ) throws(AgentError) {
+        let sink = StandardErrorLog(
+            level: loaded.settings.agent.logLevel, format: loaded.settings.agent.logFormat == .json ? .json : .text)
+        defer { sink.finish() }
+        // A destination or a client that goes away must be an error, not the end.
+        signal(SIGPIPE, SIG_IGN)
+        let result: Result<Void, AgentError>
+        do throws(SystemError) {
+            result = try EventLoop.runProgram(name: "main") { loop in
+                sink.attach(to: loop)
+                do throws(AgentError) {
+                    let agent = try AgentService(loaded.settings, path: path, program: program, sink: sink, on: loop)
+                    try await agent.run()
+                    return .success(())
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } catch {
+            throw AgentError(.io, "cannot start: \(error)")
+        }
+        try result.get()
+    }
+
+    private init(
+        _ settings: Settings, path: String, program: ProgramIdentity, sink: StandardErrorLog, on loop: EventLoop
+    ) throws(AgentError) {
+        self.settings = settings
+        configurationPath = path
+        self.program = program
+        self.sink = sink
+        self.loop = loop
+        reloads = SharedReloads(at: time.wallTime)
+        host = HostFacts(settings, version: program.version, log: Log(sink))
+        manager = ServiceManager(socket: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
+        do throws(SystemError) {
+            readerLoop = try EventLoop(name: "reader")
+            storeLoop = try EventLoop(name: "store")
+        } catch {
+            throw AgentError(.io, "cannot start: \(error)")
+        }
+    }
+
+    private func run() async throws(AgentError) {
+        do throws(SystemError) {
+            // Before the threads: they inherit the mask.
+            signals = try SignalWatcher([SIGTERM, SIGINT, SIGHUP], on: loop) { signal in
+                self.assumeIsolated { $0.received(signal) }
+            }
+            try readerLoop.start()
+            try storeLoop.start()
+        } catch {
+            throw AgentError(.io, "cannot start: \(error)")
+        }
+        defer {
+            readerLoop.stop()
+            storeLoop.stop()
+        }
+        let parts = try await start()
+        self.parts = parts
+        manager?.notify("READY=1\nSTATUS=shipping")
+        log.info(
+            "agent started",
+            ["version": program.version, "spool": settings.spool.directory, "state": settings.agent.stateDirectory])
+        await withCheckedContinuation { continuation in
+            if isStopping { return continuation.resume() }
+            stopWaiter = continuation
+        }
+        await stop(parts)
+    }
+
+    // MARK: Stopping
+
+    private func received(_ signal: Int32) {
+        switch signal {
+        case SIGHUP:
+            Task(executorPreference: loop) {
+                // A refusal is in the log and in `status` already; nobody else waits for it.
+                _ = try? await self.reload()
+            }
+        case _ where isStopping:
+            log.warning("second signal: ending at once")
+            guard let parts else { return }
+            Task(executorPreference: loop) { await parts.driver.hurry() }
+        default:
+            beginStopping()
+        }
+    }
+
+    private func beginStopping() {
+        guard !isStopping else { return }
+        isStopping = true
+        manager?.notify("STOPPING=1")
+        stopWaiter?.resume()
+        stopWaiter = nil
+    }
+
+    /// Stops reading, commits, drains, closes: in this order nothing is lost, and what can still go goes.
+    private func stop(_ parts: Parts) async {
+        log.info("agent stopping")
+        await parts.reader.withSink { ($0 as? Intake)?.stopWaiting() }
+        await parts.reader.stop()
+        await parts.network.stop()
+        await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)
+        await parts.control.stop()
+        await parts.stats?.stop()
+        await parts.queue.close()
+        signals?.cancel()
+        let waiting = parts.queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued }
+        log.info("agent stopped", ["queued": waiting])
+    }
+}

@@ -1,0 +1,148 @@
+internal import Configuration
+internal import Control
+internal import Delivery
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Metrics
+internal import Model
+internal import Queue
+internal import Spool
+
+/// Tells how the agent stands, from what the modules have published.
+struct AgentStatus: StatusSource {
+    let program: ProgramIdentity
+    let settings: Settings
+    let sink: StandardErrorLog
+    let queue: QueueStore
+    let driver: DeliveryDriver
+    let reader: SpoolReader
+    let recorder: StatusRecorder
+    let started: Timestamp
+    let time: any TimeSource
+    let reloads: SharedReloads
+
+    func status() async -> StatusReport { report() }
+
+    /// The state at this moment. From any thread.
+    func report() -> StatusReport {
+        var report = StatusReport(started: started, now: time.wallTime)
+        let state = queue.snapshot
+        let delivery = driver.snapshot
+        report.version = program.version
+        report.processID = Int(getpid())
+        report.host = hostName()
+        report.isEnabled = delivery.isEnabled
+        report.isNetworkOn = delivery.isNetworkOn
+        report.pauseTokens = delivery.pauseTokens
+        report.interval = delivery.interval.settingText
+        report.intervalOrigin = delivery.isIntervalOverridden ? "command" : "configuration"
+        report.logLevel = sink.level.name
+        report.reloadProblem = reloads.withLock { $0.problem }
+        report.intake = state.intake
+        report.destinations = destinations(state, delivery)
+        report.queue = queueFigures(state)
+        report.spool = spoolFigures(state)
+        recorder.add(StatusHistory.Sample(report))
+        report.queue.growth = recorder.history.growth
+        report.obstacles = queue.obstacles + report.standstills(interval: delivery.interval.duration)
+        return report
+    }
+
+    private func destinations(_ state: QueueSnapshot, _ delivery: DeliverySnapshot) -> [StatusReport.Destination] {
+        var names: [DestinationName] = []
+        for lane in state.lanes where !names.contains(lane.destination) { names.append(lane.destination) }
+        return names.map { name in
+            let known = delivery.destinations.first { $0.name == name }
+            var destination = StatusReport.Destination(
+                name: name.text, state: known.map { DestinationStateName($0) } ?? .orphaned)
+            destination.address = settings.destinations.first { $0.name == name.text }?.url?.place
+            if let known {
+                destination.since = known.since
+                destination.nextAttempt = known.nextAttempt
+                destination.lastAcknowledged = known.lastSuccess
+                if let failure = known.lastFailure, let at = known.lastFailureAt {
+                    destination.lastFailure = .init(
+                        status: failure.status, kind: failure.kind.rawValue, message: failure.message, at: at)
+                }
+                destination.pauseTokens = known.pauseTokens
+                destination.inFlight = known.inFlight
+                destination.retryWaiting = known.waitingForRetry
+            }
+            destination.lanes = [Priority.critical, .normal].compactMap { priority in
+                state.lane(name, priority).map {
+                    .init(priority: priority, ledger: $0.ledger, oldest: $0.oldestQueuedAt)
+                }
+            }
+            return destination
+        }
+    }
+
+    private func queueFigures(_ state: QueueSnapshot) -> StatusReport.Queue {
+        var figures = StatusReport.Queue()
+        figures.bytes = state.storedBytes
+        figures.maxBytes = state.maxSize
+        figures.fileBytes = state.fileBytes + state.walBytes
+        switch state.accepting {
+        case .all: figures.accepting = "all"
+        case .critical: figures.accepting = "critical"
+        case .nothing(let reason):
+            figures.accepting = "nothing"
+            figures.acceptingReason = reason.rawValue
+        }
+        figures.deadLetters = state.deadLetters.count
+        figures.deadLetterBytes = state.deadLetters.bytes
+        figures.quarantined = state.quarantine.count
+        figures.quarantineBytes = state.quarantine.bytes
+        return figures
+    }
+
+    private func spoolFigures(_ state: QueueSnapshot) -> StatusReport.Spool {
+        let figures = reader.figures
+        var spool = StatusReport.Spool()
+        spool.directory = settings.spool.directory
+        spool.lagBytes = Int(figures.unreadBytes)
+        spool.lagSeconds = figures.oldestUnread.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
+        spool.files = figures.appendFiles + figures.waitingDropFiles
+        if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
+        spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.owner)): \($0.advice)" }
+        return spool
+    }
+}
+
+extension Delivery.DispatchInterval {
+    /// The interval's length; nil when it is off.
+    fileprivate var duration: Duration? {
+        if case .every(let duration) = self { duration } else { nil }
+    }
+
+    /// The interval as the configuration writes it.
+    var settingText: String { duration.map(DurationText.print) ?? "off" }
+}
+
+extension StatusHistory.Sample {
+    /// The queue's figures of a moment.
+    init(_ snapshot: QueueSnapshot, at now: Timestamp) {
+        func sum(_ figure: (Ledger) -> Int) -> Int { snapshot.lanes.reduce(0) { $0 + figure($1.ledger) } }
+        self.init(
+            at: now, accepted: sum(\.accepted), acknowledged: sum(\.acknowledged), queued: sum(\.queued),
+            bytes: snapshot.storedBytes)
+    }
+}
+
+/// Whether the agent is ready, as `/readyz` says it.
+struct StatusCollector: MetricCollector {
+    let status: AgentStatus
+
+    func collect(into exposition: inout Exposition) {
+        exposition.set(.ready, to: status.report().obstacles.isEmpty)
+    }
+}
+
+extension EndpointURL {
+    /// Scheme, host and port: what is safe to show.
+    fileprivate var place: String {
+        let shown = host.contains(":") ? "[\(host)]" : host
+        return port.map { "\(scheme)://\(shown):\($0)" } ?? "\(scheme)://\(shown)"
+    }
+}

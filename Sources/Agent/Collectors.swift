@@ -1,0 +1,212 @@
+internal import Delivery
+internal import EventLoops
+internal import Events
+internal import Logs
+internal import Metrics
+internal import Model
+internal import Queue
+internal import Spool
+
+// Each collector turns a module's published snapshot into figures; none waits for another loop.
+
+/// The ledger and the queue.
+struct QueueCollector: MetricCollector {
+    let queue: QueueStore
+    let time: any TimeSource
+
+    func collect(into exposition: inout Exposition) {
+        let state = queue.snapshot
+        let now = time.wallTime
+        var balances = state.intake.balances
+        for lane in state.lanes {
+            let labels = [lane.destination.text, lane.priority.name]
+            let ledger = lane.ledger
+            balances = balances && ledger.balances
+            exposition.set(.deliveriesAccepted, labels, to: ledger.accepted)
+            exposition.set(.deliveriesRetried, labels, to: ledger.retried)
+            exposition.set(.deliveriesAcknowledged, labels, to: ledger.acknowledged)
+            exposition.set(.deliveriesDeadLettered, labels, to: ledger.deadLettered)
+            exposition.set(.deliveriesEvicted, labels, to: ledger.evicted)
+            exposition.set(.deliveriesExpired, labels, to: ledger.expired)
+            exposition.set(.deliveriesDiscarded, labels, to: ledger.discarded)
+            exposition.set(.deliveriesLost, labels, to: ledger.lost)
+            exposition.set(.deliveriesQueued, labels, to: ledger.queued)
+            let age = lane.oldestQueuedAt.map { seconds(now - $0) } ?? 0
+            exposition.set(.queueOldestAge, labels, to: max(0, age))
+        }
+        exposition.set(.ledgerBalanced, to: balances)
+        exposition.set(.ready, to: queue.obstacles.isEmpty)
+        exposition.set(.eventsRead, to: state.intake.read)
+        exposition.set(.eventsAccepted, to: state.intake.accepted)
+        exposition.set(.eventsRefused, to: state.intake.refused)
+        exposition.set(.eventsQuarantined, to: state.intake.quarantined)
+        exposition.set(.quarantineRecords, to: state.quarantine.count)
+        exposition.set(.quarantineBytes, to: state.quarantine.bytes)
+        exposition.set(.deadLetters, to: state.deadLetters.count)
+        exposition.set(.deadLetterBytes, to: state.deadLetters.bytes)
+        exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
+        var discards: [String: Int] = [:]
+        for entry in state.discarded { discards[entry.reason, default: 0] += entry.events }
+        for (reason, count) in discards.sorted(by: { $0.key < $1.key }) {
+            exposition.set(.discards, [reason], to: count)
+        }
+        exposition.set(.queueBytes, to: state.storedBytes)
+        exposition.set(.queueMaxBytes, to: state.maxSize)
+        exposition.set(.queueFileBytes, ["database"], to: state.fileBytes)
+        exposition.set(.queueFileBytes, ["wal"], to: state.walBytes)
+        if case .nothing = state.accepting {
+            exposition.set(.queueBackpressure, to: true)
+        } else {
+            exposition.set(.queueBackpressure, to: false)
+        }
+        exposition.set(.queueCommits, ["ok"], to: state.transactions)
+        exposition.set(.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
+        exposition.set(.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))
+        exposition.set(.queueRecoveries, to: state.recoveries)
+    }
+}
+
+/// What the pass over each line counts.
+struct IntakeCollector: MetricCollector {
+    let figures: IntakeFigures
+    let time: any TimeSource
+
+    func collect(into exposition: inout Exposition) {
+        let counts = figures.counts
+        // Of an app that was silent since, the names of an earlier day are left.
+        let today = time.wallTime.milliseconds / 86_400_000
+        for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
+            exposition.set(.eventNames, [app], to: count.day == today ? count.names : 0)
+        }
+        for reason in QuarantineRecord.Reason.allCases {
+            exposition.set(.quarantined, [reason.rawValue], to: counts.quarantined[reason] ?? 0)
+        }
+        let kinds: [(String, LimitKind)] = [
+            ("name", .nameLength), ("property_key", .propertyKeyLength), ("property_value", .propertyValueLength),
+            ("properties", .properties),
+        ]
+        for (mode, count) in counts.events.sessions.sorted(by: { $0.key < $1.key }) {
+            exposition.set(.sessions, [mode], to: count)
+        }
+        for (label, kind) in kinds { exposition.set(.truncations, [label], to: counts.events.cut[kind.rawValue]) }
+    }
+}
+
+/// How reading the spool goes.
+struct SpoolCollector: MetricCollector {
+    let reader: SpoolReader
+    let time: any TimeSource
+
+    func collect(into exposition: inout Exposition) {
+        let figures = reader.figures
+        exposition.set(.spoolLagBytes, to: Int(figures.unreadBytes))
+        exposition.set(
+            .spoolLagSeconds, to: figures.oldestUnread.map { max(0, seconds(time.wallTime - $0)) } ?? 0)
+        exposition.set(.spoolFiles, ["append"], to: figures.appendFiles)
+        exposition.set(.spoolFiles, ["drop"], to: figures.waitingDropFiles)
+        exposition.set(.spoolOpenFiles, to: figures.openFiles)
+        exposition.set(.spoolReadBytes, to: Int(figures.bytesRead))
+        exposition.set(.spoolGivenUpBytes, to: Int(figures.bytesGivenUp))
+        for reason in SpoolRefusal.allCases {
+            exposition.set(.spoolRefusedFiles, [reason.rawValue], to: figures.refused[reason] ?? 0)
+        }
+        exposition.set(.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
+        exposition.set(.spoolPolling, to: figures.polledDirectories > 0)
+        exposition.set(.spoolFilesFinished, ["drop"], to: figures.dropFilesRead)
+    }
+}
+
+/// What delivery does.
+struct DeliveryCollector: MetricCollector {
+    let driver: DeliveryDriver
+
+    func collect(into exposition: inout Exposition) {
+        let state = driver.snapshot
+        var late: [String: Int] = [:]
+        for destination in state.destinations {
+            let name = destination.name.text
+            let current = DestinationStateName(destination)
+            for each in DestinationStateName.allCases {
+                exposition.set(.destinationState, [name, each.rawValue], to: each == current)
+            }
+            exposition.set(.inFlight, [name], to: destination.inFlight)
+            exposition.set(.retryWaiting, [name], to: destination.waitingForRetry)
+            exposition.set(
+                .lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
+            let counters = destination.counters
+            var attempts: [String: Int] = [:]
+            var failures: [String: Int] = [:]
+            var statuses: [Int: Int] = [:]
+            for (answer, count) in counters.answers {
+                attempts[answer.outcome, default: 0] += count
+                if let kind = answer.kind { failures[kind.rawValue, default: 0] += count }
+                if let status = answer.status { statuses[status, default: 0] += count }
+            }
+            for (outcome, count) in attempts.sorted(by: { $0.key < $1.key }) {
+                exposition.set(.attempts, [name, outcome], to: count)
+            }
+            for (kind, count) in failures.sorted(by: { $0.key < $1.key }) {
+                exposition.set(.failures, [name, kind], to: count)
+            }
+            for (status, count) in statuses.sorted(by: { $0.key < $1.key }) {
+                exposition.set(.responses, [name, "\(status)"], to: count)
+            }
+            exposition.set(.retries, [name], to: counters.retries)
+            for (deadline, count) in counters.late { late[deadline, default: 0] += count }
+        }
+        for (deadline, count) in late.sorted(by: { $0.key < $1.key }) {
+            exposition.set(.lateEvents, [deadline], to: count)
+        }
+        exposition.set(.networkEnabled, to: state.isNetworkOn)
+        exposition.set(.collectionEnabled, to: state.isEnabled)
+        exposition.set(.pauseTokens, to: state.pauseTokens.count)
+        switch state.interval {
+        case .off: exposition.set(.dispatchInterval, to: 0)
+        case .every(let interval): exposition.set(.dispatchInterval, to: seconds(interval))
+        }
+    }
+}
+
+extension DestinationStateName {
+    /// How a destination stands: what is in its way, or that its last attempts failed, or nothing.
+    init(_ destination: DeliverySnapshot.Destination) {
+        switch destination.obstacle {
+        case .disabled: self = .disabled
+        case .networkOff: self = .networkOff
+        case .paused: self = .paused
+        case .stopping: self = .stopping
+        case .held: self = .held
+        case .retryAfter: self = .retryAfter
+        case .offline: self = .offline
+        case .breakerOpen: self = .breakerOpen
+        case .waitingForRetry: self = .waitingForRetry
+        case .empty, nil:
+            let hasFailed = destination.lastFailureAt.map {
+                $0 > destination.lastSuccess ?? Timestamp(nanoseconds: .min)
+            }
+            self = destination.waitingForRetry > 0 && hasFailed == true ? .waitingForRetry : .active
+        }
+    }
+}
+
+/// What runs, and how it talks.
+struct ProgramCollector: MetricCollector {
+    let program: ProgramIdentity
+    let log: StandardErrorLog
+    let reloads: SharedReloads
+
+    func collect(into exposition: inout Exposition) {
+        exposition.set(.build, [program.version, program.commit, program.toolchain], to: 1)
+        for level in LogLevel.allCases { exposition.set(.logMessages, [level.name], to: log.messages(of: level)) }
+        let last = reloads.withLock { $0 }
+        exposition.set(.reloadSuccessful, to: last.problem == nil)
+        exposition.set(.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
+        exposition.set(.logLinesSuppressed, to: log.suppressedLines)
+    }
+}
+
+/// A duration in seconds.
+func seconds(_ duration: Duration) -> Double {
+    let (whole, attoseconds) = duration.components
+    return Double(whole) + Double(attoseconds) / 1e18
+}

@@ -1,0 +1,58 @@
+internal import Configuration
+internal import EventLoops
+internal import Events
+internal import Glibc
+internal import Host
+internal import Logs
+internal import TimeZones
+
+/// What is known of the machine, looked up once at the start.
+struct HostFacts: Sendable {
+    /// The host's name; empty when the kernel does not tell.
+    let name = hostName()
+    /// The id of this installation; nil when none could be kept.
+    let installID: String?
+    private let found: [String: String]
+    private let zone: TimeZoneRules?
+
+    /// Looks the machine up; what cannot be found is left out, with a warning where a person can mend it.
+    ///
+    /// - Parameters:
+    ///   - settings: where the state directory is.
+    ///   - version: the agent's.
+    init(_ settings: Settings, version: String, log: Log) {
+        var environment: [String: String] = [:]
+        for name in ["LC_ALL", "LC_CTYPE", "LANG"] { environment[name] = getenv(name).map { String(cString: $0) } }
+        var random = KernelRandom()
+        var installID: String?
+        do throws(HostError) {
+            let id = try InstallID.load(in: settings.agent.stateDirectory, using: &random)
+            if id.wasReplaced { log.warning("install id made anew: the old file held none") }
+            installID = id.text
+        } catch {
+            log.warning("no install id", ["hint": error.message])
+        }
+        self.installID = installID
+        found = DeviceReader(environment: environment).read(version: version, installID: installID)
+        do throws(TimeZoneError) {
+            zone = try TimeZoneLoader().loadLocal()
+        } catch {
+            log.warning("no time zone: events carry no offset", ["hint": error.message])
+            zone = nil
+        }
+    }
+
+    /// The `device` of events, as the settings want it.
+    func device(for settings: Settings) -> DeviceText? {
+        DeviceReader.text(
+            found, wanted: Set(settings.device.properties.map(\.rawValue)), overrides: settings.device.overrides,
+            zone: zone)
+    }
+}
+
+/// The host's name as the kernel has it; empty when it does not tell.
+func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "" }
+    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -1,0 +1,57 @@
+internal import EventLoops
+internal import Metrics
+internal import Model
+internal import Outputs
+internal import Synchronization
+
+/// What attempts took and sent, and when certificates end, by destination; outlives reloads.
+final class SendingFigures: MetricCollector {
+    fileprivate let durations = HistogramSet(.attemptSeconds)
+    fileprivate let bytes = CounterSet(.sentBytes)
+    private let certificates = Mutex<[DestinationName: HTTPOutput.Certificates]>([:])
+
+    /// The certificates of all destinations that there are.
+    func setCertificates(_ known: [DestinationName: HTTPOutput.Certificates]) {
+        certificates.withLock { $0 = known }
+    }
+
+    /// Counts one attempt.
+    ///
+    /// - Parameters:
+    ///   - duration: how long it took.
+    ///   - sent: the bytes of bodies that were sent meanwhile.
+    ///   - certificates: those in use after it.
+    func note(_ name: DestinationName, _ duration: Duration, sent: Int, _ certificates: HTTPOutput.Certificates) {
+        durations.observe([name.text], duration)
+        bytes.add([name.text], sent)
+        // A destination that a reload has removed must not come back by its last attempt.
+        self.certificates.withLock { if $0[name] != nil { $0[name] = certificates } }
+    }
+
+    func collect(into exposition: inout Exposition) {
+        durations.collect(into: &exposition)
+        bytes.collect(into: &exposition)
+        for (name, known) in certificates.withLock({ $0 }).sorted(by: { $0.key.text < $1.key.text }) {
+            for (kind, end) in [("ca", known.authorityExpiry), ("client", known.ownExpiry)] {
+                guard let end else { continue }
+                exposition.set(.certificateExpiry, [name.text, kind], to: Double(end.milliseconds) / 1000)
+            }
+        }
+    }
+}
+
+/// Sends over HTTP, and measures it.
+struct MeasuredSender: BatchSender {
+    let name: DestinationName
+    let output: HTTPOutput
+    let figures: SendingFigures
+    let time: any TimeSource
+
+    func send(_ batch: Batch) async -> Outcome {
+        let start = time.bootTime
+        let outcome = await output.send(batch)
+        figures.note(
+            name, time.bootTime - start, sent: await output.takeSentBytes(), await output.certificates)
+        return outcome
+    }
+}

@@ -1,0 +1,90 @@
+internal import EventLoops
+internal import Events
+internal import Frames
+internal import Model
+
+/// Events of one priority for one set of destinations that are on their way into the queue, in memory only.
+///
+/// It belongs to the reader's loop.
+final class OpenChunk {
+    /// The lines so far, each with its line feed.
+    var lines = LineBuffer(capacity: 4096)
+    private(set) var events = 0
+    private let priority: Priority
+    private var firstTime = Timestamp(nanoseconds: .max)
+    private var lastTime = Timestamp(nanoseconds: .min)
+    private var acceptedAt = Timestamp(nanoseconds: 0)
+
+    init(priority: Priority) { self.priority = priority }
+
+    var isEmpty: Bool { events == 0 }
+
+    /// Counts the line that was just written to `lines`.
+    @inline(__always)
+    func count(eventTime: Timestamp, acceptedAt now: Timestamp) {
+        if events == 0 { acceptedAt = now }
+        events += 1
+        if eventTime < firstTime { firstTime = eventTime }
+        if eventTime > lastTime { lastTime = eventTime }
+    }
+
+    /// Makes a chunk of what it holds, and is empty again.
+    ///
+    /// A full chunk is packed now, once: it is sent as it is stored. One closed early is stored as it is when it is small,
+    /// because it will be packed with its neighbours when their batch is formed.
+    func close(
+        for route: Route, limits: ChunkLimits, isFull: Bool, with compressors: inout Compressors
+    ) throws(FrameError) -> NewChunk {
+        let bytes = lines.count
+        let compression = isFull || bytes >= limits.packedFrom ? route.compression : .none
+        let frame = try compressors.compress(lines.bytes, compression)
+        let chunk = NewChunk(
+            priority: priority, destinations: route.destinations, events: events, bytes: bytes,
+            eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
+            isFull: isFull)
+        lines.removeAll(keepingCapacity: 2 * limits.bytes)
+        events = 0
+        firstTime = Timestamp(nanoseconds: .max)
+        lastTime = Timestamp(nanoseconds: .min)
+        return chunk
+    }
+}
+
+/// How large a chunk may grow.
+struct ChunkLimits: Equatable {
+    /// At most so many events: as many as a batch.
+    let events: Int
+    /// At most so many bytes of lines, one event excepted.
+    let bytes: Int
+
+    /// A chunk that is closed early is packed if it has so many bytes: joining it with others would save little then.
+    var packedFrom: Int { min(16_384, bytes / 2) }
+
+    /// The limits that a configuration asks for.
+    ///
+    /// - Parameter cap: the queue's: a chunk takes at most a sixty-fourth of it, so that eviction stays fine-grained.
+    init(batchEvents: Int, batchBytes: Int, cap: Int) {
+        events = max(1, batchEvents)
+        bytes = max(1024, min(batchBytes, cap / 64))
+    }
+}
+
+/// Who gets an app's events, and how chunks for them are packed.
+struct Route: Equatable {
+    /// In the order of the configuration; empty: nobody.
+    let destinations: [DestinationName]
+    /// As they take it; zstd where they differ, because it costs a third.
+    let compression: Compression
+}
+
+/// One compressor of each kind, made when it is first needed.
+struct Compressors {
+    private var made: [Compression: FrameCompressor] = [:]
+
+    mutating func compress(_ bytes: UnsafeRawBufferPointer, _ compression: Compression) throws(FrameError) -> [UInt8] {
+        if let known = made[compression] { return try known.compress(bytes) }
+        let compressor = try FrameCompressor(compression)
+        made[compression] = compressor
+        return try compressor.compress(bytes)
+    }
+}

@@ -1,0 +1,46 @@
+internal import EventLoops
+internal import Glibc
+
+/// Tells systemd what the agent is doing, where systemd has asked to be told.
+///
+/// Source: sd_notify(3): one datagram of `KEY=value` lines to the socket that `$NOTIFY_SOCKET` names.
+struct ServiceManager {
+    private let address: [UInt8]
+
+    /// The service manager of this process; nil when it was not started by one that wants to be told.
+    ///
+    /// - Parameter socket: `$NOTIFY_SOCKET`: an absolute path, or `@` and an abstract name.
+    init?(socket: String?) {
+        guard let socket, let first = socket.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@")
+        else { return nil }
+        var name = Array(socket.utf8)
+        guard name.count < MemoryLayout<sockaddr_un>.size - MemoryLayout<sa_family_t>.size else { return nil }
+        if first == UInt8(ascii: "@") { name[0] = 0 }
+        address = name
+    }
+
+    /// Says that a reload has begun; `READY=1` ends it.
+    func notifyReloading() {
+        let now = SystemTime().monotonicMicroseconds
+        notify("RELOADING=1\nMONOTONIC_USEC=\(now)")
+    }
+
+    /// Sends a state, such as `READY=1`. Without a listener it goes nowhere, which is systemd's affair.
+    func notify(_ state: String) {
+        guard
+            let socket = try? Descriptor(
+                checking: socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0), "socket")
+        else { return }
+        var target = sockaddr_un()
+        target.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &target.sun_path) { $0.copyBytes(from: address) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + address.count)
+        let bytes = Array(state.utf8)
+        withUnsafePointer(to: &target) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                // A manager that does not listen must not stop the agent.
+                _ = sendto(socket.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL), generic, length)
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+internal import Configuration
+internal import Delivery
+internal import Model
+internal import TimeZones
+
+extension Settings {
+    /// The settings of delivery.
+    ///
+    /// - Throws: `AgentError` with code `configuration` for what has no meaning, or is not in this version.
+    func deliveryOptions() throws(AgentError) -> DeliveryOptions {
+        try refuseUnsupported()
+        let schedule: RetrySchedule
+        do throws(DeliveryError) {
+            schedule = try RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)
+        } catch {
+            throw AgentError(.configuration, "retry: \(error.message)")
+        }
+        let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
+        let interval: Delivery.DispatchInterval =
+            switch dispatch.interval {
+            case .off: .off
+            case .every(let wait): .every(wait)
+            }
+        return DeliveryOptions(
+            interval: interval, criticalDelay: dispatch.criticalDelay, batchOnSize: dispatch.batchOnSize,
+            destinations: destinations.map { destination in
+                DestinationOptions(
+                    name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
+                    batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches, retry: schedule,
+                    whenExhausted: retry.whenExhausted == .probe ? .probe : .suspend,
+                    probeInterval: retry.probeInterval,
+                    deadlines: views.filter { $0.0.applies(to: destination.name) }.map(\.1),
+                    fingerprint: destination.fingerprint)
+            })
+    }
+
+    /// Where each destination is, or the proxy before it.
+    var networkTargets: [DestinationName: NetworkTarget] {
+        var targets: [DestinationName: NetworkTarget] = [:]
+        for destination in destinations {
+            guard let url = destination.proxy ?? destination.url else { continue }
+            targets[DestinationName(destination.name)] = NetworkTarget(host: url.host)
+        }
+        return targets
+    }
+}
+
+extension DestinationSettings {
+    /// Changes when a setting does that may change the answers; secrets count only as being there.
+    fileprivate var fingerprint: String {
+        [
+            url?.text ?? "", format.rawValue, compression.name, tokenFile ?? tokenCredential ?? "", user ?? "",
+            tls.caFile ?? "", tls.certificateFile ?? "", tls.pinnedKeys.joined(separator: ","), index ?? "",
+            headers.keys.sorted().joined(separator: ","),
+        ].joined(separator: "\n")
+    }
+}
+
+extension DeadlineSettings {
+    /// Whether events for that destination have to meet it.
+    fileprivate func applies(to destination: String) -> Bool {
+        destinations.isEmpty || destinations.contains(destination)
+    }
+
+    fileprivate func view() throws(AgentError) -> Deadline {
+        let zone: TimeZoneRules
+        do throws(TimeZoneError) {
+            zone = try TimeZoneLoader().load(timeZone)
+        } catch {
+            throw AgentError(.configuration, "deadline \(name): \(error.message)")
+        }
+        do throws(DeliveryError) {
+            return try Deadline(
+                name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin)
+        } catch {
+            throw AgentError(.configuration, error.message)
+        }
+    }
+}

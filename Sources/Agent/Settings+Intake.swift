@@ -1,0 +1,114 @@
+internal import Configuration
+internal import Events
+internal import Model
+
+extension Settings {
+    /// The settings of the pass over each line and of the chunks it fills.
+    ///
+    /// - Parameters:
+    ///   - cap: the storage cap in force, which may differ from the configured one.
+    ///   - isCollecting: whether events are collected at all.
+    ///   - country: the country set by command, which stands above the configured one.
+    ///   - host: what is known of the machine.
+    func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
+        var events = eventOptions(host)
+        events.countryOverride = country
+        var routes = [route(to: destinations.filter(\.byDefault).map(\.name))]
+        var routeOfApp: [String: Int] = [:]
+        for (app, settings) in apps {
+            guard let names = settings.destinations else { continue }
+            let own = route(to: destinations.map(\.name).filter { names.contains($0) })
+            routeOfApp[app] = routes.firstIndex(of: own) ?? routes.count
+            if !routes.contains(own) { routes.append(own) }
+        }
+        return IntakeSettings(
+            events: events,
+            chunks: ChunkLimits(batchEvents: dispatch.batchEvents, batchBytes: dispatch.batchSize, cap: cap),
+            routes: routes, routeOfApp: routeOfApp, isCollecting: isCollecting, cap: cap,
+            countryDatabase: self.country.database)
+    }
+
+    private func route(to names: [String]) -> Route {
+        let taken = Set(destinations.filter { names.contains($0.name) }.map(\.compression))
+        let packed: Compression =
+            switch queue.compression {
+            case .auto: taken.count == 1 ? taken.first ?? .zstd : .zstd
+            case .zstd: .zstd
+            case .gzip: .gzip
+            case .none: .none
+            }
+        return Route(destinations: names.map { DestinationName($0) }, compression: packed)
+    }
+
+    private func eventOptions(_ host: HostFacts) -> EventOptions {
+        var options = EventOptions()
+        options.maxAge = queue.maxAge
+        options.maxAhead = limits.maxTimeAhead
+        options.defaults.priority = priorities.standard
+        options.defaults.country = countryCode(of: nil, on: host.name)
+        options.defaults.limits = eventLimits(AppLimitSettings())
+        options.session.mode =
+            switch session.mode {
+            case .automatic: .automatic
+            case .manual: .manual
+            case .off: .off
+            }
+        options.session.timeout = session.timeout
+        options.addressMember = country.database == nil ? "" : country.addressMember
+        options.removesAddress = country.removeAddress
+        options.device = host.device(for: self)
+        options.priorityRules = priorities.rules.map {
+            Events.PriorityRule(app: $0.app, event: $0.event, priority: $0.priority, force: $0.force)
+        }
+        for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
+            let app = apps[name] ?? Configuration.AppSettings()
+            var settings = options.defaults
+            settings.defaultEventName = app.defaultEventName
+            settings.priority = app.priority ?? settings.priority
+            settings.mayBeCritical = app.mayBeCritical
+            settings.version = app.version
+            settings.build = app.build
+            settings.country = app.country.flatMap { CountryCode($0) } ?? countryCode(of: name, on: host.name)
+            settings.limits = eventLimits(app.limits)
+            options.apps[name] = settings
+        }
+        return options
+    }
+
+    /// The country of an app's events by configuration: the first rule that fits, else that of the host.
+    ///
+    /// - Parameter app: nil for those that no rule names.
+    func countryCode(of app: String?, on host: String) -> CountryCode? {
+        let rule = country.rules.first { rule in
+            if let app { rule.fits(app: app, host: host) } else { rule.app == nil && rule.fits(app: "", host: host) }
+        }
+        return (rule?.code ?? country.code).flatMap { CountryCode($0) }
+    }
+
+    private func eventLimits(_ own: AppLimitSettings) -> EventLimits {
+        func limit(
+            _ value: Int, _ beyond: Configuration.LimitConsequence, _ ownValue: Int?,
+            _ ownBeyond: Configuration.LimitConsequence?
+        ) -> Limit {
+            let consequence: Events.LimitConsequence =
+                switch ownBeyond ?? beyond {
+                case .cut: .cut
+                case .refuse: .refuse
+                case .quarantine: .quarantine
+                case .allow: .allow
+                }
+            return Limit(ownValue ?? value, consequence)
+        }
+        var result = EventLimits()
+        result.eventNames = limit(limits.eventNames, limits.beyondEventNames, own.eventNames, own.beyondEventNames)
+        result.nameLength = limit(limits.nameLength, limits.beyondNameLength, own.nameLength, own.beyondNameLength)
+        result.properties = limit(limits.properties, limits.beyondProperties, own.properties, own.beyondProperties)
+        result.propertyKeyLength = limit(
+            limits.propertyKeyLength, limits.beyondPropertyKeyLength, own.propertyKeyLength, own.beyondPropertyKeyLength
+        )
+        result.propertyValueLength = limit(
+            limits.propertyValueLength, limits.beyondPropertyValueLength, own.propertyValueLength,
+            own.beyondPropertyValueLength)
+        return result
+    }
+}

@@ -1,0 +1,20 @@
+internal import Configuration
+internal import Model
+internal import Queue
+
+extension Settings {
+    /// The settings of the queue.
+    var queueOptions: QueueOptions {
+        var options = QueueOptions(
+            stateDirectory: agent.stateDirectory, destinations: destinations.map { DestinationName($0.name) })
+        options.maxSize = queue.maxSize
+        options.maxAge = queue.maxAge
+        options.durability = queue.durability == .powerLoss ? .powerLoss : .crash
+        options.whenFull = spool.whenFull == .wait ? .wait : .evict
+        options.deadLettersMaxSize = deadLetters.maxSize
+        options.quarantineMaxSize = spool.quarantineMaxSize
+        options.batchEvents = dispatch.batchEvents
+        options.batchBytes = dispatch.batchSize
+        return options
+    }
+}

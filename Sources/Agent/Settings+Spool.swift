@@ -1,0 +1,24 @@
+internal import Configuration
+internal import Spool
+
+extension Settings {
+    /// The settings of the spool's reader.
+    var spoolOptions: SpoolOptions {
+        var options = SpoolOptions(directory: spool.directory)
+        options.afterRead =
+            switch spool.afterRead {
+            case .delete: .delete
+            case .keep: .keep
+            case .archive:
+                .archive(
+                    directory: spool.archiveDirectory ?? "\(spool.directory)/.archive", retention: spool.archiveMaxAge)
+            }
+        options.maxEventSize = spool.maxEventSize
+        options.maxOpenFiles = spool.maxOpenFiles
+        options.pollInterval = spool.pollInterval
+        // The intake asks for commits by what packed chunks take; this bounds what the spool takes unasked. Unpacked, it
+        // must fit a small queue.
+        options.commitBytes = min(options.commitBytes, max(4096, queue.maxSize / 8))
+        return options
+    }
+}

@@ -1,0 +1,21 @@
+internal import EventLoops
+internal import Synchronization
+
+/// How reloading went.
+struct Reloads: Sendable {
+    /// Why the last one failed; nil when it did not.
+    var problem: String?
+    /// When a configuration was last taken.
+    var lastSuccess: Timestamp
+}
+
+/// How reloading went: written by the agent, read from any thread.
+final class SharedReloads: Sendable {
+    private let reloads: Mutex<Reloads>
+
+    init(at time: Timestamp) { reloads = Mutex(Reloads(problem: nil, lastSuccess: time)) }
+
+    func withLock<Value>(_ body: (inout sending Reloads) -> sending Value) -> sending Value {
+        reloads.withLock(body)
+    }
+}

@@ -1,0 +1,99 @@
+internal import EventLoops
+internal import Logs
+internal import Metrics
+internal import Queue
+internal import Spool
+internal import Synchronization
+
+/// Tells writers what the agent accepts now (ac08), whenever that changes.
+///
+/// Asked from any thread; it writes on the reader's loop, because a slow disk of the spool must not delay a commit.
+final class WritersNotice: Sendable {
+    private struct State {
+        var accepting: QueueSnapshot.Accepting?
+        var isCollecting: Bool
+        var told: SpoolState?
+        var failures = 0
+        var hasFailed = false
+    }
+
+    private let spool: String
+    private let loop: EventLoop
+    private let log: Log
+    private let state: Mutex<State>
+
+    /// A notice that has told nothing yet.
+    ///
+    /// - Parameters:
+    ///   - spool: the spool's directory.
+    ///   - isCollecting: whether events are collected at all.
+    ///   - loop: the reader's.
+    init(in spool: String, isCollecting: Bool, on loop: EventLoop, log: Log) {
+        self.spool = spool
+        self.loop = loop
+        self.log = log
+        state = Mutex(State(isCollecting: isCollecting))
+    }
+
+    /// The queue accepts that now.
+    func queueAccepts(_ accepting: QueueSnapshot.Accepting) {
+        change { $0.accepting = accepting }
+    }
+
+    /// Collection was turned on or off.
+    func setCollecting(_ isCollecting: Bool) {
+        change { $0.isCollecting = isCollecting }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let hasChanged = state.withLock { state in
+            body(&state)
+            let wanted = SpoolState(state.accepting ?? .all, isCollecting: state.isCollecting)
+            guard wanted != state.told else { return false }
+            state.told = wanted
+            return true
+        }
+        if hasChanged { loop.post { self.publish() } }
+    }
+
+    /// Writes the newest state; what failed is tried again at the next change.
+    private func publish() {
+        guard let wanted = state.withLock({ $0.told }) else { return }
+        do throws(SpoolError) {
+            try wanted.publish(in: spool)
+            state.withLock { $0.hasFailed = false }
+        } catch {
+            let isFirst = state.withLock { state in
+                defer { state.hasFailed = true }
+                state.failures += 1
+                return !state.hasFailed
+            }
+            if isFirst { log.warning("writers not told", ["hint": error.message]) }
+        }
+    }
+}
+
+extension WritersNotice: MetricCollector {
+    func collect(into exposition: inout Exposition) {
+        exposition.set(.persistenceFailures, ["state_file"], to: state.withLock { $0.failures })
+    }
+}
+
+extension SpoolState {
+    /// What writers are to know of the queue, in words for a person.
+    init(_ accepting: QueueSnapshot.Accepting, isCollecting: Bool) {
+        guard isCollecting else {
+            self.init(.none, reason: "collection is disabled; spoolship enable turns it on")
+            return
+        }
+        switch accepting {
+        case .all: self.init(.all)
+        case .critical: self.init(.critical, reason: "the queue is full of critical events")
+        case .nothing(.full): self.init(.none, reason: "the queue is full")
+        case .nothing(.diskFull): self.init(.none, reason: "the disk of the state directory is full")
+        case .nothing(.readOnly): self.init(.none, reason: "the state directory cannot be written")
+        case .nothing(.walPinned):
+            self.init(.none, reason: "a reader outside keeps the queue's WAL from being written back")
+        }
+    }
+}

@@ -1,0 +1,269 @@
+@testable import Control
+import EventLoops
+import Events
+import Frames
+import Logs
+import Model
+import Queue
+import Spool
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Agent
+
+/// An intake on a reader's loop of its own, and a real queue behind it.
+private actor Host {
+    let loop: EventLoop
+    let store: QueueStore
+    private var intake: Intake?
+    nonisolated let tap = EventTap()
+    private let relay = Relay()
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Tells the intake of the queue's changes once there is one.
+    private final class Relay: Sendable {
+        let target = Mutex<(@Sendable (QueueSnapshot) -> Void)?>(nil)
+    }
+
+    init(
+        in directory: TemporaryDirectory, storeLoop: EventLoop, loop: EventLoop, time: ManualTime, cap: Int = 10 << 20,
+        batchEvents: Int = 50
+    ) throws {
+        self.loop = loop
+        var options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"])
+        options.maxSize = cap
+        let relay = relay
+        store = try QueueStore(options, on: storeLoop, time: time, log: Log(KeptLog())) { snapshot in
+            relay.target.withLock { $0 }?(snapshot)
+        }
+        let settings = IntakeSettings(
+            events: .withoutSessions, chunks: ChunkLimits(batchEvents: batchEvents, batchBytes: 1 << 20, cap: cap),
+            routes: [Route(destinations: ["main"], compression: .gzip)], cap: cap)
+        intake = Intake(
+            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true }, tap: tap,
+            on: loop,
+            time: time, log: Log(KeptLog()))
+    }
+
+    func start() {
+        relay.target.withLock { target in
+            target = { [weak self] snapshot in
+                guard let self else { return }
+                loop.post { self.assumeIsolated { $0.intake?.queueChanged(snapshot.accepting) } }
+            }
+        }
+    }
+
+    /// Offers lines as the spool does: what is not taken is offered again after a commit has begun.
+    func take(_ lines: [String], at offset: Int64 = 0) -> Int {
+        let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
+        return bytes.withUnsafeBytes { raw in
+            intake?.take(raw, from: SpoolSource(app: "shop", path: "shop/a.jsonl", producer: [1]), at: offset) ?? 0
+        }
+    }
+
+    func commit(_ offset: Int64 = 0) async throws {
+        var progress = SpoolProgress()
+        progress.checkpoints = [Checkpoint(key: [1], path: "shop/a.jsonl", offset: offset, state: [])]
+        try await intake?.commit(progress)
+    }
+
+    func lines(of priority: Priority, most: Int = 1000) async throws -> [[String]] {
+        var batches: [[String]] = []
+        let decompressor = try FrameDecompressor()
+        let request = LeaseRequest(destination: "main", priority: priority, maxEvents: most, maxBytes: 1 << 20)
+        while let batch = try await store.leaseNext(request) {
+            var lines: [String] = []
+            for part in batch.parts {
+                let bytes = try decompressor.decompress(part.frame, part.compression, limit: part.bytes)
+                let all = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+                lines += all[part.events]
+            }
+            batches.append(lines)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        return batches
+    }
+}
+
+@Suite("Intake")
+struct IntakeTests {
+    private let directory: TemporaryDirectory
+    private let time = ManualTime()
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func withHost(cap: Int = 10 << 20, _ body: (Host) async throws -> Void) async throws {
+        let reader = try EventLoop(name: "reader")
+        let storeLoop = try EventLoop(name: "store")
+        try reader.start()
+        try storeLoop.start()
+        defer {
+            reader.stop()
+            storeLoop.stop()
+        }
+        let host = try Host(in: directory, storeLoop: storeLoop, loop: reader, time: time, cap: cap)
+        await host.start()
+        try await body(host)
+        await host.store.close()
+    }
+
+    @Test("whoever watches an app sees its events as they are queued")
+    func watchersSeeEvents() async throws {
+        try await withHost { host in
+            _ = await host.take([#"{"name":"before"}"#])
+            let watcher = host.tap.add(.init(app: "shop", priority: .critical))
+            let other = host.tap.add(.init(app: "bank"))
+            _ = await host.take([#"{"name":"seen","priority":"critical"}"#, #"{"name":"normal"}"#])
+            host.tap.remove(watcher)
+            _ = await host.take([#"{"name":"after","priority":"critical"}"#])
+            try await host.commit()
+            let seen = try #require(await watcher.next())
+            let queued = try await host.lines(of: .critical).joined()
+            #expect(queued.count == 2 && String(decoding: seen.lines, as: UTF8.self) == "\(queued.first ?? "")\n")
+            #expect(host.tap.isWatched)
+            host.tap.remove(other)
+            #expect(!host.tap.isWatched)
+        }
+    }
+
+    @Test("events go to the lane of their priority, in order, in chunks of at most a batch")
+    func eventsGoToTheirLane() async throws {
+        try await withHost { host in
+            let lines = (0..<120).map { number in
+                #"{"name":"n\#(number % 7)","i":\#(number)\#(number % 10 == 0 ? #","priority":"critical""# : "")}"#
+            }
+            let size = lines.reduce(0) { $0 + $1.utf8.count + 1 }
+            #expect(await host.take(lines) == size)
+            try await host.commit(Int64(size))
+            let figures = host.store.snapshot
+            #expect(figures.intake.read == 120 && figures.intake.accepted == 120 && figures.intake.balances)
+
+            let critical = try await host.lines(of: .critical).joined()
+            #expect(critical.count == 12)
+            let normal = try await host.lines(of: .normal, most: 50)
+            #expect(normal.map(\.count) == [50, 50, 8])
+            let numbers = normal.joined().compactMap { $0.firstMatch(of: /"i":(\d+)/).flatMap { Int($0.1) } }
+            #expect(numbers == (0..<120).filter { $0 % 10 != 0 })
+            for line in normal.joined() { #expect(line.contains(#""app":"shop""#) && line.hasSuffix("\"}")) }
+        }
+    }
+
+    @Test("a bad line goes whole to the quarantine; its neighbours are not touched")
+    func badLinesAreQuarantined() async throws {
+        try await withHost { host in
+            _ = await host.take([#"{"name":"a"}"#, "not JSON", #"{"name":"b"}"#, #"{"nameless":1}"#], at: 1000)
+            try await host.commit()
+            let figures = host.store.snapshot.intake
+            #expect(figures.read == 4 && figures.accepted == 2 && figures.quarantined == 2 && figures.balances)
+            #expect(try await host.lines(of: .normal).joined().count == 2)
+        }
+    }
+
+    @Test("what is older than 25 days is accepted and at once expired")
+    func ac12_oldEventsExpireAtAcceptance() async throws {
+        try await withHost { host in
+            _ = await host.take([
+                #"{"name":"old","timestamp":"2026-10-25T00:00:00Z"}"#,
+                #"{"name":"new","timestamp":"2026-11-20T00:00:00Z"}"#,
+            ])
+            try await host.commit()
+            let ledger = try #require(host.store.snapshot.lane("main", .normal)).ledger
+            #expect(ledger.accepted == 2 && ledger.expired == 1 && ledger.queued == 1 && ledger.balances)
+        }
+    }
+
+    @Test("with the queue full, commits wait in their order and go on when there is room")
+    func commitsWaitForRoom() async throws {
+        try await withHost(cap: 24 << 10) { host in
+            // Chance does not pack: these fill the cap for sure.
+            var random = SplitMix64(seed: 3)
+            var stored: Int64 = 0
+            let finished = Mutex<[Int64]>([])
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for round in 1...40 {
+                    let filler = (0..<60).map { _ in String(random.next(), radix: 36) }.joined()
+                    _ = await host.take([#"{"name":"x","round":\#(round),"filler":"\#(filler)"}"#])
+                    stored = Int64(round)
+                    let mark = stored
+                    group.addTask { @Sendable in
+                        try await host.commit(mark)
+                        finished.withLock { $0.append(mark) }
+                    }
+                    await Task.yield()
+                }
+                // The consumer makes room, batch by batch, until all commits are through.
+                var seen: [Int] = []
+                while seen.count < 40 {
+                    for line in try await host.lines(of: .normal, most: 1).joined() {
+                        seen.append(try #require(line.firstMatch(of: /"round":(\d+)/).flatMap { Int($0.1) }))
+                    }
+                    await Task.yield()
+                }
+                #expect(seen == Array(1...40))
+                try await group.waitForAll()
+            }
+            #expect(finished.withLock { $0.sorted() } == Array(1...40).map { Int64($0) })
+            #expect(host.store.snapshot.intake.balances)
+        }
+    }
+
+    @Test("ac10: an event that can never fit evicts nothing and is quarantined")
+    func ac10_neverFitting() async throws {
+        try await withHost(cap: 24 << 10) { host in
+            let huge = #"{"name":"huge","x":"\#(String(repeating: "x", count: 30_000))"}"#
+            _ = await host.take([#"{"name":"a"}"#, huge, #"{"name":"b"}"#])
+            try await host.commit()
+            let figures = host.store.snapshot.intake
+            #expect(figures.read == 3 && figures.accepted == 2 && figures.quarantined == 1 && figures.balances)
+        }
+    }
+
+    @Test("an event that is huge for the cap gets a commit of its own")
+    func hugeEventsCommitAlone() async throws {
+        try await withHost(cap: 24 << 10) { host in
+            let small = #"{"name":"a"}"#
+            let huge = #"{"name":"huge","x":"\#(String(repeating: "x", count: 12_000))"}"#
+            #expect(await host.take([small, huge]) == small.utf8.count + 1)
+            try await host.commit()
+            #expect(await host.take([huge]) == huge.utf8.count + 1)
+            try await host.commit()
+            #expect(host.store.snapshot.intake.accepted == 2)
+        }
+    }
+
+    @Test(
+        "however much is offered at once, a commit fits a small cap", .timeLimit(.minutes(1)),
+        arguments: [24 << 10, 64 << 10, 1 << 20])
+    func commitsFitSmallCaps(cap: Int) async throws {
+        try await withHost(cap: cap) { host in
+            var random = SplitMix64(seed: 5)
+            // Chunks end by their bytes, not by their events; chance keeps them from packing well.
+            var lines = (0..<3_000).map { number in
+                let length = number.isMultiple(of: 7) ? 20 : 3
+                let filler = (0..<length).map { _ in String(random.next(), radix: 36) }.joined()
+                return #"{"name":"x","i":\#(number),"filler":"\#(filler)"}"#
+            }
+            var arrived = 0
+            while !lines.isEmpty {
+                var taken = await host.take(lines)
+                while taken > 0 { taken -= lines.removeFirst().utf8.count + 1 }
+                try await host.commit()
+                #expect(host.store.snapshot.storedBytes <= cap / 2)
+                arrived += try await host.lines(of: .normal).joined().count
+            }
+            #expect(arrived == 3_000)
+        }
+    }
+}
+
+extension EventOptions {
+    /// Sessions off, so that only the lines given are events.
+    fileprivate static var withoutSessions: EventOptions {
+        var options = EventOptions()
+        options.session.mode = .off
+        return options
+    }
+}

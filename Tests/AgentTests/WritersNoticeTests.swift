@@ -1,0 +1,60 @@
+import EventLoops
+import Logs
+import Queue
+import Spool
+import TestKit
+import Testing
+
+@testable import Agent
+
+@Suite("Notice to writers")
+struct WritersNoticeTests {
+    private func withLoop(_ body: (EventLoop) async throws -> Void) async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        try await body(loop)
+    }
+
+    /// Returns when what was posted to the loop before has run.
+    private func settle(_ loop: EventLoop) async {
+        await withCheckedContinuation { continuation in loop.post { continuation.resume() } }
+    }
+
+    @Test("writers read what is accepted, and why not all is")
+    func ac08_writersAreTold() async throws {
+        let spool = try TemporaryDirectory()
+        try await withLoop { loop in
+            let notice = WritersNotice(in: spool.path, isCollecting: true, on: loop, log: Log(KeptLog()))
+            notice.queueAccepts(.critical)
+            await settle(loop)
+            #expect(SpoolState.read(in: spool.path).accepting == .critical)
+            notice.queueAccepts(.nothing(.diskFull))
+            await settle(loop)
+            let full = SpoolState.read(in: spool.path)
+            #expect(full.accepting == .none && full.reason.contains("disk"))
+            notice.queueAccepts(.all)
+            notice.setCollecting(false)
+            await settle(loop)
+            let disabled = SpoolState.read(in: spool.path)
+            #expect(disabled.accepting == .none && disabled.reason.contains("disabled"))
+            notice.setCollecting(true)
+            await settle(loop)
+            #expect(SpoolState.read(in: spool.path) == SpoolState(.all))
+        }
+    }
+
+    @Test("a spool that cannot be written is said once, not at each change")
+    func aFailureIsSaidOnce() async throws {
+        let log = KeptLog()
+        try await withLoop { loop in
+            let notice = WritersNotice(in: "/nowhere/at/all", isCollecting: true, on: loop, log: Log(log))
+            for _ in 0..<3 {
+                notice.queueAccepts(.critical)
+                notice.queueAccepts(.all)
+                await settle(loop)
+            }
+            #expect(log.messages.count == 1)
+        }
+    }
+}
