@@ -1,0 +1,65 @@
+internal import Configuration
+
+/// Tells options from arguments, in any order.
+///
+/// `--name value`, `--name=value`, `-l value` and `-lvalue` are the same; `--` ends the options; `-` and negative
+/// numbers are arguments.
+struct ArgumentParser {
+    let command: Command
+
+    func parse(_ words: [String]) throws(CommandFailure) -> (arguments: [String], options: [String: [String]]) {
+        var arguments: [String] = []
+        var options: [String: [String]] = [:]
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            if word == "--" {
+                arguments += rest
+                break
+            }
+            guard word.hasPrefix("-"), word != "-", word.dropFirst().first?.isNumber != true else {
+                arguments.append(word)
+                continue
+            }
+            let (option, attached) = try find(word)
+            var value = ""
+            if let name = option.value {
+                guard let found = attached ?? rest.popFirst() else {
+                    throw CommandFailure(.usage, "\(word) needs a value: \(shown(option)) \(name)")
+                }
+                value = found
+            } else if attached != nil {
+                throw CommandFailure(.usage, "\(shown(option)) takes no value")
+            }
+            if options[option.name] != nil && !option.repeats && option.value != nil {
+                throw CommandFailure(.usage, "\(shown(option)) stands there twice")
+            }
+            options[option.name, default: []].append(value)
+        }
+        return (arguments, options)
+    }
+
+    private func shown(_ option: Command.Option) -> String { "--\(option.name)" }
+
+    private func find(_ word: String) throws(CommandFailure) -> (Command.Option, attached: String?) {
+        if word.hasPrefix("--") {
+            let name = word.dropFirst(2).prefix { $0 != "=" }
+            let attached = name.endIndex == word.endIndex ? nil : String(word[name.endIndex...].dropFirst())
+            if let option = command.allOptions.first(where: { $0.name == name }) { return (option, attached) }
+            let near = nearestName(to: String(name), among: command.allOptions.map(\.name))
+            throw unknown("--\(name)", near.map { "--\($0)" })
+        }
+        let letter = word[word.index(after: word.startIndex)]
+        let attached = word.dropFirst(2)
+        if let option = command.allOptions.first(where: { $0.letter == letter }) {
+            return (option, attached.isEmpty ? nil : String(attached))
+        }
+        // A long option with one dash only.
+        let long = command.allOptions.first { $0.name == word.dropFirst() }
+        throw unknown(word, long.map { "--\($0.name)" })
+    }
+
+    private func unknown(_ word: String, _ near: String?) -> CommandFailure {
+        let hint = near.map { "did you mean \($0)?" } ?? "`spoolship help \(command.name)` lists them"
+        return CommandFailure(.usage, "no option \(word) of \"\(command.name)\"; \(hint)")
+    }
+}

@@ -1,0 +1,79 @@
+internal import Configuration
+
+/// A command: what it is called with, what help says of it, what it does.
+struct Command: Sendable {
+    /// Its word or words: `check`, `queue list`.
+    let name: String
+    /// What it does, in one line that ends without a full stop.
+    let summary: String
+    /// What stands behind it, as usage shows it: `NAME [-p KEY=VALUE]…`; options are added by themselves.
+    var arguments = ""
+    /// How many arguments it takes.
+    var argumentCount: ClosedRange<Int> = 0...0
+    /// What the summary leaves open; paragraphs.
+    var details = ""
+    /// Its options, besides `--config` and `--help`, which every command has.
+    var options: [Option] = []
+    /// Whether help lists it.
+    var isHidden = false
+    /// Does it.
+    let run: @Sendable (Invocation) throws -> ExitCode
+
+    /// An option of a command.
+    struct Option: Sendable {
+        /// Its long name, without the dashes.
+        let name: String
+        /// Its letter, without the dash.
+        var letter: Character?
+        /// What its value is called in help; nil for an option without one.
+        var value: String?
+        /// Whether it may stand more than once.
+        var repeats = false
+        /// What it does, in one line.
+        let help: String
+
+        /// The configuration's path: every command has it.
+        static let config = Option(
+            name: "config", value: "FILE", help: "the configuration; default \(Invocation.defaultConfiguration)")
+        /// Help: every command has it.
+        static let help = Option(name: "help", letter: "h", help: "show this help")
+        /// For commands that print a state.
+        static let json = Option(name: "json", help: "print JSON")
+    }
+
+    /// All options, those that every command has included.
+    var allOptions: [Option] { options + [.config, .help] }
+}
+
+/// A command line that was understood.
+struct Invocation: Sendable {
+    static let defaultConfiguration = "/etc/spoolship/spoolship.toml"
+
+    /// What stands behind the command and is no option.
+    let arguments: [String]
+    /// The values of the options by their long names; an option without a value has one empty value each time.
+    let options: [String: [String]]
+    /// Where to write.
+    let console: Console
+
+    /// Whether an option without a value stands there.
+    func has(_ option: String) -> Bool { options[option] != nil }
+
+    /// The value of an option; the last one if it stands more than once.
+    func value(_ option: String) -> String? { options[option]?.last }
+
+    /// All values of an option.
+    func values(_ option: String) -> [String] { options[option] ?? [] }
+
+    /// The path of the configuration.
+    var configurationPath: String { value("config") ?? Invocation.defaultConfiguration }
+
+    /// Reads the configuration; warnings go to standard error.
+    ///
+    /// - Throws: `ConfigurationError`, which ends the command with 78.
+    func loadSettings() throws(ConfigurationError) -> LoadedSettings {
+        let loaded = try Settings.load(path: configurationPath)
+        for warning in loaded.warnings { console.printError(warning.text) }
+        return loaded
+    }
+}

@@ -1,0 +1,78 @@
+internal import Configuration
+internal import EventLoops
+
+/// Finds the command, reads its options, runs it, and turns what it throws into a line and an exit code.
+struct CommandLineTool: Sendable {
+    let console: Console
+    var commands: [Command] = CommandTable.all
+
+    /// Runs a command line, the program's name not included.
+    func run(_ words: [String]) -> ExitCode {
+        do {
+            return try dispatch(words)
+        } catch let failure as CommandFailure {
+            fail(failure.message)
+            return failure.code
+        } catch let error as ConfigurationError {
+            console.printError(error.description)
+            let count = error.problems.count { $0.severity == .error }
+            fail("\(count) \(count == 1 ? "mistake" : "mistakes") in the configuration")
+            return .configuration
+        } catch let error as SystemError {
+            fail("\(error)")
+            return error.exitCode
+        } catch {
+            fail("\(error)")
+            return .software
+        }
+    }
+
+    private func fail(_ message: String) {
+        console.printError(console.styledError("spoolship:", .red) + " " + message)
+    }
+
+    private func dispatch(_ words: [String]) throws -> ExitCode {
+        var words = words
+        switch words.first {
+        case nil:
+            console.printError(HelpText(commands: commands, console: console).overview)
+            return .usage
+        case "-h", "--help": words[0] = "help"
+        case "-V", "--version": words[0] = "version"
+        default: break
+        }
+        let (command, rest) = try find(words)
+        let parsed = try ArgumentParser(command: command).parse(rest)
+        if parsed.options["help"] != nil {
+            try console.write(HelpText(commands: commands, console: console).page(for: command))
+            return .success
+        }
+        guard command.argumentCount.contains(parsed.arguments.count) else {
+            let wrong = parsed.arguments.count < command.argumentCount.lowerBound ? "something is missing" : "too much"
+            throw CommandFailure(
+                .usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")
+        }
+        return try command.run(
+            Invocation(arguments: parsed.arguments, options: parsed.options, console: console))
+    }
+
+    /// The command that the first words name; two words stand before one.
+    private func find(_ words: [String]) throws(CommandFailure) -> (Command, [String]) {
+        if words.count > 1, let command = commands.first(where: { $0.name == "\(words[0]) \(words[1])" }) {
+            return (command, Array(words.dropFirst(2)))
+        }
+        if let command = commands.first(where: { $0.name == words[0] }) { return (command, Array(words.dropFirst())) }
+        throw CommandTable.unknown(words, among: commands)
+    }
+}
+
+extension SystemError {
+    /// What a command ends with that meets this error.
+    var exitCode: ExitCode {
+        switch number {
+        // EPERM, EACCES, EROFS
+        case 1, 13: .noPermission
+        default: .inputOutput
+        }
+    }
+}

@@ -1,0 +1,35 @@
+internal import Configuration
+
+/// All commands, in the order in which help lists them.
+enum CommandTable {
+    static let all: [Command] =
+        [
+            .run, .check, .track, .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff,
+            .networkChanged,
+            .logLevel, .enable, .disable, .sessionStart, .countrySet, .countryClear, .reload, .tap,
+        ] + Command.records + [
+            .receive,
+            .version,
+            .help,
+            .generate,
+        ]
+
+    /// What to say of words that name no command: the nearest one, or the second words that there are.
+    static func unknown(_ words: [String], among commands: [Command]) -> CommandFailure {
+        let known = commands.filter { !$0.isHidden }.map(\.name)
+        let word = words[0]
+        let family = known.filter { $0.hasPrefix(word + " ") }
+        if !family.isEmpty {
+            let seconds = family.map { String($0.dropFirst(word.count + 1)) }
+            guard words.count > 1, !words[1].hasPrefix("-") else {
+                return CommandFailure(.usage, "say \(word) and one of \(seconds.joined(separator: ", "))")
+            }
+            let hint = nearestName(to: words[1], among: seconds).map { "; did you mean \"\(word) \($0)\"?" }
+            return CommandFailure(
+                .usage, "no command \"\(word) \(words[1])\"\(hint ?? "; there are \(seconds.joined(separator: ", "))")")
+        }
+        let firsts = known.map { String($0.prefix { $0 != " " }) }
+        let hint = nearestName(to: word, among: firsts).map { "did you mean \"\($0)\"?" }
+        return CommandFailure(.usage, "no command \"\(word)\"; \(hint ?? "`spoolship help` lists them")")
+    }
+}

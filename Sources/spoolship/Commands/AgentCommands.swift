@@ -1,0 +1,91 @@
+internal import Control
+internal import Glibc
+internal import Model
+
+/// Commands that change the agent as a whole.
+extension Command {
+    static let enable = Command(name: "enable", summary: "turns collection on; survives restarts") { invocation in
+        _ = try invocation.ask("PUT", "/v1/collection", body: ["enabled": true])
+        return .success
+    }
+
+    static let disable = Command(
+        name: "disable", summary: "turns collection off and deletes what is queued; survives restarts",
+        details: """
+            Files that arrive are consumed and discarded, and counted as such. To collect without sending, use \
+            `network off` or `pause` instead.
+            """,
+        options: [.yes]
+    ) { invocation in
+        let report = try StatusReport.read(try invocation.ask("GET", "/v1/status"))
+        let queued = report.destinations.map(\.queued).reduce(0, +)
+        try invocation.confirm("\(HumanText.count(queued)) queued deliveries will be deleted")
+        let answer = try invocation.ask("PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
+        try invocation.console.print("collection is off; \(answer["discarded"]?.integer ?? 0) deliveries discarded")
+        return .success
+    }
+
+    static let sessionStart = Command(
+        name: "session start", summary: "starts a new session",
+        options: [Option(name: "app", value: "APP", help: "only for this app; default all")]
+    ) { invocation in
+        let app = invocation.value("app").map(JSONValue.string)
+        let answer = try invocation.ask("POST", "/v1/session", body: invocation.body([("app", app)]))
+        if let message = answer["message"]?.string { try invocation.console.print(message) }
+        return .success
+    }
+
+    static let countrySet = Command(
+        name: "country set", summary: "overrides the country code that events get", arguments: "CC",
+        argumentCount: 1...1
+    ) { invocation in
+        _ = try invocation.ask("PUT", "/v1/country", body: ["code": .string(invocation.arguments[0])])
+        return .success
+    }
+
+    static let countryClear = Command(name: "country clear", summary: "ends the override") { invocation in
+        _ = try invocation.ask("PUT", "/v1/country", body: ["code": .null])
+        return .success
+    }
+
+    static let logLevel = Command(
+        name: "log-level", summary: "changes the log's level until a restart or a reload", arguments: "LEVEL",
+        argumentCount: 1...1, details: "LEVEL is error, warning, info, debug or verbose."
+    ) { invocation in
+        _ = try invocation.ask("PUT", "/v1/log-level", body: ["level": .string(invocation.arguments[0])])
+        return .success
+    }
+
+    static let reload = Command(
+        name: "reload", summary: "makes the agent read its configuration again, as a whole or not at all",
+        details:
+            "Prints what changed and what waits for a restart. With a mistake the old configuration stays in force."
+    ) { invocation in
+        let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60))
+        let changed = (answer["changed"]?.array ?? []).compactMap(\.string)
+        for change in changed { try invocation.console.print(change) }
+        let later = (answer["need_restart"]?.array ?? []).compactMap(\.string)
+        for change in later { try invocation.console.print("\(change) (after a restart)") }
+        if changed.isEmpty && later.isEmpty { try invocation.console.print("nothing has changed") }
+        return .success
+    }
+}
+
+extension Command.Option {
+    /// For commands that delete.
+    static let yes = Command.Option(name: "yes", letter: "y", help: "do not ask")
+}
+
+extension Invocation {
+    /// Asks the person at the terminal, unless --yes stands there.
+    ///
+    /// - Throws: `CommandFailure` when the answer is no, or nobody is there to give one.
+    func confirm(_ what: String) throws(CommandFailure) {
+        if has("yes") { return }
+        guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): say --yes if that is meant") }
+        try console.write("\(what). Go on? [y/N] ")
+        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
+            throw CommandFailure(.temporaryFailure, "nothing was changed")
+        }
+    }
+}

@@ -1,0 +1,42 @@
+internal import Configuration
+
+extension Command {
+    static let help = Command(
+        name: "help", summary: "explains the commands and the settings",
+        arguments: "[COMMAND | configuration [SECTION]]", argumentCount: 0...2,
+        details: """
+            `spoolship help configuration` prints the shipped configuration: every setting with its default, what is
+            allowed, and why one would change it. A section's name behind it prints that section only.
+            """
+    ) { invocation in
+        let text = HelpText(commands: CommandTable.all, console: invocation.console)
+        let words = invocation.arguments
+        guard let first = words.first else {
+            try invocation.console.write(text.overview)
+            return .success
+        }
+        if first == "configuration" {
+            try invocation.console.write(configurationHelp(words.count > 1 ? words[1] : nil))
+            return .success
+        }
+        if let command = CommandTable.all.first(where: { $0.name == words.joined(separator: " ") }) {
+            try invocation.console.write(text.page(for: command))
+        } else if words.count == 1, let family = text.family(first) {
+            try invocation.console.write(family)
+        } else {
+            throw CommandTable.unknown(words, among: CommandTable.all)
+        }
+        return .success
+    }
+
+    private static func configurationHelp(_ name: String?) throws(CommandFailure) -> String {
+        guard let name else { return Settings.shippedFile }
+        guard let section = Settings.description.first(where: { $0.name == name }) else {
+            let names = Settings.description.map(\.name)
+            let hint = nearestName(to: name, among: names).map { "did you mean \"\($0)\"?" }
+            throw CommandFailure(
+                .usage, "no section \"\(name)\"; \(hint ?? "there are \(names.joined(separator: ", "))")")
+        }
+        return section.shippedText
+    }
+}

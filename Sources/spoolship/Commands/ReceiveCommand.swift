@@ -1,0 +1,204 @@
+internal import Configuration
+internal import EventLoops
+internal import Glibc
+internal import Receiver
+
+extension Command {
+    static let receive = Command(
+        name: "receive", summary: "takes batches over HTTPS and prints or stores them, for development",
+        details: """
+            POST to any path takes a batch (NDJSON or JSON; gzip, zstd or plain), GET /stats tells the figures as JSON. \
+            Each Idempotency-Key is taken once. The certificate is made on first use and kept; clients trust the ca.pem \
+            beside it. Ends with SIGINT or SIGTERM and tells its figures.
+
+            The options from --fail on make it misbehave, to try out what an agent does: --fail takes a status (503), \
+            cut-in-body, cut-before-storing or cut-after-storing.
+            """,
+        options: [
+            Option(name: "listen", value: "ADDRESS:PORT", help: "where to listen; default 127.0.0.1:8443, port 0 any"),
+            Option(
+                name: "certificates", value: "DIRECTORY",
+                help: "where the certificate is kept; default ~/.local/state/spoolship-receiver"),
+            Option(name: "plain-http", help: "no TLS"),
+            Option(name: "output", letter: "o", value: "FILE", help: "append events to FILE instead of printing them"),
+            Option(name: "sync", help: "events are durable in FILE before they are acknowledged"),
+            Option(name: "quiet", letter: "q", help: "count events, neither print nor store them"),
+            Option(name: "threads", value: "N", help: "threads that share the connections; default 2"),
+            Option(name: "fail", value: "HOW", help: "how chosen requests fail"),
+            Option(name: "probability", value: "P", help: "the share of requests that is chosen; default 1"),
+            Option(name: "seed", value: "N", help: "the same seed chooses the same requests; default 1"),
+            Option(name: "first", value: "N", help: "choose among the first N requests only"),
+            Option(name: "retry-after", value: "SECONDS", help: "what Retry-After says when a chosen request fails"),
+            Option(name: "delay", value: "DURATION", help: "how long each answer waits"),
+            Option(name: "largest-body", value: "SIZE", help: "answer 413 to larger bodies"),
+            Option(name: "marker", value: "TEXT", help: "answer 400 to batches with an event that holds TEXT"),
+            .json,
+        ]
+    ) { invocation in
+        try ReceiveProgram(invocation).run()
+    }
+}
+
+/// Runs a receiver until it is told to end.
+struct ReceiveProgram: Sendable {
+    let console: Console
+    let options: ReceiverOptions
+    /// Where certificates are kept; nil for plain HTTP.
+    let certificates: String?
+    let printsJSON: Bool
+
+    init(_ invocation: Invocation) throws(CommandFailure) {
+        console = invocation.console
+        printsJSON = invocation.has("json")
+        var options = ReceiverOptions()
+        (options.address, options.port) = try ReceiveProgram.endpoint(invocation.value("listen") ?? "127.0.0.1:8443")
+        if let file = invocation.value("output") {
+            options.store = .file(file, sync: invocation.has("sync"))
+        } else {
+            options.store = invocation.has("quiet") ? .none : .standardOutput
+            if invocation.has("sync") { throw CommandFailure(.usage, "--sync is for --output FILE") }
+        }
+        options.threads = try invocation.number("threads", 1...64) ?? 2
+        options.faults = try ReceiveProgram.faults(invocation)
+        self.options = options
+        let home = Console.environment("HOME") ?? "/tmp"
+        certificates =
+            invocation.has("plain-http")
+            ? nil : invocation.value("certificates") ?? "\(home)/.local/state/spoolship-receiver"
+    }
+
+    func run() throws -> ExitCode {
+        try EventLoop.runProgram(name: "receive") { loop in
+            do {
+                try await serve(on: loop)
+                return .success
+            } catch let error as ReceiverError {
+                console.printError("spoolship: \(error.message)")
+                switch error.code {
+                case .invalidSetting: return .usage
+                case .listen: return .temporaryFailure
+                case .file: return .cannotCreate
+                case .certificate: return .software
+                }
+            } catch {
+                console.printError("spoolship: \(error)")
+                return .inputOutput
+            }
+        }
+    }
+
+    private func serve(on loop: EventLoop) async throws {
+        // Before the receiver's threads are made, so that they leave the signals to this one.
+        let ends = SignalQueue()
+        let watcher = try SignalWatcher([SIGINT, SIGTERM], on: loop) { _ in ends.arrived() }
+        defer { watcher.cancel() }
+        var options = options
+        var trust = ""
+        if let certificates {
+            let made = try DevelopmentCertificates(directory: certificates, now: SystemTime().wallTime)
+            options.identity = try made.identity()
+            trust = " trust=\(made.caFile)"
+        }
+        let receiver = try DevelopmentReceiver(options)
+        console.printError("receiving url=\(receiver.url)\(trust)")
+        await ends.next()
+        receiver.stop()
+        let stats = receiver.stats
+        if printsJSON {
+            try console.write(stats.json)
+        } else {
+            console.printError(
+                "received events=\(stats.events) batches=\(stats.batches) repeats=\(stats.repeats) "
+                    + "requests=\(stats.requests)")
+        }
+    }
+
+    /// `127.0.0.1:8443`, `[::1]:0`, `:8443`, `8443`.
+    static func endpoint(_ text: String) throws(CommandFailure) -> (String, UInt16) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard let last = parts.last, let port = UInt16(last) else {
+            throw CommandFailure(.usage, "--listen \(text): give ADDRESS:PORT, such as 127.0.0.1:8443 or [::1]:8443")
+        }
+        var address = parts.dropLast().joined(separator: ":")
+        if address.hasPrefix("["), address.hasSuffix("]") { address = String(address.dropFirst().dropLast()) }
+        if address == "localhost" || address.isEmpty { address = "127.0.0.1" }
+        return (address, port)
+    }
+
+    private static func faults(_ invocation: Invocation) throws(CommandFailure) -> FaultPlan {
+        var plan = FaultPlan()
+        switch invocation.value("fail") {
+        case nil: break
+        case "cut-in-body": plan.fault = .cutInBody
+        case "cut-before-storing": plan.fault = .cutBeforeStoring
+        case "cut-after-storing": plan.fault = .cutAfterStoring
+        case let word?:
+            guard let status = Int(word), (200...599).contains(status) else {
+                throw CommandFailure(
+                    .usage,
+                    "--fail \(word): give a status from 200 to 599, cut-in-body, cut-before-storing or cut-after-storing"
+                )
+            }
+            plan.fault = .status(status)
+        }
+        if let text = invocation.value("probability") {
+            guard let share = Double(text), (0...1).contains(share) else {
+                throw CommandFailure(.usage, "--probability \(text): give a number from 0 to 1")
+            }
+            plan.probability = share
+        }
+        plan.seed = UInt64(try invocation.number("seed", 0...Int.max) ?? 1)
+        plan.first = try invocation.number("first", 0...Int.max)
+        plan.retryAfter = try invocation.number("retry-after", 0...1_000_000)
+        if let text = invocation.value("delay") {
+            guard let delay = DurationText.parse(text), delay >= .zero else {
+                throw CommandFailure(.usage, "--delay \(text): give a duration such as 500ms or 2s")
+            }
+            plan.delay = delay
+        }
+        if let text = invocation.value("largest-body") {
+            guard let size = SizeText.parse(text) else {
+                throw CommandFailure(.usage, "--largest-body \(text): give a size such as 64KiB or 1MB")
+            }
+            plan.largestBody = size
+        }
+        plan.marker = invocation.value("marker")
+        return plan
+    }
+}
+
+extension Invocation {
+    /// The value of an option that is a whole number.
+    fileprivate func number(_ option: String, _ range: ClosedRange<Int>) throws(CommandFailure) -> Int? {
+        guard let text = value(option) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            let bound =
+                range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
+            throw CommandFailure(.usage, "--\(option) \(text): give a whole number, \(bound)")
+        }
+        return number
+    }
+}
+
+/// Signals that arrived, and who waits for one. Lives on its loop's thread.
+private final class SignalQueue {
+    private var count = 0
+    private var waiting: CheckedContinuation<Void, Never>?
+
+    func arrived() {
+        if let waiting {
+            self.waiting = nil
+            waiting.resume()
+        } else {
+            count += 1
+        }
+    }
+
+    func next() async {
+        if count > 0 {
+            count -= 1
+            return
+        }
+        await withCheckedContinuation { waiting = $0 }
+    }
+}

@@ -1,0 +1,153 @@
+internal import Control
+internal import EventLoops
+internal import Model
+
+/// Commands that look into the queue, the dead letters and the quarantine.
+extension Command {
+    static let records: [Command] =
+        stored(
+            .queue, "what waits, most important first", purge: "and counts them as discarded",
+            filters: [.destination, .priority])
+        + stored(
+            .deadLetters, "what destinations rejected, and why", retry: "sends them again",
+            filters: [.destination, .reason])
+        + stored(
+            .quarantine, "what could not be read as an event, and why", retry: "reads them again",
+            filters: [.app, .reason])
+
+    private static func stored(
+        _ store: RecordStore, _ what: String, retry: String? = nil, purge: String = "for good", filters: [Option]
+    ) -> [Command] {
+        let word = store.rawValue
+        let path = "/v1/\(word)"
+        var commands = [
+            Command(
+                name: "\(word) list", summary: "lists \(what)",
+                options: filters + [
+                    Option(name: "limit", value: "N", help: "at most so many; default 100"), .json,
+                ]
+            ) { try RecordList(invocation: $0, path: path, filters: filters).run() },
+            Command(
+                name: "\(word) show", summary: "shows one of them, its content included", arguments: "ID",
+                argumentCount: 1...1
+            ) { invocation in
+                try invocation.console.print(try invocation.ask("GET", "\(path)/\(invocation.arguments[0])").pretty)
+                return .success
+            },
+            Command(
+                name: "\(word) export", summary: "writes them to standard output, one a line", options: filters
+            ) { invocation in
+                try invocation.export("\(path)/export", query: invocation.filterQuery(filters))
+                return .success
+            },
+        ]
+        if let retry {
+            commands.append(
+                Command(
+                    name: "\(word) retry", summary: retry, arguments: "[ID]…", argumentCount: 0...1000,
+                    details: "Without ids and filters: all of them.", options: filters
+                ) { invocation in
+                    let answer = try invocation.ask(
+                        "POST", "\(path)/retry", body: invocation.filterBody(filters), timeout: .seconds(120))
+                    try invocation.console.print("\(answer["retried"]?.integer ?? 0) retried")
+                    return .success
+                })
+        }
+        commands.append(
+            Command(
+                name: "\(word) purge", summary: "removes them \(purge)", arguments: "[ID]…", argumentCount: 0...1000,
+                details: "Without ids and filters: all of them.", options: filters + [.yes]
+            ) { invocation in
+                let isAll = invocation.arguments.isEmpty && invocation.filterQuery(filters).isEmpty
+                try invocation.confirm(isAll ? "everything in \(word) will be removed" : "they will be removed")
+                let answer = try invocation.ask(
+                    "POST", "\(path)/purge", body: invocation.filterBody(filters), timeout: .seconds(120))
+                try invocation.console.print("\(answer["purged"]?.integer ?? 0) removed")
+                return .success
+            })
+        return commands
+    }
+}
+
+extension Command.Option {
+    fileprivate static let destination = Command.Option(
+        name: "destination", value: "NAME", help: "only of this destination")
+    fileprivate static let priority = Command.Option(
+        name: "priority", value: "PRIORITY", help: "only normal or only critical ones")
+    fileprivate static let app = Command.Option(name: "app", value: "APP", help: "only of this app")
+    fileprivate static let reason = Command.Option(name: "reason", value: "REASON", help: "only for this reason")
+}
+
+extension Invocation {
+    fileprivate func filterQuery(_ filters: [Command.Option]) -> [(String, String)] {
+        filters.compactMap { filter in value(filter.name).map { (filter.name, $0) } }
+    }
+
+    fileprivate func filterBody(_ filters: [Command.Option]) -> JSONValue {
+        let ids = arguments.isEmpty ? nil : JSONValue.array(arguments.map(JSONValue.string))
+        return body(filterQuery(filters).map { ($0.0, .string($0.1)) } + [("ids", ids)])
+    }
+
+    /// Writes an export as it comes. Its last line is never an event: it says whether the export is whole.
+    fileprivate func export(_ path: String, query: [(String, String)]) throws(CommandFailure) {
+        var last: [UInt8]?
+        try lines("GET", path, query: query) { line throws(CommandFailure) in
+            // As they are: reading and writing them again would change their numbers.
+            if let last { try console.write(bytes: last + [UInt8(ascii: "\n")]) }
+            last = line
+            return true
+        }
+        let end = last.flatMap { try? JSONValue(parsing: $0) }
+        guard end == ["end": true] else {
+            throw CommandFailure(.inputOutput, end?["error"]?["message"]?.string ?? "the export is not whole")
+        }
+    }
+}
+
+/// Prints records page by page, one a line.
+private struct RecordList {
+    let invocation: Invocation
+    let path: String
+    let filters: [Command.Option]
+
+    func run() throws(CommandFailure) -> ExitCode {
+        let limit = try self.limit()
+        var left = limit
+        var after: String?
+        repeat {
+            var query = invocation.filterQuery(filters) + [("limit", "\(min(left, 1000))")]
+            if let after { query.append(("after", after)) }
+            let page = try invocation.ask("GET", path, query: query, timeout: .seconds(60))
+            let records = page["records"]?.array ?? []
+            for record in records {
+                try invocation.console.print(invocation.has("json") ? record.description : RecordList.line(record))
+            }
+            left -= records.count
+            after = records.isEmpty ? nil : page["next"]?.string
+        } while left > 0 && after != nil
+        if after != nil { invocation.console.printError("there are more; --limit N shows more than \(limit)") }
+        return .success
+    }
+
+    private func limit() throws(CommandFailure) -> Int {
+        guard let text = invocation.value("limit") else { return 100 }
+        guard let number = Int(text), number > 0 else {
+            throw CommandFailure(.usage, "--limit \(text): give a number above 0")
+        }
+        return number
+    }
+
+    /// A record as `id key=value …`; times as text. Values are quoted as JSON where they are more than a word.
+    static func line(_ record: JSONValue) -> String {
+        let members = (record.members ?? []).filter { $0.key != "id" && $0.value != .null }
+        let fields = members.map { member in
+            if member.key.hasSuffix("_ms"), let milliseconds = member.value.integer {
+                return "\(member.key.dropLast(3))=\(Timestamp(milliseconds: Int64(milliseconds)))"
+            }
+            let text = member.value.string ?? member.value.description
+            let isWord = !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
+            return "\(member.key)=\(isWord ? text : JSONValue.string(text).description)"
+        }
+        return ([record["id"]?.string ?? "?"] + fields).joined(separator: " ")
+    }
+}

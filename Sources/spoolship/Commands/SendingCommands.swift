@@ -1,0 +1,182 @@
+internal import Configuration
+internal import Model
+
+/// Commands that change when and whether the agent sends.
+extension Command {
+    private static let destination = Option(
+        name: "destination", value: "NAME", help: "only this destination; default all")
+
+    static let dispatch = Command(
+        name: "dispatch", summary: "sends what is queued now",
+        details: """
+            With --wait it reports after each request: good and how many events wait still, no_data and why, or error. \
+            It then ends with 0 when all of it went, and with 75 when something cannot go.
+            """,
+        options: [Option(name: "wait", help: "wait, and report the result of each request"), destination, .json]
+    ) { invocation in
+        let body = invocation.body([("destination", invocation.value("destination").map(JSONValue.string))])
+        guard invocation.has("wait") else {
+            _ = try invocation.ask("POST", "/v1/dispatch", body: body)
+            return .success
+        }
+        return try invocation.followSending("/v1/dispatch", body.adding("wait", true))
+    }
+
+    static let drain = Command(
+        name: "drain", summary: "sends until nothing is left, an error occurs or time runs out",
+        details: """
+            Ends with 0 only if nothing waits any more, with 75 and the reason if something cannot go, with 124 when \
+            time ran out. Periodic dispatch stands still meanwhile and is restored after.
+            """,
+        options: [
+            Option(name: "timeout", value: "DURATION", help: "how long to go on; default 30s"), destination, .json,
+        ]
+    ) { invocation in
+        let timeout = try invocation.duration("timeout") ?? .seconds(30)
+        return try invocation.followSending(
+            "/v1/drain",
+            invocation.body([
+                ("timeout_ms", .integer(timeout.wholeMilliseconds)),
+                ("destination", invocation.value("destination").map(JSONValue.string)),
+            ]))
+    }
+
+    static let pause = Command(
+        name: "pause", summary: "holds sending back until `resume`; collecting goes on",
+        details: """
+            Whoever pauses holds a token; sending goes on when no token is held. The same token counts once. A pause \
+            survives restarts, unless --until-restart.
+            """,
+        options: [
+            Option(name: "token", value: "TOKEN", help: "who pauses; default manual"),
+            Option(name: "ttl", value: "DURATION", help: "release the token by itself after that time"), destination,
+            Option(name: "until-restart", help: "a restart releases the token"),
+        ]
+    ) { invocation in
+        _ = try invocation.ask(
+            "POST", "/v1/pause",
+            body: invocation.body([
+                ("token", .string(invocation.value("token") ?? "manual")),
+                ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
+                ("destination", invocation.value("destination").map(JSONValue.string)),
+                ("until_restart", .bool(invocation.has("until-restart"))),
+            ]))
+        return .success
+    }
+
+    static let resume = Command(
+        name: "resume", summary: "ends a pause; without --token all of them, holds and open breakers too",
+        options: [
+            Option(name: "token", value: "TOKEN", help: "release this token only; an unknown one changes nothing"),
+            destination,
+        ]
+    ) { invocation in
+        _ = try invocation.ask(
+            "POST", "/v1/resume",
+            body: invocation.body([
+                ("token", invocation.value("token").map(JSONValue.string)),
+                ("destination", invocation.value("destination").map(JSONValue.string)),
+            ]))
+        return .success
+    }
+
+    static let interval = Command(
+        name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
+        argumentCount: 1...1,
+        details: "VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send) or `default`.",
+        options: [Option(name: "persist", help: "keep it beyond a restart")]
+    ) { invocation in
+        let value: JSONValue
+        switch invocation.arguments[0] {
+        case "default": value = .null
+        case "off": value = 0
+        case let text:
+            guard let duration = DurationText.parse(text) else {
+                throw CommandFailure(.usage, "\"\(text)\" is no interval; give a duration such as 10s, off or default")
+            }
+            value = .integer(max(0, duration.wholeMilliseconds))
+        }
+        let answer = try invocation.ask(
+            "PUT", "/v1/interval", body: ["interval_ms": value, "persist": .bool(invocation.has("persist"))])
+        let interval = answer["interval"]?.string ?? "off"
+        try invocation.console.print(interval == "off" ? "dispatch only by command" : "dispatch every \(interval)")
+        return .success
+    }
+
+    static let networkOn = Command(name: "network on", summary: "lets the agent connect again") { invocation in
+        _ = try invocation.ask("PUT", "/v1/network", body: ["on": true])
+        return .success
+    }
+
+    static let networkOff = Command(
+        name: "network off", summary: "lets the agent collect but never connect, until `network on`"
+    ) { invocation in
+        _ = try invocation.ask("PUT", "/v1/network", body: ["on": false])
+        return .success
+    }
+
+    static let networkChanged = Command(
+        name: "network-changed", summary: "tells the agent that the network has changed: retries begin anew"
+    ) { invocation in
+        _ = try invocation.ask("POST", "/v1/network/changed")
+        return .success
+    }
+}
+
+extension Invocation {
+    /// A request's body without the members that are nil.
+    func body(_ members: [(String, JSONValue?)]) -> JSONValue {
+        .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
+    }
+
+    /// The duration that an option gives; nil when it does not stand there.
+    func duration(_ option: String) throws(CommandFailure) -> Duration? {
+        guard let text = value(option) else { return nil }
+        guard let duration = DurationText.parse(text), duration >= .zero else {
+            throw CommandFailure(.usage, "--\(option) \(text): give a duration such as 30s or 5m")
+        }
+        return duration
+    }
+
+    /// Prints the reports of a command as they come; its exit code is the result's.
+    fileprivate func followSending(_ path: String, _ body: JSONValue) throws(CommandFailure) -> ExitCode {
+        var code = ExitCode.software
+        try follow("POST", path, body: body) { line throws(CommandFailure) in
+            if has("json") { try console.print(line.description) }
+            guard let number = line["exit_code"]?.integer else {
+                if !has("json") { try console.print(Invocation.report(line)) }
+                return
+            }
+            code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
+            guard !has("json") else { return }
+            for obstacle in line["obstacles"]?.members ?? [] {
+                console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
+            }
+            if code == .deadline { console.printError("time ran out") }
+            if let waiting = line["waiting"]?.integer, waiting > 0 {
+                console.printError("\(waiting) events wait still")
+            }
+        }
+        return code
+    }
+
+    private static func report(_ line: JSONValue) -> String {
+        let waiting = line["waiting"]?.integer.map { ", \($0) waiting" } ?? ""
+        let reason = line["reason"]?.string.map { ": \($0)" } ?? ""
+        return "\(line["destination"]?.string ?? "?"): \(line["outcome"]?.string ?? "?")\(reason)\(waiting)"
+    }
+}
+
+extension JSONValue {
+    /// The object with one member more.
+    func adding(_ key: String, _ value: JSONValue) -> JSONValue {
+        .object((members ?? []) + [Member(key, value)])
+    }
+}
+
+extension Duration {
+    /// The length in milliseconds, rounded down.
+    var wholeMilliseconds: Int {
+        Int(clamping: components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000)
+    }
+}

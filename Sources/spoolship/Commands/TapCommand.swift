@@ -1,0 +1,37 @@
+internal import Model
+
+extension Command {
+    static let tap = Command(
+        name: "tap", summary: "prints events as they pass, without disturbing them",
+        details: "Ends with Ctrl-C. When events pass faster than they are read here, some are missed, and told.",
+        options: [
+            Option(name: "app", value: "APP", help: "only events of this app"),
+            Option(name: "priority", value: "PRIORITY", help: "only normal or only critical ones"),
+            Option(name: "name", value: "NAME", help: "only events of this name"),
+            Option(name: "count", letter: "n", value: "N", help: "end after so many"),
+        ]
+    ) { invocation in
+        let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) } }
+        var left = try invocation.value("count").map { text throws(CommandFailure) in
+            guard let count = Int(text), count > 0 else {
+                throw CommandFailure(.usage, "--count \(text): give a number above 0")
+            }
+            return count
+        }
+        try invocation.lines("GET", "/v1/tap", query: query) { line throws(CommandFailure) in
+            let json = try? JSONValue(parsing: line)
+            if let message = json?["error"]?["message"]?.string, json?["error"]?["status"] != nil, json?["name"] == nil
+            {
+                throw CommandFailure(.badData, message)
+            }
+            if let missed = json?["tap"]?["missed"]?.integer, json?["name"] == nil {
+                invocation.console.printError("spoolship: \(missed) events were missed")
+                return true
+            }
+            try invocation.console.write(bytes: line + [UInt8(ascii: "\n")])
+            left = left.map { $0 - 1 }
+            return left != 0
+        }
+        return .success
+    }
+}

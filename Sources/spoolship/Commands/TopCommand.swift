@@ -1,0 +1,136 @@
+internal import Control
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+extension Command {
+    static let top = Command(
+        name: "top", summary: "shows `status` again and again, with rates and small plots",
+        details: "Ends with q or Ctrl-C.",
+        options: [
+            Option(name: "interval", value: "DURATION", help: "how often; default 2s"),
+            Option(name: "count", value: "N", help: "so many times, then end; also where there is no terminal"),
+        ]
+    ) { invocation in
+        let interval = try invocation.duration("interval") ?? .seconds(2)
+        guard interval >= .milliseconds(100) else {
+            throw CommandFailure(.usage, "--interval must be at least 100ms")
+        }
+        var left = try invocation.value("count").map { text throws(CommandFailure) in
+            guard let count = Int(text), count > 0 else {
+                throw CommandFailure(.usage, "--count \(text): give a number above 0")
+            }
+            return count
+        }
+        guard left != nil || (invocation.console.isTerminal && isatty(STDIN_FILENO) == 1) else {
+            throw CommandFailure(.usage, "top needs a terminal; `spoolship status` prints once")
+        }
+        var rates = TopRates()
+        let terminal = TerminalKeys()
+        defer { terminal?.restore() }
+        while true {
+            let report = try StatusReport.read(try invocation.ask("GET", "/v1/status"))
+            rates.add(report)
+            let screen = rates.text + "\n" + StatusText(report, console: invocation.console).screen
+            // From the top left corner, each line cleared to its end, then the rest of the screen.
+            let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\u{1B}[K\n")
+            try invocation.console.write(invocation.console.isTerminal ? "\u{1B}[H\(lines)\u{1B}[J" : screen)
+            if let count = left {
+                left = count - 1
+                if count == 1 { return .success }
+            }
+            if TerminalKeys.pressedQuit(within: interval) { return .success }
+        }
+    }
+}
+
+/// What changes between two reports, and the last minute of it as plots.
+struct TopRates {
+    private struct Point {
+        let accepted: Double
+        let acknowledged: Double
+        let waiting: Int
+    }
+
+    private static let width = 30
+    private var last: StatusReport?
+    private var points: [Point] = []
+
+    /// Takes the next report.
+    mutating func add(_ report: StatusReport) {
+        defer { last = report }
+        guard let last else { return }
+        let seconds = Double((report.now - last.now).nanosecondsClamped) / 1e9
+        guard seconds > 0, last.started == report.started else {
+            points = []
+            return
+        }
+        func rate(_ figure: (StatusReport.Lane) -> Int) -> Double {
+            func sum(_ report: StatusReport) -> Int { report.destinations.flatMap(\.lanes).map(figure).reduce(0, +) }
+            return max(0, Double(sum(report) - sum(last)) / seconds)
+        }
+        points.append(
+            Point(
+                accepted: rate(\.ledger.accepted), acknowledged: rate(\.ledger.acknowledged),
+                waiting: report.destinations.map(\.queued).reduce(0, +)))
+        points.removeFirst(max(0, points.count - TopRates.width))
+    }
+
+    /// Three lines: in, out, waiting.
+    var text: String {
+        func line(_ name: String, _ values: [Double], _ now: String) -> String {
+            let padding = String(repeating: " ", count: TopRates.width - values.count)
+            return "\(name)  \(padding)\(TopRates.sparkline(values))  \(now)\n"
+        }
+        let now = points.last
+        return line("in     ", points.map(\.accepted), now.map { HumanText.rate($0.accepted) } ?? "")
+            + line("out    ", points.map(\.acknowledged), now.map { HumanText.rate($0.acknowledged) } ?? "")
+            + line("waiting", points.map { Double($0.waiting) }, now.map { HumanText.count($0.waiting) } ?? "")
+    }
+
+    /// Values as bars of eight heights, from 0 to the greatest.
+    static func sparkline(_ values: [Double]) -> String {
+        let bars = Array("▁▂▃▄▅▆▇█")
+        let top = values.max() ?? 0
+        return String(values.map { top > 0 ? bars[min(7, Int($0 / top * 7.999))] : bars[0] })
+    }
+}
+
+/// The keyboard without line editing, so that one key is enough; restored at the end.
+private struct TerminalKeys {
+    private let saved: termios
+
+    /// nil where standard input is no terminal.
+    init?() {
+        var settings = termios()
+        guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
+        saved = settings
+        // Ctrl-C arrives as a key, so that the terminal is restored on every way out.
+        settings.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
+        tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    }
+
+    func restore() {
+        var settings = saved
+        tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    }
+
+    /// Waits, and says whether q or Ctrl-C was pressed meanwhile.
+    static func pressedQuit(within time: Duration) -> Bool {
+        let deadline = SystemTime().bootTime + time
+        while true {
+            let left = (deadline - SystemTime().bootTime).wholeMilliseconds
+            guard left > 0 else { return false }
+            var waiting = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            guard isatty(STDIN_FILENO) == 1 else {
+                poll(nil, 0, Int32(clamping: left))
+                continue
+            }
+            guard poll(&waiting, 1, Int32(clamping: left)) == 1 else { continue }
+            var key: UInt8 = 0
+            // The end of the input is no key, and there will be no other.
+            guard read(STDIN_FILENO, &key, 1) == 1 else { return true }
+            if key == UInt8(ascii: "q") || key == 3 { return true }
+        }
+    }
+}

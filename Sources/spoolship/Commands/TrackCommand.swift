@@ -1,0 +1,109 @@
+internal import Configuration
+internal import EventLoops
+internal import Glibc
+internal import Model
+internal import Spool
+
+extension Command {
+    static let track = Command(
+        name: "track", summary: "puts one event into the spool, atomically and durably", arguments: "NAME",
+        argumentCount: 1...1,
+        details: """
+            No agent needs to run: the event lies in the spool until one does. When the command ends with 0 the event \
+            survives a power cut. It ends with 75, and writes nothing, when the agent has said in the spool \
+            (.spoolship/state) that it does not accept such an event now.
+
+            Numbers, true and false keep their type in properties; everything else, and all that --text gives, is text.
+            """,
+        options: [
+            Option(
+                name: "property", letter: "p", value: "KEY=VALUE", repeats: true, help: "a property, typed by its look"),
+            Option(name: "text", letter: "t", value: "KEY=VALUE", repeats: true, help: "a property that is text"),
+            Option(name: "critical", help: "give it the priority critical"),
+            Option(
+                name: "app", value: "APP",
+                help: "the app whose it is: its directory in the spool; default incoming/ where there is one"),
+        ]
+    ) { invocation in
+        let settings = try invocation.loadSettings().settings
+        let event = try TrackedEvent(invocation)
+        let directory = try TrackedEvent.directory(in: settings.spool.directory, app: invocation.value("app"))
+        let state = SpoolState.read(in: settings.spool.directory)
+        guard state.accepts(critical: invocation.has("critical")) else {
+            throw CommandFailure(
+                .temporaryFailure,
+                "the agent accepts \(state.accepting == .critical ? "critical events only" : "no events") now: \(state.reason)"
+            )
+        }
+        var random = KernelRandom()
+        do throws(SpoolError) {
+            _ = try Array(event.line.utf8).withUnsafeBytes { bytes in
+                Result { () throws(SpoolError) in
+                    try DropFileWriter.put(bytes, in: directory, label: "track", using: &random)
+                }
+            }.get()
+            return .success
+        } catch {
+            throw CommandFailure(.cannotCreate, error.message)
+        }
+    }
+}
+
+/// The event that `track` writes.
+private struct TrackedEvent {
+    /// The event as one line of JSON, its line feed included.
+    let line: String
+
+    init(_ invocation: Invocation) throws(CommandFailure) {
+        guard !invocation.arguments[0].isEmpty else { throw CommandFailure(.usage, "the event's name is empty") }
+        var properties: [JSONValue.Member] = []
+        for pair in invocation.values("property") {
+            let (key, value) = try TrackedEvent.split(pair, option: "-p")
+            properties.append(.init(key, TrackedEvent.typed(value)))
+        }
+        for pair in invocation.values("text") {
+            let (key, value) = try TrackedEvent.split(pair, option: "-t")
+            properties.append(.init(key, .string(value)))
+        }
+        var members: [JSONValue.Member] = [
+            .init("name", .string(invocation.arguments[0])),
+            .init("timestamp", .string(SystemTime().wallTime.description)),
+        ]
+        if invocation.has("critical") { members.append(.init("priority", .string(Priority.critical.name))) }
+        if !properties.isEmpty { members.append(.init("properties", .object(properties))) }
+        line = "\(JSONValue.object(members))\n"
+    }
+
+    private static func split(_ pair: String, option: String) throws(CommandFailure) -> (String, String) {
+        guard let place = pair.firstIndex(of: "="), place > pair.startIndex else {
+            throw CommandFailure(.usage, "\(option) takes KEY=VALUE, such as \(option) seconds=41")
+        }
+        return (String(pair[..<place]), String(pair[pair.index(after: place)...]))
+    }
+
+    /// A number, true or false where the text is one as JSON has it; otherwise the text.
+    private static func typed(_ text: String) -> JSONValue {
+        guard let value = try? JSONValue(parsing: Array(text.utf8)) else { return .string(text) }
+        switch value {
+        case .integer, .double, .bool: return value
+        default: return .string(text)
+        }
+    }
+
+    /// Where the event goes.
+    static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
+        if let app {
+            guard !app.isEmpty, !app.contains("/"), !app.hasPrefix(".") else {
+                throw CommandFailure(.usage, "--app takes the name of a directory of the spool")
+            }
+            let directory = "\(spool)/\(app)"
+            guard access(directory, F_OK) == 0 else {
+                throw CommandFailure(
+                    .cannotCreate, "the spool has no directory \(directory): make it, owned by the app's user")
+            }
+            return directory
+        }
+        let shared = "\(spool)/incoming"
+        return access(shared, F_OK) == 0 ? shared : spool
+    }
+}

@@ -1,0 +1,35 @@
+internal import Configuration
+
+/// The settings in force, each with where it comes from. Secrets are masked.
+struct EffectiveConfiguration {
+    let settings: Settings
+
+    init(_ settings: Settings) { self.settings = settings }
+
+    /// As TOML that can be read back, but for what is masked.
+    var toml: String {
+        var text = ""
+        var section: SectionPlace?
+        for setting in settings.effective {
+            guard let value = setting.value else { continue }
+            if setting.section != section {
+                text += "\(section == nil ? "" : "\n")\(setting.section.heading)\n"
+                section = setting.section
+            }
+            text += HelpText.pad("\(setting.name) = \(value.toml)", to: 48)
+            text += "  # \(settings.origin(of: setting.path))\n"
+        }
+        return text
+    }
+
+    /// A list of settings.
+    var json: SettingValue {
+        .array(
+            settings.effective.map { setting in
+                var members = [SettingValue.Member("setting", .string(setting.path))]
+                if let value = setting.value { members.append(.init("value", value)) }
+                members.append(.init("origin", .string("\(settings.origin(of: setting.path))")))
+                return .table(members)
+            })
+    }
+}

@@ -1,0 +1,154 @@
+internal import Configuration
+
+/// Manual pages in the language of man(7), made of the tables of commands and settings.
+struct ManualPages {
+    let commands: [Command]
+
+    /// spoolship(1).
+    var program: String {
+        let shown = commands.filter { !$0.isHidden }
+        var page = """
+            .\\" Made by scripts/generate.
+            .TH SPOOLSHIP 1 "" "Spoolship \(Build.version)" "User Commands"
+            .SH NAME
+            spoolship \\- ships the events that apps write to a spool directory
+            .SH SYNOPSIS
+            .B spoolship
+            .I COMMAND
+            .RI [ OPTIONS ]
+            .SH DESCRIPTION
+            Apps write JSON events to files in a spool directory. Spoolship makes sure that each one arrives at its
+            destinations, once, in order of importance, over TLS, or that somebody is told why it did not.
+            .PP
+            Options and arguments stand in any order;
+            .B \\-\\-
+            ends the options.
+            .SH COMMANDS
+
+            """
+        for command in shown {
+            page += ".SS \(roff(command.name)) \(roff(command.arguments))\n\(roff(sentence(command.summary)))\n"
+            for paragraph in paragraphs(command.details) { page += ".PP\n\(roff(paragraph))\n" }
+            for option in command.options { page += term(HelpText.shown(option), option.help) }
+        }
+        page += ".SH OPTIONS OF EVERY COMMAND\n"
+        for option in [Command.Option.config, .help] { page += term(HelpText.shown(option), option.help) }
+        page += ".SH EXIT STATUS\n"
+        for code in ExitCode.allCases { page += ".TP\n.B \(code.rawValue)\n\(roff(sentence(code.meaning)))\n" }
+        return page + """
+            .SH ENVIRONMENT
+            .TP
+            .B NO_COLOR
+            When set and not empty, no colours are used.
+            .TP
+            .B CREDENTIALS_DIRECTORY
+            Where systemd keeps the credentials that the configuration names.
+            .SH FILES
+            .TP
+            .I /etc/spoolship/spoolship.toml
+            The configuration; see
+            .BR spoolship.toml (5).
+            .TP
+            .I /etc/spoolship/conf.d/*.toml
+            More of it.
+            .TP
+            .I /var/spool/spoolship
+            The spool.
+            .TP
+            .I /var/lib/spoolship
+            The queue, and what must survive a restart.
+            .SH SEE ALSO
+            .BR spoolship.toml (5)
+
+            """
+    }
+
+    /// spoolship.toml(5).
+    var configuration: String {
+        var page = """
+            .\\" Made by scripts/generate.
+            .TH SPOOLSHIP.TOML 5 "" "Spoolship \(Build.version)" "File Formats"
+            .SH NAME
+            spoolship.toml \\- configuration of spoolship
+            .SH SYNOPSIS
+            .I /etc/spoolship/spoolship.toml
+            .br
+            .I /etc/spoolship/conf.d/*.toml
+            .SH DESCRIPTION
+            The files are TOML 1.0. Those in
+            .I conf.d
+            are read after the first, in the order of their names: single settings override, sections in double brackets
+            add up. Every setting has a default, but for destinations, which have to be named.
+            .PP
+            Durations and sizes carry their unit: 250ms, 6s, 2m, 12h, 25d; 64KiB and 10MiB are powers of 2, 10MB is
+            10,000,000 bytes. A bare number is refused, because 10000 has been read as seconds and as milliseconds.
+            .PP
+            Unknown settings are mistakes. \\fBspoolship check\\fP finds all of them;
+            \\fBsystemctl reload spoolship\\fP applies changes, all or none of them.
+
+            """
+        for section in Settings.description { page += self.section(section, prefix: "", heading: ".SH") }
+        return page + ".SH SEE ALSO\n.BR spoolship (1)\n"
+    }
+
+    private func section(_ section: SectionDescription, prefix: String, heading: String) -> String {
+        let name = prefix + section.name
+        let shown: String
+        switch section.kind {
+        case .once: shown = "[\(name)]"
+        case .list: shown = "[[\(name)]]"
+        case .named: shown = "[\(name).NAME]"
+        }
+        var page = "\(heading) \(roff(shown))\n\(roff(section.why))\n"
+        for case .setting(let setting) in section.entries {
+            page += ".TP\n.BR \(roff(setting.name)) \" (\(roff(setting.allowed)))\"\n\(roff(setting.why))\n"
+            if let value = setting.defaultValue {
+                page += "Default: \(roff(value.toml)).\n"
+            } else {
+                page += "Not set by default.\n"
+            }
+            if setting.needsRestart { page += "A change needs a restart.\n" }
+        }
+        for case .section(let inner) in section.entries {
+            page += self.section(inner, prefix: name + (section.kind == .named ? ".NAME." : "."), heading: ".SS")
+        }
+        return page
+    }
+
+    private func term(_ name: String, _ text: String) -> String {
+        let name = String(name.drop { $0 == " " })
+        return ".TP\n.B \(roff(name))\n\(roff(sentence(text)))\n"
+    }
+
+    private func sentence(_ text: String) -> String {
+        guard let first = text.first else { return text }
+        return first.uppercased() + text.dropFirst() + (text.hasSuffix(".") ? "" : ".")
+    }
+
+    private func paragraphs(_ text: String) -> [String] {
+        var paragraphs = [""]
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.isEmpty {
+                paragraphs.append("")
+            } else {
+                paragraphs[paragraphs.count - 1] += (paragraphs[paragraphs.count - 1].isEmpty ? "" : " ") + line
+            }
+        }
+        return paragraphs.filter { !$0.isEmpty }
+    }
+
+    /// Text that the formatter takes as it is.
+    private func roff(_ text: String) -> String {
+        var result = ""
+        for character in text {
+            switch character {
+            case "\\": result += "\\e"
+            case "-": result += "\\-"
+            case "\"": result += "\\(dq"
+            case "…": result += "..."
+            default: result.append(character)
+            }
+        }
+        return result.hasPrefix(".") || result.hasPrefix("'") ? "\\&" + result : result
+    }
+}

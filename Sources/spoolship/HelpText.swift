@@ -1,0 +1,54 @@
+/// What help prints, made of the table of commands.
+struct HelpText {
+    let commands: [Command]
+    let console: Console
+
+    /// All commands, with their summaries.
+    var overview: String {
+        let shown = commands.filter { !$0.isHidden }
+        let width = (shown.map(\.name.count).max() ?? 0) + 2
+        return """
+            Spoolship ships the events that apps write to a spool directory: each one, once, in order of importance.
+
+            \(console.styled("usage:", .bold)) spoolship COMMAND [OPTIONS]
+
+            \(console.styled("commands:", .bold))
+            \(shown.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n"))
+
+            `spoolship help COMMAND` says more of one, `spoolship help configuration` lists all settings.
+
+            """
+    }
+
+    /// One command, with its options.
+    func page(for command: Command) -> String {
+        var text = "\(console.styled("usage:", .bold)) \(HelpText.usage(of: command))\n\n\(command.summary)\n"
+        if !command.details.isEmpty { text += "\n\(command.details)\n" }
+        let rows = command.allOptions.map { (HelpText.shown($0), $0.help) }
+        let width = (rows.map(\.0.count).max() ?? 0) + 2
+        text += "\n\(console.styled("options:", .bold))\n"
+        for row in rows { text += "  \(HelpText.pad(row.0, to: width))\(row.1)\n" }
+        return text
+    }
+
+    /// The commands of a family: those whose first word it is.
+    func family(_ word: String) -> String? {
+        let members = commands.filter { $0.name.hasPrefix(word + " ") && !$0.isHidden }
+        guard !members.isEmpty else { return nil }
+        let width = (members.map(\.name.count).max() ?? 0) + 2
+        return members.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n") + "\n"
+    }
+
+    static func usage(of command: Command) -> String {
+        ["spoolship", command.name, command.arguments, "[OPTIONS]"].filter { !$0.isEmpty }.joined(separator: " ")
+    }
+
+    static func shown(_ option: Command.Option) -> String {
+        let letter = option.letter.map { "-\($0), " } ?? "    "
+        return "\(letter)--\(option.name)\(option.value.map { " \($0)" } ?? "")\(option.repeats ? "…" : "")"
+    }
+
+    static func pad(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}

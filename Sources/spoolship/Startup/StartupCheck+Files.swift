@@ -1,0 +1,176 @@
+internal import Configuration
+internal import EventLoops
+internal import Glibc
+
+/// The files that settings name: secrets, certificates, containers, programs, databases, time zones.
+extension StartupCheck {
+    /// So long before a certificate ends, it is time to renew it.
+    private static let renewal = 14 * 86_400
+
+    mutating func checkFiles(of destination: DestinationSettings) {
+        let path = "destination.\(destination.name)"
+        checkSecret(destination.token, "\(path).token")
+        checkSecret(destination.password, "\(path).password")
+        let tls = destination.tls
+        if let file = tls.caFile { checkCertificates(file, "\(path).tls.ca_file", chain: false) }
+        let certificate = tls.certificateFile.flatMap {
+            checkCertificates($0, "\(path).tls.certificate_file", chain: true)
+        }
+        if let file = tls.keyFile, let key = checkReadable(file, "\(path).tls.key_file") {
+            warnIfReadableByAll(file, "\(path).tls.key_file")
+            if let certificate { checkKey(key, certificate: certificate, file, "\(path).tls.key_file") }
+        }
+        if let file = destination.path, let directory = StartupCheck.directory(of: file),
+            let refusal = FileStatus(file) == nil
+                ? missing(directory) ?? access.refusal(directory, [.write, .execute]) : access.refusal(file, .write)
+        {
+            add("\(path).path", "\(file) cannot be written: \(refusal)")
+        }
+    }
+
+    mutating func checkFiles(of container: ContainerSettings) {
+        let path = "container.\(container.id)"
+        if let file = container.caFile { checkCertificates(file, "\(path).ca_file", chain: false) }
+        guard let file = container.defaultFile else { return }
+        let setting = "\(path).default_file"
+        let name = String(file.split(separator: "/").last ?? "")
+        if let mistake = ContainerFileName.mistake(name, id: container.id) {
+            add(setting, "\(name) \(mistake)")
+            return
+        }
+        guard checkReadable(file, setting) != nil, let status = FileStatus(file) else { return }
+        // It is not signed: that only its owner can change it is what makes it trustworthy.
+        if status.owner != 0 && status.owner != access.userID {
+            add(setting, "\(file) belongs to \(status.ownerName); it must belong to root or \(access.user)")
+        }
+        if status.isWritableByOthers {
+            add(setting, "\(file) can be written by others (mode \(status.shownMode)); run chmod go-w \(file)")
+        }
+        guard let directory = StartupCheck.directory(of: file) else { return }
+        let better = [container.id, "\(container.id).plist"].prefix { $0 != name }
+        for other in better where FileStatus("\(directory)/\(other)") != nil {
+            add(setting, "\(name) stands behind \(other), which lies beside it and wins", severity: .warning)
+        }
+    }
+
+    mutating func checkNamedFiles() {
+        for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
+            guard let program = function.command.first else { continue }
+            let setting = "functions.\(name).command"
+            if let absent = missing(program) {
+                add(setting, "\(program) \(absent)")
+            } else if FileStatus(program)?.isRegular != true {
+                add(setting, "\(program) is no program")
+            } else if let refusal = access.refusal(program, .execute) {
+                add(setting, "\(program) \(refusal)")
+            }
+        }
+        if let database = settings.country.database, let absent = missing(database) ?? access.refusal(database, .read) {
+            add("country.database", "\(database) \(absent)")
+        }
+        for deadline in settings.deadlines {
+            let file = "/usr/share/zoneinfo/\(deadline.timeZone)"
+            guard let bytes = StartupCheck.bytes(of: file, atMost: 1 << 20), bytes.starts(with: "TZif".utf8) else {
+                add(
+                    "deadline.\(deadline.name).time_zone",
+                    "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
+                )
+                continue
+            }
+        }
+    }
+
+    // MARK: Single files
+
+    private mutating func checkSecret(_ source: SecretSource?, _ setting: String) {
+        switch source {
+        case .file(let file):
+            guard let bytes = checkReadable(file, "\(setting)_file") else { return }
+            if bytes.allSatisfy({ $0 <= 0x20 }) { add("\(setting)_file", "\(file) is empty") }
+            warnIfReadableByAll(file, "\(setting)_file")
+        case .credential(let name):
+            // Only the service itself has credentials; without them there is nothing to look at.
+            guard let directory = Console.environment("CREDENTIALS_DIRECTORY") else { return }
+            if missing("\(directory)/\(name)") != nil {
+                add(
+                    "\(setting)_credential",
+                    "there is no credential \(name); add LoadCredential=\(name):PATH to the unit")
+            }
+        case .inline, nil: break
+        }
+    }
+
+    @discardableResult
+    private mutating func checkCertificates(_ file: String, _ setting: String, chain: Bool) -> [UInt8]? {
+        guard let bytes = checkReadable(file, setting) else { return nil }
+        guard let left = try? PEMFile.secondsLeft(of: bytes, chain: chain) else {
+            add(setting, "\(file) holds no certificate; it must be in PEM form (-----BEGIN CERTIFICATE-----)")
+            return nil
+        }
+        if left < 0 {
+            add(setting, "\(file): the certificate ended \(-left / 86_400) days ago; renew it")
+        } else if left < StartupCheck.renewal {
+            add(setting, "\(file): the certificate ends in \(left / 86_400) days; renew it", severity: .warning)
+        }
+        return bytes
+    }
+
+    private mutating func checkKey(_ key: [UInt8], certificate: [UInt8], _ file: String, _ setting: String) {
+        do throws(PEMFile.Mistake) {
+            try PEMFile.matchKey(key, certificate: certificate)
+        } catch {
+            switch error {
+            case .otherKey: add(setting, "\(file) is not the key of the certificate")
+            case .noKey, .noCertificate:
+                add(setting, "\(file) holds no private key without a passphrase; it must be in PEM form")
+            }
+        }
+    }
+
+    /// A file's bytes; what is wrong with it is added.
+    private mutating func checkReadable(_ file: String, _ setting: String) -> [UInt8]? {
+        if let absent = missing(file) {
+            add(setting, "\(file) \(absent)")
+            return nil
+        }
+        guard FileStatus(file)?.isRegular == true else {
+            add(setting, "\(file) is no regular file")
+            return nil
+        }
+        if let refusal = access.refusal(file, .read) {
+            add(setting, "\(file) \(refusal)")
+            return nil
+        }
+        guard let bytes = StartupCheck.bytes(of: file, atMost: 8 << 20) else {
+            add(setting, "\(file) cannot be read, or is larger than 8 MiB")
+            return nil
+        }
+        return bytes
+    }
+
+    private mutating func warnIfReadableByAll(_ file: String, _ setting: String) {
+        guard let status = FileStatus(file), status.isReadableByAll else { return }
+        add(
+            setting, "\(file) can be read by everybody (mode \(status.shownMode)); run chmod o-r \(file)",
+            severity: .warning)
+    }
+
+    private func missing(_ path: String) -> String? {
+        FileStatus(path) == nil ? SystemError.message(errno).lowercased() : nil
+    }
+
+    /// A regular file's bytes; nil when it cannot be read or has more than so many.
+    static func bytes(of path: String, atMost limit: Int) -> [UInt8]? {
+        let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard raw >= 0 else { return nil }
+        let descriptor = Descriptor(raw)
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count <= limit {
+            let count = read(descriptor.raw, &block, block.count)
+            if count == 0 { return bytes }
+            if count > 0 { bytes += block[..<count] } else if errno != EINTR { return nil }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,188 @@
+internal import CLinux
+internal import Configuration
+internal import EventLoops
+internal import Glibc
+
+/// Walks the way that a start takes, and changes nothing: directories, permissions, space, sockets, files.
+///
+/// What would stop the agent is an error, what would hurt it later a warning; each is told with the line of the
+/// configuration that it is about.
+struct StartupCheck {
+    let loaded: LoadedSettings
+    let access: FileAccess
+    private(set) var problems: [Problem] = []
+
+    var settings: Settings { loaded.settings }
+
+    init(_ loaded: LoadedSettings, access: FileAccess) {
+        self.loaded = loaded
+        self.access = access
+    }
+
+    /// All that was found, in the order of the start.
+    static func problems(of loaded: LoadedSettings, access: FileAccess = .ofAgent()) -> [Problem] {
+        var check = StartupCheck(loaded, access: access)
+        check.checkStateDirectory()
+        check.checkSpool()
+        check.checkSockets()
+        for destination in loaded.settings.destinations { check.checkFiles(of: destination) }
+        for container in loaded.settings.containers { check.checkFiles(of: container) }
+        check.checkNamedFiles()
+        return check.problems
+    }
+
+    mutating func add(_ path: String, _ message: String, severity: Problem.Severity = .error) {
+        problems.append(loaded.problem(.environment, message, about: path, severity: severity))
+    }
+
+    // MARK: Directories
+
+    private mutating func checkStateDirectory() {
+        let setting = "agent.state_directory"
+        let path = settings.agent.stateDirectory
+        guard let status = checkDirectory(path, setting, [.read, .write, .execute]) else { return }
+        if status.isWritableByOthers {
+            add(setting, "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)")
+        }
+        var fileSystem = statvfs()
+        guard statvfs(path, &fileSystem) == 0 else { return }
+        let bounds = settings.queue.maxSize + settings.deadLetters.maxSize + settings.spool.quarantineMaxSize
+        let needed = bounds + bounds / 2 + 4 << 20
+        let used = FileStatus("\(path)/queue.sqlite")?.size ?? 0
+        let free = Int(clamping: UInt64(fileSystem.f_bavail) * UInt64(fileSystem.f_frsize))
+        if free < needed - used {
+            add(
+                "queue.max_size",
+                "lets \(path) grow to \(StartupCheck.rounded(needed)), and only \(StartupCheck.rounded(free)) are free"
+                    + " there; make room or lower it",
+                severity: .warning)
+        }
+        var kind = statfs()
+        // NFS and CIFS; the log of the database needs memory that processes share.
+        if statfs(path, &kind) == 0,
+            [0x6969, 0xFF53_4D42, 0xFE53_4D42].contains(UInt32(truncatingIfNeeded: kind.f_type))
+        {
+            add(setting, "\(path) lies on a network file system; SQLite needs a local one")
+        }
+    }
+
+    private mutating func checkSpool() {
+        let spool = settings.spool
+        let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute])
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_max < spool.maxOpenFiles {
+            add(
+                "spool.max_open_files", "is more than this process may open (\(limit.rlim_max)); raise LimitNOFILE",
+                severity: .warning)
+        }
+        guard spool.afterRead == .archive, let archive = spool.archiveDirectory,
+            let found = checkDirectory(archive, "spool.archive_directory", [.write, .execute]), let status
+        else { return }
+        if found.device != status.device {
+            add(
+                "spool.archive_directory",
+                "\(archive) lies on another file system than the spool; files are moved, not copied")
+        }
+    }
+
+    /// Looks at a directory that must be there; nil when it is not, or is none.
+    @discardableResult
+    private mutating func checkDirectory(
+        _ path: String, _ setting: String, _ purpose: FileAccess.Purpose
+    ) -> FileStatus? {
+        guard let status = FileStatus(path) else {
+            let number = errno
+            if number == ENOENT {
+                add(setting, "\(path) does not exist; make it: install -d -o \(access.user) -m 0750 \(path)")
+            } else {
+                add(setting, "\(path) cannot be looked at: \(SystemError.message(number))")
+            }
+            return nil
+        }
+        guard status.isDirectory else {
+            add(setting, "\(path) is no directory")
+            return nil
+        }
+        if let refusal = access.refusal(path, purpose) { add(setting, "\(path) \(refusal)") }
+        return status
+    }
+
+    // MARK: Sockets
+
+    private mutating func checkSockets() {
+        let socketPath = settings.control.socket
+        if let status = FileStatus(socketPath) {
+            if !status.isSocket { add("control.socket", "\(socketPath) is there already and is no socket; remove it") }
+        } else if let directory = StartupCheck.directory(of: socketPath), !directory.hasPrefix("/run/") {
+            // Below /run the service manager makes the directory at the start.
+            checkDirectory(directory, "control.socket", [.write, .execute])
+        }
+        // Without the package there is no such group, and the agent takes its own.
+        if settings.origin(of: "control.group") != .standard, getgrnam(settings.control.group) == nil {
+            add(
+                "control.group",
+                "is \"\(settings.control.group)\", and there is no such group; only root and \(access.user)"
+                    + " will be able to use the commands", severity: .warning)
+        }
+        guard let address = settings.stats.listen, address.port != 0, let number = StartupCheck.bindFailure(address)
+        else { return }
+        if number == EADDRINUSE && StartupCheck.answers(socketPath) { return }
+        let advice =
+            switch number {
+            case EADDRINUSE: "; another program has it: `ss -ltnp` says which"
+            case EADDRNOTAVAIL: "; this machine has no such address"
+            default: ""
+            }
+        add("stats.listen", "cannot listen on \(address): \(SystemError.message(number))\(advice)")
+    }
+
+    /// The error number that listening on an address fails with; nil when it works.
+    private static func bindFailure(_ address: ListenAddress) -> Int32? {
+        var hints = addrinfo()
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(address.host, "\(address.port)", &hints, &list) == 0, let first = list else {
+            return EADDRNOTAVAIL
+        }
+        defer { freeaddrinfo(list) }
+        let raw = socket(first.pointee.ai_family, first.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard raw >= 0 else { return errno }
+        let descriptor = Descriptor(raw)
+        var yes: Int32 = 1
+        setsockopt(descriptor.raw, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        guard bind(descriptor.raw, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0, listen(descriptor.raw, 1) == 0
+        else { return errno }
+        return nil
+    }
+
+    /// Whether somebody listens on a Unix socket: an agent that runs already has its own port.
+    private static func answers(_ path: String) -> Bool {
+        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard raw >= 0 else { return false }
+        let descriptor = Descriptor(raw)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor.raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 || errno == EACCES
+            }
+        }
+    }
+
+    static func directory(of path: String) -> String? {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
+    }
+
+    /// A size for a person: three digits or so.
+    static func rounded(_ bytes: Int) -> String {
+        for (name, unit) in [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] where bytes >= unit
+        {
+            let tenths = bytes * 10 / unit
+            return tenths < 100 ? "\(tenths / 10).\(tenths % 10) \(name)" : "\(tenths / 10) \(name)"
+        }
+        return "\(bytes) B"
+    }
+}
