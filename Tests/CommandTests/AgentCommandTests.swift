@@ -1,0 +1,234 @@
+import Control
+import EventLoops
+import Metrics
+import Model
+import Synchronization
+import TestKit
+import Testing
+
+@testable import spoolship
+
+@Suite("Commands over the control socket", .timeLimit(.minutes(1)))
+struct AgentCommandTests {
+    /// What an agent was asked: method, path and body.
+    private final class Notes: Sendable {
+        let list = Mutex<[String]>([])
+        func add(_ request: ControlRequest) {
+            let body = String(decoding: request.body, as: UTF8.self)
+            list.withLock { $0.append("\(request.method) \(request.path) \(body)") }
+        }
+    }
+
+    private func route(
+        _ routes: inout ControlRoutes, _ notes: Notes, _ method: String, _ path: String, _ answer: JSONValue = [:]
+    ) {
+        routes.add(method, path) { request in
+            notes.add(request)
+            return .json(answer)
+        }
+    }
+
+    @Test("each command asks what it says")
+    func requests() async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        for (method, path) in [
+            ("POST", "/v1/dispatch"), ("POST", "/v1/pause"), ("POST", "/v1/resume"), ("PUT", "/v1/network"),
+            ("POST", "/v1/network/changed"), ("PUT", "/v1/country"), ("PUT", "/v1/log-level"),
+        ] { route(&routes, notes, method, path) }
+        route(&routes, notes, "PUT", "/v1/interval", ["interval": "2m"])
+        route(&routes, notes, "POST", "/v1/reload", ["changed": ["queue.max_size: 1 → 2"], "need_restart": ["x"]])
+        route(&routes, notes, "PUT", "/v1/collection", ["discarded": 7])
+        route(&routes, notes, "POST", "/v1/session", ["message": "done"])
+        let agent = try await FakeAgent(routes)
+        func run(_ words: String...) -> (ExitCode, KeptConsole) {
+            let kept = KeptConsole()
+            return (CommandLineTool(console: kept.console()).run(words + ["--config", agent.configuration]), kept)
+        }
+        for words in [
+            ["dispatch", "--destination", "main"], ["pause", "--token", "deploy", "--ttl", "1h30m"],
+            ["pause", "--until-restart"], ["resume"], ["resume", "--token", "deploy"], ["network", "off"],
+            ["network", "on"], ["network-changed"], ["country", "set", "IT"], ["country", "clear"],
+            ["log-level", "debug"], ["enable"],
+        ] {
+            let kept = KeptConsole()
+            let code = CommandLineTool(console: kept.console()).run(words + ["--config", agent.configuration])
+            #expect(code == .success, "\(words) \(kept.errorOutput)")
+            #expect(kept.output.isEmpty && kept.errorOutput.isEmpty)
+        }
+        #expect(run("interval", "2m", "--persist").1.output == "dispatch every 2m\n")
+        _ = run("interval", "off")
+        _ = run("interval", "default")
+        #expect(run("reload").1.output == "queue.max_size: 1 → 2\nx (after a restart)\n")
+        #expect(run("session", "start", "--app", "shop").1.output == "done\n")
+        #expect(
+            notes.list.withLock { $0 } == [
+                #"POST /v1/dispatch {"destination":"main"}"#,
+                #"POST /v1/pause {"token":"deploy","ttl_ms":5400000,"until_restart":false}"#,
+                #"POST /v1/pause {"token":"manual","until_restart":true}"#, "POST /v1/resume {}",
+                #"POST /v1/resume {"token":"deploy"}"#, #"PUT /v1/network {"on":false}"#,
+                #"PUT /v1/network {"on":true}"#,
+                "POST /v1/network/changed ", #"PUT /v1/country {"code":"IT"}"#, #"PUT /v1/country {"code":null}"#,
+                #"PUT /v1/log-level {"level":"debug"}"#, #"PUT /v1/collection {"enabled":true}"#,
+                #"PUT /v1/interval {"interval_ms":120000,"persist":true}"#,
+                #"PUT /v1/interval {"interval_ms":0,"persist":false}"#,
+                #"PUT /v1/interval {"interval_ms":null,"persist":false}"#, "POST /v1/reload ",
+                #"POST /v1/session {"app":"shop"}"#,
+            ])
+        #expect(run("interval", "10000").0 == .usage)
+        #expect(run("pause", "--ttl", "soon").0 == .usage)
+        await agent.stop()
+    }
+
+    @Test("ac17: disable says how many go and wants a yes; without one nothing changes")
+    func ac17_disableAsks() async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        route(&routes, notes, "PUT", "/v1/collection", ["discarded": 7])
+        let now = Timestamp(milliseconds: 1_795_168_800_000)
+        var report = StatusReport(started: now, now: now)
+        var main = StatusReport.Destination(name: "main", state: .active)
+        var ledger = Ledger()
+        ledger.accepted = 1234
+        ledger.queued = 1234
+        main.lanes = [.init(priority: .normal, ledger: ledger)]
+        report.destinations = [main]
+        let json = report.json
+        routes.add("GET", "/v1/status") { _ in .json(json) }
+        let agent = try await FakeAgent(routes)
+        let (code, kept) = KeptConsole.run("disable", "--config", agent.configuration)
+        #expect(code == .usage)
+        #expect(kept.errorOutput.contains("1,234 queued deliveries will be deleted: say --yes"))
+        #expect(notes.list.withLock { $0 } == [])
+        let (yes, told) = KeptConsole.run("disable", "--yes", "--config", agent.configuration)
+        #expect(yes == .success)
+        #expect(told.output == "collection is off; 7 deliveries discarded\n")
+        await agent.stop()
+    }
+
+    @Test("ga06: drain reports as it goes and ends with 0, 75 or 124", arguments: [0, 75, 124])
+    func ga06_drain(exitCode: Int) async throws {
+        var routes = ControlRoutes()
+        routes.add("POST", "/v1/drain") { request in
+            let timeout = (try? request.json())?["timeout_ms"]?.integer ?? -1
+            return .stream { stream in
+                _ = await stream.write(
+                    ["destination": "main", "outcome": "good", "reason": .null, "waiting": .integer(timeout)])
+                _ = await stream.write([
+                    "exit_code": .integer(exitCode), "obstacles": exitCode == 75 ? ["main": "held"] : [:], "waiting": 3,
+                ])
+            }
+        }
+        let agent = try await FakeAgent(routes)
+        let (code, kept) = KeptConsole.run("drain", "--timeout", "5s", "--config", agent.configuration)
+        #expect(code.rawValue == Int32(exitCode))
+        #expect(kept.output == "main: good, 5000 waiting\n")
+        #expect(kept.errorOutput.contains("main: held") == (exitCode == 75))
+        #expect(kept.errorOutput.contains("time ran out") == (exitCode == 124))
+        await agent.stop()
+    }
+
+    @Test("records are listed page by page, with times and quotes")
+    func recordList() async throws {
+        var routes = ControlRoutes()
+        routes.add("GET", "/v1/dead-letters") { request in
+            let start = request.query["after"].flatMap { Int($0) } ?? 0
+            let limit = request.query["limit"].flatMap { Int($0) } ?? 0
+            let end = min(2500, start + limit)
+            let records = (start..<end).map { number -> JSONValue in
+                [
+                    "id": .string("\(number)"), "destination": "main", "rejected_ms": 1_795_168_800_000,
+                    "message": "a\nb", "status": 400, "extra": .null,
+                ]
+            }
+            return .json(["records": .array(records), "next": end < 2500 ? .string("\(end)") : .null])
+        }
+        let agent = try await FakeAgent(routes)
+        let (_, kept) = KeptConsole.run("dead-letters", "list", "--limit", "2", "--config", agent.configuration)
+        #expect(
+            kept.output.split(separator: "\n")[1]
+                == #"1 destination=main rejected=2026-11-20T10:00:00.000Z message="a\nb" status=400"#)
+        #expect(kept.errorOutput.contains("there are more"))
+        let (_, all) = KeptConsole.run("dead-letters", "list", "--limit", "9999", "--config", agent.configuration)
+        #expect(all.output.split(separator: "\n").count == 2500)
+        #expect(all.errorOutput == "")
+        await agent.stop()
+    }
+
+    @Test("an export is byte for byte, whatever the events look like, and says when it is not whole")
+    func export() async throws {
+        let events =
+            #"{"name":"a","n":1.0e5,"big":123456789012345678901}"# + "\n" + #"{"error":{"message":"x"}}"# + "\n"
+        var routes = ControlRoutes()
+        routes.add("GET", "/v1/queue/export") { request in
+            let isBroken = request.query["priority"] == "critical"
+            return .stream { stream in
+                _ = await stream.write(Array(events.utf8))
+                _ = await stream.write(
+                    isBroken ? ["error": ["status": 500, "code": "x", "message": "the disk is gone"]] : ["end": true])
+            }
+        }
+        let agent = try await FakeAgent(routes)
+        let (code, kept) = KeptConsole.run("queue", "export", "--config", agent.configuration)
+        #expect(code == .success)
+        #expect(kept.output == events)
+        let (broken, told) = KeptConsole.run(
+            "queue", "export", "--priority", "critical", "--config", agent.configuration)
+        #expect(broken == .inputOutput)
+        #expect(told.errorOutput == "spoolship: the disk is gone\n")
+        await agent.stop()
+    }
+
+    @Test("retry and purge name what is meant; purging wants a yes")
+    func retryAndPurge() async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        route(&routes, notes, "POST", "/v1/dead-letters/retry", ["retried": 2])
+        route(&routes, notes, "POST", "/v1/queue/purge", ["purged": 5])
+        let agent = try await FakeAgent(routes)
+        let (_, kept) = KeptConsole.run("dead-letters", "retry", "4", "5", "--config", agent.configuration)
+        #expect(kept.output == "2 retried\n")
+        let (code, _) = KeptConsole.run("queue", "purge", "--config", agent.configuration)
+        #expect(code == .usage)
+        let (_, purged) = KeptConsole.run(
+            "queue", "purge", "--destination", "old", "-y", "--config", agent.configuration)
+        #expect(purged.output == "5 removed\n")
+        #expect(
+            notes.list.withLock { $0 } == [
+                #"POST /v1/dead-letters/retry {"ids":["4","5"]}"#, #"POST /v1/queue/purge {"destination":"old"}"#,
+            ])
+        await agent.stop()
+    }
+
+    @Test("top shows rates between reports")
+    func topRates() async throws {
+        let calls = Mutex(0)
+        var routes = ControlRoutes()
+        routes.add("GET", "/v1/status") { _ in
+            let call = calls.withLock { count in
+                count += 1
+                return count
+            }
+            let start = Timestamp(milliseconds: 1_795_168_800_000)
+            var report = StatusReport(started: start, now: start + .seconds(call * 2))
+            var ledger = Ledger()
+            ledger.accepted = call * 300
+            ledger.acknowledged = call * 200
+            ledger.queued = call * 100
+            var main = StatusReport.Destination(name: "main", state: .active)
+            main.lanes = [.init(priority: .normal, ledger: ledger)]
+            report.destinations = [main]
+            return .json(report.json)
+        }
+        let agent = try await FakeAgent(routes)
+        let (code, kept) = KeptConsole.run(
+            "top", "--count", "3", "--interval", "100ms", "--config", agent.configuration)
+        #expect(code == .success)
+        #expect(kept.output.contains("150/s"))
+        #expect(kept.output.contains("100/s"))
+        #expect(kept.output.contains("▅█  300\n") || kept.output.contains("▆█  300\n"))
+        #expect(TopRates.sparkline([0, 1, 2, 4, 8]) == "▁▁▂▄█")
+        #expect(KeptConsole.run("top", "--config", agent.configuration).0 == .usage)
+        await agent.stop()
+    }
+}

@@ -1,0 +1,81 @@
+import Configuration
+import Glibc
+import TestKit
+import Testing
+
+@testable import spoolship
+
+@Suite("check")
+struct CheckCommandTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    func write(_ text: String) throws -> String {
+        let path = "\(directory.path)/spoolship.toml"
+        let file = try #require(fopen(path, "w"))
+        fputs(text, file)
+        fclose(file)
+        return path
+    }
+
+    @Test("fault22: every mistake with its place, line and caret on standard error, and exit code 78")
+    func fault22_mistakesAreShown() throws {
+        let path = try write("[queue]\nmax_sise = \"1MiB\"\n[retry]\njitter = 2\n")
+        let (code, kept) = KeptConsole.run("check", "--config", path)
+        #expect(code == .configuration)
+        #expect(kept.output.isEmpty)
+        #expect(
+            kept.errorOutput == """
+                \(path):2:1: no setting max_sise in [queue]; did you mean max_size?
+                    max_sise = "1MiB"
+                    ^
+                \(path):4:10: retry.jitter is 2; must be 0 to 1
+                    jitter = 2
+                             ^
+                spoolship: 2 mistakes
+
+                """)
+        let json = KeptConsole.run("check", "--json", "--config", path).1.output
+        #expect(json.hasPrefix("{\"good\":false,\"problems\":[{\"severity\":\"error\",\"code\":\"unknown_key\""))
+    }
+
+    @Test("a missing file says how to name another")
+    func missingFile() {
+        let (code, kept) = KeptConsole.run("check", "--config", "\(directory.path)/none.toml")
+        #expect(code == .configuration)
+        #expect(kept.errorOutput.contains("No such file or directory; give another with --config FILE"))
+    }
+
+    @Test("--print shows every setting with its origin, no secret, and reads back")
+    func effectiveConfiguration() throws {
+        let path = try write(
+            """
+            [queue]
+            max_size = "20MiB"
+            [[destination]]
+            name = "main"
+            url = "https://example.com/"
+            token = "0123456789abcdefghijklmnopqrstuvwxyz"
+            tls.ca_file = "/etc/ca.pem"
+            [apps."my shop"]
+            country = "IT"
+            [[priorities.rule]]
+            event = "Pay*"
+            """)
+        let (code, kept) = KeptConsole.run("check", "--print", "--text-only", "--config", path)
+        #expect(code == .success)
+        func origin(of line: String) -> Substring? {
+            kept.output.split(separator: "\n").first { $0.hasPrefix(line + " ") }?.split(separator: " ").last
+        }
+        #expect(origin(of: "max_size = \"20MiB\"") == "\(path):2")
+        #expect(origin(of: "max_age = \"25d\"") == "default")
+        #expect(kept.output.contains("[[destination]]\nname = \"main\""))
+        #expect(kept.output.contains("[destination.tls]\nca_file"))
+        #expect(kept.output.contains("[apps.\"my shop\"]\n"))
+        #expect(!kept.output.contains("rstuvwxyz"))
+        let again = try Settings.read([ConfigurationText(file: "printed", text: kept.output)])
+        let changes = try Settings.load(path: path).settings.changes(to: again.settings)
+        #expect(changes.map(\.path) == ["destination.main.token"])
+    }
+}

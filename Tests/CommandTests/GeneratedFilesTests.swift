@@ -1,0 +1,115 @@
+import Glibc
+import TestKit
+import Testing
+
+@testable import spoolship
+
+@Suite("Generated files")
+struct GeneratedFilesTests {
+    static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
+
+    @Test("completions, manual pages and the shipped configuration are current (`scripts/generate` writes them)")
+    func generatedFilesAreCurrent() throws {
+        for file in GeneratedFiles.all {
+            let bytes = StartupCheck.bytes(of: "\(GeneratedFilesTests.root)/\(file.path)", atMost: 1 << 20)
+            #expect(
+                bytes.map { String(decoding: $0, as: UTF8.self) } == file.text, "\(file.path): run scripts/generate")
+        }
+    }
+
+    /// A table with all that a table can have.
+    static let sample: [Command] = [
+        .check, .help, CommandLineTests.sample,
+        Command(
+            name: "queue show", summary: "shows [one]: it's here",
+            options: [.init(name: "count", value: "N", help: "it's a [count]: 'many'")]
+        ) { _ in .success },
+    ]
+
+    @Test("every shown command and option is in each completion and in the manual")
+    func generatedFilesAreComplete() {
+        let completions = Completions(GeneratedFilesTests.sample)
+        let manual = ManualPages(commands: GeneratedFilesTests.sample).program
+        for command in GeneratedFilesTests.sample {
+            for option in command.allOptions {
+                #expect(completions.bash.contains("--\(option.name)"))
+                #expect(completions.zsh.contains("--\(option.name)["))
+                #expect(completions.fish.contains("-l \(option.name)"))
+                #expect(manual.contains(option.name == "text-only" ? "text\\-only" : option.name))
+            }
+            #expect(manual.contains(".SS \(command.name) "))
+        }
+    }
+
+    /// Runs a program with a script on its command line; gives what it printed, or nil when there is no such program.
+    private func run(_ words: String...) throws -> (status: Int32, output: String)? {
+        let directory = try TemporaryDirectory()
+        let out = "\(directory.path)/out"
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        var arguments = words.map { strdup($0) } + [nil]
+        defer { arguments.forEach { free($0) } }
+        var process = pid_t()
+        guard posix_spawnp(&process, words[0], &actions, nil, &arguments, environ) == 0 else { return nil }
+        var status: Int32 = 0
+        waitpid(process, &status, 0)
+        let bytes = StartupCheck.bytes(of: out, atMost: 1 << 20) ?? []
+        return (status, String(decoding: bytes, as: UTF8.self))
+    }
+
+    private func write(_ text: String, _ directory: TemporaryDirectory) throws -> String {
+        let path = "\(directory.path)/file"
+        let file = try #require(fopen(path, "w"))
+        fputs(text, file)
+        fclose(file)
+        return path
+    }
+
+    @Test("bash completes commands, families and options")
+    func bashCompletes() throws {
+        let directory = try TemporaryDirectory()
+        let path = try write(Completions(GeneratedFilesTests.sample).bash, directory)
+        func complete(_ words: String...) throws -> [Substring] {
+            let list = words.map { "'\($0)'" }.joined(separator: " ")
+            let script = """
+                . \(path); COMP_WORDS=(\(list)); COMP_CWORD=\(words.count - 1); _spoolship; printf '%s\\n' "${COMPREPLY[@]}"
+                """
+            return try #require(try run("bash", "-c", script)).output.split(separator: "\n")
+        }
+        #expect(try complete("spoolship", "") == ["check", "help", "queue"])
+        #expect(try complete("spoolship", "queue", "s") == ["show"])
+        #expect(try complete("spoolship", "queue", "show", "--co") == ["--count", "--config"])
+        #expect(try complete("spoolship", "check", "--pr") == ["--print"])
+        #expect(try complete("spoolship", "help", "conf") == ["configuration"])
+    }
+
+    @Test("the other shells accept their completions, where they are installed", arguments: ["zsh", "fish"])
+    func otherShellsAccept(shell: String) throws {
+        for table in [GeneratedFilesTests.sample, CommandTable.all] {
+            try accept(shell, Completions(table))
+        }
+    }
+
+    private func accept(_ shell: String, _ completions: Completions) throws {
+        let directory = try TemporaryDirectory()
+        let path = try write(shell == "zsh" ? completions.zsh : completions.fish, directory)
+        guard let result = try run(shell, "-n", path) else { return }
+        #expect(result.status == 0, "\(result.output)")
+    }
+
+    @Test("man formats the pages without a warning, where it is installed")
+    func manualPagesFormat() throws {
+        let directory = try TemporaryDirectory()
+        for page in [
+            ManualPages(commands: CommandTable.all).program, ManualPages(commands: CommandTable.all).configuration,
+        ] {
+            let path = try write(page, directory)
+            guard let result = try run("groff", "-man", "-Tutf8", "-ww", "-z", path) else { return }
+            #expect(result.output.isEmpty, "\(result.output)")
+            #expect(result.status == 0)
+        }
+    }
+}

@@ -1,0 +1,228 @@
+import Configuration
+import EventLoops
+import Glibc
+import Receiver
+import TestKit
+import Testing
+
+@testable import spoolship
+
+@Suite("check walks the start")
+struct StartupCheckTests {
+    let directory: TemporaryDirectory
+    var root: String { directory.path }
+    /// Somebody who owns nothing here.
+    let stranger = FileAccess(user: "stranger", userID: 54_321, groups: [54_321])
+    let own = FileAccess(user: "me", userID: geteuid(), groups: [getegid()])
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        chmod(directory.path, 0o755)
+        mkdir("\(directory.path)/state", 0o750)
+        mkdir("\(directory.path)/spool", 0o755)
+    }
+
+    func write(_ name: String, _ text: String, mode: mode_t = 0o600) throws -> String {
+        let path = "\(root)/\(name)"
+        let file = try #require(fopen(path, "w"))
+        fputs(text, file)
+        fclose(file)
+        chmod(path, mode)
+        return path
+    }
+
+    /// A configuration that this machine can start with, and what a test adds.
+    func problems(_ text: String, access: FileAccess? = nil) throws -> [Problem] {
+        let base = """
+            agent.state_directory = "\(root)/state"
+            spool.directory = "\(root)/spool"
+            control.socket = "\(root)/control.sock"
+            control.group = "root"
+            stats.listen = "off"
+
+            """
+        let loaded = try Settings.read([ConfigurationText(file: "t.toml", text: base + text)])
+        return StartupCheck.problems(of: loaded, access: access ?? own)
+    }
+
+    func expect(_ text: String, access: FileAccess? = nil, says message: String, warning: Bool = false) throws {
+        let found = try problems(text, access: access)
+        let fitting = found.first { $0.message.contains(message) }
+        #expect(fitting != nil, "\(found.map(\.text))")
+        #expect(fitting?.severity == (warning ? .warning : .error))
+    }
+
+    @Test("fault22: a machine that is ready has no problems")
+    func fault22_readyMachine() throws {
+        #expect(try problems("").map(\.text) == [])
+    }
+
+    @Test("fault22: directories that are not there, are none, or may not be entered, with what to do")
+    func fault22_directories() throws {
+        try expect("agent.runtime_directory = \"/x\"\n[queue]\n", access: stranger, says: "user stranger")
+        let missing = try Settings.read([
+            ConfigurationText(
+                file: "t.toml",
+                text:
+                    "[agent]\nstate_directory = \"\(root)/none\"\n[spool]\ndirectory = \"\(root)/t.toml\"\n[stats]\nlisten = \"off\""
+            )
+        ])
+        _ = try write("t.toml", "")
+        let found = StartupCheck.problems(of: missing, access: own)
+        #expect(
+            found.first?.text == """
+                t.toml:2:19: agent.state_directory \(root)/none does not exist; make it: install -d -o me -m 0750 \(root)/none
+                    state_directory = "\(root)/none"
+                                      ^
+                """)
+        #expect(found.contains { $0.message == "spool.directory \(root)/t.toml is no directory" })
+        #expect(access("\(root)/none", F_OK) != 0, "check must not make directories")
+    }
+
+    @Test("fault22: a state directory that others may write, and one that its user may not")
+    func fault22_permissions() throws {
+        chmod("\(root)/state", 0o777)
+        try expect("", says: "can be written by others (mode 0777); run chmod go-w")
+        chmod("\(root)/state", 0o750)
+        try expect("", access: stranger, says: "cannot be read and written and entered or run by user stranger")
+        chmod(root, 0o700)
+        try expect("", access: stranger, says: "lies in \(root), which user stranger may not enter")
+        chmod(root, 0o755)
+    }
+
+    @Test("fault22: a cap that the disk cannot hold")
+    func fault22_space() throws {
+        try expect("queue.max_size = \"100TiB\"", says: "make room or lower it", warning: true)
+    }
+
+    @Test("fault22: a port that another program has, and an address of another machine")
+    func fault22_ports() throws {
+        let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = Descriptor(raw)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                #expect(bind(listener.raw, $0, length) == 0)
+                #expect(listen(listener.raw, 1) == 0)
+                #expect(getsockname(listener.raw, $0, &length) == 0)
+            }
+        }
+        let port = UInt16(bigEndian: address.sin_port)
+        func problem(_ address: String) throws -> String? {
+            let loaded = try Settings.read([ConfigurationText(file: "t", text: "stats.listen = \"\(address)\"")])
+            return StartupCheck.problems(of: loaded, access: own).map(\.message).first { $0.contains("cannot listen") }
+        }
+        #expect(try problem("127.0.0.1:\(port)")?.hasSuffix("another program has it: `ss -ltnp` says which") == true)
+        #expect(try problem("192.0.2.1:9464")?.contains("this machine has no such address") == true)
+        #expect(try problem("127.0.0.1:0") == nil)
+    }
+
+    @Test("fault22: certificates and keys that are missing, ended, about to end, or do not belong together")
+    func fault22_certificates() throws {
+        let now = SystemTime().wallTime
+        let authority = try CertificateAuthority(now: now)
+        func identity(days: Int) throws -> CertificateAuthority.Identity {
+            try authority.issue(
+                .init(
+                    commonName: "client", names: ["DNS:localhost"], notBefore: now - .seconds(100 * 86_400),
+                    notAfter: now + .seconds(days * 86_400 + 600)))
+        }
+        let good = try identity(days: 300)
+        let other = try identity(days: 300)
+        let certificate = try write("good.pem", good.certificate)
+        let key = try write("good.key", good.key)
+        func destination(_ lines: String) -> String {
+            "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\n[destination.tls]\n\(lines)"
+        }
+        func pair(_ certificate: String, _ key: String) -> String {
+            destination("certificate_file = \"\(certificate)\"\nkey_file = \"\(key)\"")
+        }
+        #expect(try problems(pair(certificate, key)).map(\.text) == [])
+        try expect(pair(certificate, try write("other.key", other.key)), says: "is not the key of the certificate")
+        try expect(pair(certificate, certificate), says: "holds no private key")
+        try expect(pair(key, key), says: "holds no certificate")
+        try expect(pair("\(root)/none", key), says: "no such file or directory")
+        try expect(
+            pair(certificate, try write("open.key", good.key, mode: 0o644)), says: "run chmod o-r", warning: true)
+        try expect(
+            pair(try write("ended.pem", try identity(days: -3).certificate), key), says: "ended 2 days ago; renew it")
+        try expect(
+            pair(try write("soon.pem", try identity(days: 5).certificate), key), says: "ends in 5 days; renew it",
+            warning: true)
+        #expect(try problems(destination("ca_file = \"\(try write("ca.pem", authority.certificate))\"")).isEmpty)
+        try expect(destination("ca_file = \"\(try write("empty.pem", ""))\""), says: "must be in PEM form")
+        try expect(
+            destination("ca_file = \"\(certificate)\""), access: stranger, says: "cannot be read by user stranger")
+    }
+
+    @Test("fault22: files of secrets that are missing, empty, or open to everybody")
+    func fault22_secrets() throws {
+        func destination(_ file: String) -> String {
+            "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\ntoken_file = \"\(file)\""
+        }
+        #expect(try problems(destination(try write("token", "abc\n"))).isEmpty)
+        try expect(destination("\(root)/none"), says: "no such file or directory")
+        try expect(destination(try write("blank", "\n")), says: "is empty")
+        try expect(
+            destination(try write("open", "abc\n", mode: 0o644)), says: "can be read by everybody", warning: true)
+        try expect(destination("\(root)/spool"), says: "is no regular file")
+    }
+
+    @Test(
+        "tm02: a container's default file is called by its id; a version is refused with the right name",
+        arguments: [
+            ("GTM-1234", nil), ("GTM-1234.json", nil), ("GTM-1234.plist", nil),
+            ("GTM-1234_v5", "carries a version; call it GTM-1234"),
+            ("GTM-1234-12.json", "carries a version; call it GTM-1234.json"),
+            ("GTM-1234.v3.plist", "carries a version; call it GTM-1234.plist"),
+            ("gtm-1234.json", "is spelled in other letters; call it GTM-1234.json"),
+            ("GTM-12345", "is not the container's; call it GTM-1234 (complete)"),
+            ("default.json", "is not the container's"),
+        ] as [(String, String?)])
+    func tm02_containerFileNames(name: String, mistake: String?) {
+        let found = ContainerFileName.mistake(name, id: "GTM-1234")
+        if let mistake {
+            #expect(found?.hasPrefix(mistake) == true, "\(found ?? "nil")")
+        } else {
+            #expect(found == nil)
+        }
+    }
+
+    @Test("tm02: default files are trusted by owner and mode; the complete one wins")
+    func tm02_containerFilesAreTrusted() throws {
+        func container(_ file: String) -> String { "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"" }
+        let file = try write("GTM-1.json", "{}", mode: 0o644)
+        #expect(try problems(container(file)).isEmpty)
+        chmod(file, 0o664)
+        try expect(container(file), says: "can be written by others (mode 0664)")
+        chmod(file, 0o644)
+        let other = FileAccess(user: "agent", userID: 54_321, groups: [])
+        if geteuid() != 0 { try expect(container(file), access: other, says: "must belong to root or agent") }
+        _ = try write("GTM-1", "{}", mode: 0o644)
+        try expect(
+            container(file), says: "GTM-1.json stands behind GTM-1, which lies beside it and wins", warning: true)
+    }
+
+    @Test("fault22: programs, databases and time zones that are not there")
+    func fault22_namedFiles() throws {
+        try expect("[functions.f]\ncommand = [\"\(root)/none\"]", says: "no such file")
+        try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is no program")
+        let program = try write("program", "#!/bin/sh\n", mode: 0o644)
+        try expect("[functions.f]\ncommand = [\"\(program)\"]", access: stranger, says: "cannot be entered or run")
+        try expect("[country]\ndatabase = \"\(root)/none\"", says: "no such file")
+        try expect("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Atlantis\"", says: "not known to this system")
+        #expect(try problems("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Rome\"").isEmpty)
+    }
+
+    @Test("fault22: a socket's place that something else has, and a group that is missing")
+    func fault22_controlSocket() throws {
+        _ = try write("control.sock", "")
+        try expect("", says: "is no socket; remove it")
+        let loaded = try Settings.read([ConfigurationText(file: "t", text: "control.group = \"no-such-group\"")])
+        let found = StartupCheck.problems(of: loaded, access: own)
+        #expect(found.contains { $0.message.contains("there is no such group") && $0.severity == .warning })
+    }
+}

@@ -1,0 +1,77 @@
+import Control
+import EventLoops
+import Metrics
+import Model
+import TestKit
+import Testing
+
+@testable import spoolship
+
+/// An agent's control socket that answers what a test wants.
+final class FakeAgent {
+    let directory: TemporaryDirectory
+    let configuration: String
+    private let loop: EventLoop
+    private let server: ControlServer
+
+    init(_ routes: ControlRoutes) async throws {
+        directory = try TemporaryDirectory()
+        configuration = "\(directory.path)/spoolship.toml"
+        try writeFile(configuration, "[control]\nsocket = \"\(directory.path)/control.sock\"\n")
+        loop = try EventLoop(name: "fake-agent")
+        try loop.start()
+        var options = ControlServerOptions()
+        options.socket = "\(directory.path)/control.sock"
+        server = try ControlServer(on: loop, options: options, routes: routes)
+        try await server.start()
+    }
+
+    func stop() async {
+        await server.stop()
+        loop.stop()
+    }
+}
+
+@Suite("status", .timeLimit(.minutes(1)))
+struct StatusCommandTests {
+    private var report: StatusReport {
+        let now = Timestamp(milliseconds: 1_795_168_800_000)
+        var report = StatusReport(started: now - .seconds(60), now: now)
+        report.version = "1.0.0"
+        var main = StatusReport.Destination(name: "main", state: .held)
+        main.lastFailure = .init(status: 401, kind: "status", message: "401 Unauthorized", at: now - .seconds(5))
+        report.destinations = [main]
+        report.obstacles = ["main is held"]
+        return report
+    }
+
+    @Test("the screen, JSON, and an exit code that says whether the agent is ready")
+    func status() async throws {
+        var routes = ControlRoutes()
+        let json = report.json
+        routes.add("GET", "/v1/status") { _ in .json(json) }
+        let agent = try await FakeAgent(routes)
+        let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
+        #expect(code == .negative)
+        #expect(kept.output.contains("main: held: 401 Unauthorized; mend it or its settings and reload; nothing waits"))
+        let (_, asJSON) = KeptConsole.run("status", "--json", "--config", agent.configuration)
+        #expect(try JSONValue(parsing: asJSON.output) == json)
+        let (_, quiet) = KeptConsole.run("status", "-q", "--config", agent.configuration)
+        #expect(quiet.output == "")
+        await agent.stop()
+        let (gone, message) = KeptConsole.run("status", "--config", agent.configuration)
+        #expect(gone == .unreachable)
+        #expect(message.errorOutput.contains("is it running?"))
+    }
+
+    @Test("what the agent refuses becomes one line and an exit code")
+    func refusal() async throws {
+        var routes = ControlRoutes()
+        routes.add("GET", "/v1/status") { _ in .error(503, "starting", "the agent is starting") }
+        let agent = try await FakeAgent(routes)
+        let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
+        #expect(code == .temporaryFailure)
+        #expect(kept.errorOutput == "spoolship: the agent is starting\n")
+        await agent.stop()
+    }
+}

@@ -1,0 +1,179 @@
+import EventLoops
+import Glibc
+import TestKit
+import Testing
+
+extension EndToEnd {
+    @Suite("Faults of others")
+    struct FaultTests {
+        @Test("fault11: events that the receiver rejects become dead letters, all their neighbours arrive")
+        func fault11_poisonedBatch() throws {
+            let bench = try Workbench()
+            try bench.startReceiver("--marker", "POISON")
+            try bench.startAgent()
+            // A destination that has acknowledged nothing yet is held instead: its settings may be wrong.
+            try bench.append(keyed(0..<200), to: "app.jsonl")
+            try bench.waitUntilDelivered(200)
+            let poison = #"{"name":"POISON","properties":{"text":"no"}}"# + "\n"
+            try bench.append(keyed(200..<225) + poison + keyed(225..<390) + poison + keyed(390..<400), to: "app.jsonl")
+            try wait(.seconds(60), "two dead letters: \(bench.agentLog)", every: .milliseconds(100)) {
+                let figures = try bench.figures()
+                return figures.total("spoolship_deliveries_dead_lettered_total") == 2
+                    && figures.total("spoolship_deliveries_queued") == 0
+            }
+            try bench.expectBalance()
+            try bench.expectOnce(Set((0..<400).map { "e\($0)" }), member: "key")
+            #expect(try bench.command("status").text.contains("2 dead letters"))
+        }
+
+        @Test("fault12: a receiver that takes small bodies only gets everything in small bodies")
+        func fault12_smallBodies() throws {
+            let bench = try Workbench()
+            try bench.startReceiver("--largest-body", "1KiB")
+            try bench.startAgent()
+            var random = SplitMix64(seed: 12)
+            // Numbers that no compression makes small.
+            let lines = (0..<300).map { number in
+                let text = (0..<6).map { _ in String(random.next(), radix: 36) }.joined()
+                return #"{"name":"load","properties":{"key":"e\#(number)","text":"\#(text)"}}"# + "\n"
+            }
+            try bench.append(lines.joined(), to: "app.jsonl")
+            try bench.waitUntilDelivered(300)
+            try bench.expectOnce(Set((0..<300).map { "e\($0)" }), member: "key")
+            #expect(bench.receiverFigure("requests") > bench.receiverFigure("batches"), "nothing was too large")
+        }
+
+        @Test("fault15: a full queue makes the spool wait, through a kill -9, and evicts nothing")
+        func fault15_fullQueueWaits() throws {
+            let bench = try Workbench()
+            bench.settings["queue.max_size"] = "\"64KiB\""
+            bench.settings["retry.intervals"] = #"["300ms"]"#
+            bench.settings["retry.probe_interval"] = "\"1s\""
+            try bench.startReceiver()
+            try bench.stopReceiver()
+            try bench.startAgent()
+            try bench.append(keyed(0..<20_000), to: "app.jsonl")
+            for _ in 0..<2 {
+                try wait(.seconds(60), "a full queue") {
+                    try bench.figures().value("spoolship_queue_backpressure") == 1
+                }
+                try bench.expectBalance()
+                #expect(try bench.command("status").text.contains("reading waits"))
+                bench.killAgent()
+                try bench.startAgent()
+            }
+            #expect(try bench.figures().total("spoolship_events_read_total") < 20_000)
+            try bench.startReceiver()
+            try bench.waitUntilDelivered(20_000)
+            #expect(try bench.figures().total("spoolship_deliveries_evicted_total") == 0)
+            try bench.expectOnce(Set((0..<20_000).map { "e\($0)" }), member: "key")
+        }
+
+        @Test("fault15: told to evict, it gives up the oldest normal events, counts them, and keeps critical ones")
+        func fault15_evictsInOrder() throws {
+            let bench = try Workbench()
+            bench.settings["queue.max_size"] = "\"64KiB\""
+            bench.settings["spool.when_full"] = "\"evict\""
+            bench.settings["retry.intervals"] = #"["300ms"]"#
+            bench.settings["retry.probe_interval"] = "\"1s\""
+            try bench.startReceiver()
+            try bench.stopReceiver()
+            try bench.startAgent()
+            let critical = (0..<20).map {
+                #"{"name":"alarm","priority":"critical","properties":{"key":"c\#($0)"}}"# + "\n"
+            }
+            try bench.append(critical.joined() + keyed(0..<20_000), to: "app.jsonl")
+            try wait(.seconds(60), "all to be read", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_events_read_total") == 20_020
+            }
+            try bench.startReceiver()
+            try wait(.seconds(60), "the rest to arrive", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_deliveries_queued") == 0
+            }
+            let figures = try bench.figures()
+            #expect(figures.imbalances == [])
+            let evicted = figures.value(#"spoolship_deliveries_evicted_total{destination="main",priority="normal"}"#)
+            #expect(evicted > 0)
+            #expect(figures.total("spoolship_deliveries_acknowledged_total") == 20_020 - evicted)
+            let arrived = values(of: "key", in: try bytes(of: bench.events))
+            #expect(Set(arrived).count == arrived.count && arrived.count == 20_020 - evicted)
+            #expect(arrived.filter { $0.hasPrefix("c") }.count == 20)
+            #expect(Set(arrived).contains("e19999"), "the newest stays")
+            #expect(bench.agentLog.contains("queue is full, evicting"))
+        }
+
+        @Test(
+            "fault08: a full disk stops reading and readiness, loses nothing, and it goes on by itself",
+            .enabled(if: getuid() == 0))
+        func fault08_fullDisk() throws {
+            let bench = try Workbench()
+            let mounted = try run("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", bench.state])
+            // In a container without the right to mount there is no small disk to fill.
+            guard mounted.code == 0 else { return }
+            defer {
+                bench.killAgent()
+                _ = try? run("umount", [bench.state])
+            }
+            bench.settings["queue.max_size"] = "\"1MiB\""
+            bench.settings["spool.quarantine_max_size"] = "\"64KiB\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.append(keyed(0..<500), to: "app.jsonl")
+            try bench.waitUntilDelivered(500)
+            let filler = try run("dd", ["if=/dev/zero", "of=\(bench.state)/filler", "bs=64k"])
+            try #require(filler.code != 0, "the disk is not full")
+            let ready = "http://127.0.0.1:\(bench.statsPort)/readyz"
+            var written = 500
+            try wait(.seconds(60), "the agent to notice: \(bench.agentLog)", every: .milliseconds(100)) {
+                try bench.append(keyed(written..<written + 500), to: "app.jsonl")
+                written += 500
+                // The ballast is given up first.
+                _ = try run("dd", ["if=/dev/zero", "of=\(bench.state)/more-\(written)", "bs=4k"])
+                return try fetch(ready).status == 503
+            }
+            #expect(try fetch(ready).body.contains("full"))
+            try bench.expectBalance()
+            for file in try run("find", [bench.state, "-name", "filler", "-o", "-name", "more-*"]).text.split(
+                separator: "\n")
+            {
+                unlink(String(file))
+            }
+            try bench.waitUntilDelivered(written)
+            try bench.expectOnce(Set((0..<written).map { "e\($0)" }), member: "key")
+            #expect(try fetch(ready).status == 200)
+        }
+
+        @Test("fault26: links, pipes and sockets in the spool are not read, and hold nobody up")
+        func fault26_hostileSpool() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            let secret = "\(bench.path)/secret"
+            try write(#"{"name":"secret","properties":{"key":"stolen"}}"# + "\n", to: secret)
+            try #require(symlink(secret, "\(bench.spool)/link.jsonl") == 0)
+            try #require(symlink(bench.path, "\(bench.spool)/elsewhere") == 0)
+            try #require(mkfifo("\(bench.spool)/pipe.jsonl", 0o644) == 0)
+            try bench.startAgent()
+            try #require(symlink(secret, "\(bench.spool)/link.json") == 0)
+            try #require(mkfifo("\(bench.spool)/pipe.json", 0o644) == 0)
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            try bench.waitUntilDelivered(10)
+            try bench.expectOnce(Set((0..<10).map { "e\($0)" }), member: "key")
+            #expect(try bench.figures().total("spoolship_spool_refused_files") >= 4)
+            #expect(access(secret, F_OK) == 0)
+        }
+
+        @Test("3,000 drop files arrive once and are gone")
+        func manyDropFiles() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            for number in 0..<1500 { try bench.drop(keyed(number..<number + 1), as: "before-\(number).json") }
+            try bench.startAgent()
+            for number in 1500..<3000 { try bench.drop(keyed(number..<number + 1), as: "after-\(number).json") }
+            try bench.waitUntilDelivered(3000)
+            try bench.expectOnce(Set((0..<3000).map { "e\($0)" }), member: "key")
+            try wait(.seconds(30), "the files to go") {
+                try run("find", [bench.spool, "-name", "*.json"]).text.isEmpty
+            }
+        }
+    }
+}

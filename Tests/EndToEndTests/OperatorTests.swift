@@ -1,0 +1,169 @@
+import EventLoops
+import Glibc
+import Testing
+
+extension EndToEnd {
+    @Suite("What an operator does")
+    struct OperatorTests {
+        @Test("ac16: a pause survives kill -9, drain says what stands in the way, and after resume all arrives")
+        func ac16_pauseAndDrain() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            #expect(try bench.command("pause").code == 0)
+            try bench.append(keyed(0..<200), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 200
+            }
+            bench.killAgent()
+            try bench.startAgent()
+            let status = try bench.command("status").text
+            #expect(status.contains("paused") && status.contains("200 waiting"), "\(status)")
+            let refused = try bench.command("drain", "--timeout", "5s")
+            #expect(refused.code == 75 && refused.text.contains("pause"), "\(refused)")
+            #expect(bench.receiverFigure("events") == 0)
+            #expect(try bench.command("resume").code == 0)
+            let drained = try bench.command("drain", "--timeout", "30s")
+            #expect(drained.code == 0, "\(drained)")
+            #expect(bench.receiverFigure("events") == 200)
+            try bench.waitUntilDelivered(200)
+        }
+
+        @Test("fault23: SIGHUP applies a mended file without a restart, and a broken one not at all")
+        func fault23_reload() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            let right = bench.settings["destination.url"]
+            let nobody = try freePort()
+            bench.settings["destination.url"] = "\"https://127.0.0.1:\(nobody)/\""
+            bench.settings["retry.intervals"] = #"["500ms"]"#
+            bench.settings["retry.probe_interval"] = "\"1s\""
+            try bench.startAgent()
+            try bench.append(keyed(0..<120), to: "app.jsonl")
+            try wait(.seconds(30), "a failed delivery") { bench.agentLog.contains("delivery failed") }
+
+            bench.settings["destination.url"] = right
+            bench.settings["dispatch.batch_events"] = "\"many\""
+            try bench.configure()
+            bench.agent?.send(SIGHUP)
+            try wait(.seconds(30), "the refusal: \(bench.agentLog)") { bench.agentLog.contains("reload failed") }
+            #expect(try bench.figures().value("spoolship_config_last_reload_successful") == 0)
+            #expect(bench.receiverFigure("requests") == 0)
+
+            bench.settings["dispatch.batch_events"] = "10"
+            try bench.configure()
+            bench.agent?.send(SIGHUP)
+            try bench.waitUntilDelivered(120)
+            #expect(bench.agentLog.contains("configuration reloaded"))
+            try bench.expectOnce(Set((0..<120).map { "e\($0)" }), member: "key")
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test("without a destination the spool is not read; a reload that brings one delivers what waited")
+        func noDestination() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            let destination = bench.settings.filter { $0.key.hasPrefix("destination") }
+            for key in destination.keys { bench.settings[key] = nil }
+            try bench.append(keyed(0..<60), to: "app.jsonl")
+            try bench.startAgent()
+            #expect(bench.agentLog.contains("the spool is not read"), "\(bench.agentLog)")
+            #expect(try bench.figures().value("spoolship_events_read_total") == 0)
+
+            bench.settings.merge(destination) { $1 }
+            try bench.configure()
+            bench.agent?.send(SIGHUP)
+            try bench.waitUntilDelivered(60)
+
+            for key in destination.keys { bench.settings[key] = nil }
+            try bench.configure()
+            bench.agent?.send(SIGHUP)
+            try wait(.seconds(30), "the refusal: \(bench.agentLog)") { bench.agentLog.contains("reload failed") }
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test("a dead letter says why it is one, and arrives when it is sent again to a receiver that was mended")
+        func deadLettersAreSentAgain() throws {
+            let bench = try Workbench()
+            try bench.startReceiver("--marker", "e55")
+            try bench.startAgent()
+            try bench.append(keyed(0..<50), to: "app.jsonl")
+            try bench.waitUntilDelivered(50)
+            try bench.append(keyed(50..<100), to: "app.jsonl")
+            try wait(.seconds(30), "a dead letter", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_deliveries_dead_lettered_total") == 1
+            }
+            let list = try bench.command("dead-letters", "list")
+            #expect(list.code == 0 && list.text.contains("400"), "\(list)")
+            let show = try bench.command("dead-letters", "export")
+            #expect(show.code == 0 && show.text.contains("\"e55\""), "\(show)")
+            try bench.stopReceiver()
+            try bench.startReceiver()
+            let again = try bench.command("dead-letters", "retry")
+            #expect(again.code == 0, "\(again)")
+            try wait(.seconds(30), "the last event", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_deliveries_acknowledged_total") == 100
+            }
+            try bench.expectBalance()
+            #expect(try bench.figures().total("spoolship_deliveries_retried_total") == 1)
+            try bench.expectOnce(Set((0..<100).map { "e\($0)" }), member: "key")
+        }
+
+        @Test("ac21: a producer's session goes on through kill -9, and its start is told once")
+        func ac21_sessionsSurvive() throws {
+            let bench = try Workbench()
+            bench.settings["session.mode"] = "\"automatic\""
+            try bench.startReceiver()
+            // An app that keeps its file open.
+            let file = try Descriptor(
+                checking: open("\(bench.spool)/app.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644), "open")
+            for round in 0..<4 {
+                try bench.startAgent()
+                let lines = Array(keyed(round * 10..<round * 10 + 10).utf8)
+                try #require(Glibc.write(file.raw, lines, lines.count) == lines.count)
+                try wait(.seconds(30), "round \(round)") { bench.receiverFigure("events") == 11 + round * 10 }
+                bench.killAgent()
+            }
+            try bench.startAgent()
+            try bench.waitUntilDelivered(41)
+            try bench.expectOnce(Set((0..<40).map { "e\($0)" }), member: "key")
+            let stored = try bytes(of: bench.events)
+            let sessions = values(of: "session_id", in: stored)
+            #expect(sessions.count == 41 && Set(sessions).count == 1, "\(Set(sessions))")
+            #expect(values(of: "type", in: stored).filter { $0 == "start_session" }.count == 1)
+        }
+
+        @Test("ac17: disable discards what waits and what comes, counted, through a restart; enable starts afresh")
+        func ac17_disable() throws {
+            let bench = try Workbench()
+            bench.settings["dispatch.interval"] = "\"off\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.append(keyed(0..<30), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 30
+            }
+            let answer = try bench.command("disable", "--yes")
+            #expect(answer.code == 0, "\(answer)")
+            bench.killAgent()
+            try bench.startAgent()
+            try bench.append(keyed(30..<50), to: "app.jsonl")
+            try wait(.seconds(30), "the events to be read", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_events_read_total") == 50
+            }
+            let figures = try bench.figures()
+            #expect(figures.total("spoolship_deliveries_discarded_total") == 50)
+            #expect(figures.total("spoolship_deliveries_queued") == 0)
+            #expect(figures.value("spoolship_collection_enabled") == 0)
+            #expect(figures.imbalances == [])
+            #expect(try bench.command("enable").code == 0)
+            try bench.append(keyed(50..<60), to: "app.jsonl")
+            try wait(.seconds(30), "the new events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 10
+            }
+            #expect(try bench.command("drain").code == 0)
+            try bench.expectOnce(Set((50..<60).map { "e\($0)" }), member: "key")
+            try bench.expectBalance()
+        }
+    }
+}
