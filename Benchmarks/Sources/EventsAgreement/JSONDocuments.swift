@@ -1,0 +1,1 @@
+../../../Sources/TestKit/JSONDocuments.swift

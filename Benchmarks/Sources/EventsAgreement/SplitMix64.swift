@@ -1,0 +1,1 @@
+../../../Sources/TestKit/SplitMix64.swift

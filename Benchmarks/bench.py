@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Measures the release binary: events per CPU-second, memory, bytes, idle cost, and the floor in the same run.
+
+The agent reads files that lie in its spool, keeps its queue on disk with power-loss durability, and sends over TLS to the
+development receiver, which runs beside it and does not count. CPU seconds are user and system time of the agent's
+process, from start to exit. The machine's noise goes into every figure of a run alike: compare ratios.
+
+usage: bench.py BINARY [--events 200000] [--runs 3] [--short] [--only WORDS] [--keep FILE]
+"""
+import argparse
+import glob
+import json
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import ssl
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# name → cap, events a batch, bytes a batch, compression, event profile
+PROFILES = {
+    "cap 1GiB, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "standard"),
+    "cap 1GiB, 3000 a batch, gzip": ("1GiB", 3000, "2MiB", "gzip", "standard"),
+    "cap 1GiB, 50 a batch, zstd": ("1GiB", 50, "1MiB", "zstd", "standard"),
+    "cap 10MiB, 3000 a batch, zstd": ("10MiB", 3000, "2MiB", "zstd", "standard"),
+    "cap 10MiB, 50 a batch, zstd": ("10MiB", 50, "1MiB", "zstd", "standard"),
+    "cap 10MiB, 50 a batch, gzip (the defaults)": ("10MiB", 50, "1MiB", "gzip", "standard"),
+    "tiny events, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "tiny"),
+    "large events, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "large"),
+    "critical mix, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "critical"),
+}
+SHORT = ["cap 1GiB, 3000 a batch, zstd", "cap 10MiB, 50 a batch, gzip (the defaults)"]
+
+CONFIGURATION = """
+[agent]
+state_directory = "{work}/state"
+[spool]
+directory = "{work}/spool"
+[queue]
+max_size = "{cap}"
+[dispatch]
+interval = "1s"
+batch_events = {events}
+batch_size = "{bytes}"
+[stats]
+listen = "127.0.0.1:{port}"
+[control]
+socket = "{work}/control.sock"
+[[destination]]
+name = "bench"
+type = "http"
+url = "{url}"
+compression = "{compression}"
+[destination.tls]
+ca_file = "{ca}"
+"""
+
+
+class Receiver:
+    """The development receiver, as a process of its own."""
+
+    def __init__(self, binary: str, work: str):
+        self.directory = os.path.join(work, "receiver")
+        os.makedirs(self.directory)
+        self.port = free_port()
+        self.url = f"https://127.0.0.1:{self.port}/"
+        self.log = open(os.path.join(work, "receiver.log"), "wb")
+        self.process = subprocess.Popen(
+            [binary, "receive", "--listen", f"127.0.0.1:{self.port}", "--certificates", self.directory, "--quiet"],
+            stdout=self.log, stderr=self.log)
+        self.ca = os.path.join(self.directory, "ca.pem")
+        wait_for(lambda: os.path.exists(self.ca) and self.stats() is not None, 20, "the receiver to start")
+
+    def stats(self):
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+            with urllib.request.urlopen(self.url + "stats", context=context, timeout=5) as answer:
+                return json.load(answer)
+        except OSError:
+            return None
+
+    def events(self) -> int:
+        stats = self.stats()
+        return stats["events"] if stats else 0
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def free_port() -> int:
+    import socket
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(condition, seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"bench: gave up waiting for {what} after {seconds} s")
+        time.sleep(0.05)
+
+
+def written_bytes(pid: int) -> int:
+    with open(f"/proc/{pid}/io") as io:
+        return int(next(line for line in io if line.startswith("write_bytes")).split()[1])
+
+
+def memory(pid: int) -> dict:
+    with open(f"/proc/{pid}/status") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    return {key: int(lines[key].split()[0]) / 1024 for key in ("VmHWM", "VmRSS", "RssAnon")}
+
+
+def switches(pid: int) -> int:
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path) as status:
+            total += sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+    return total
+
+
+def start_agent(binary: str, work: str, receiver: Receiver, cap: str, events: int, size: str, compression: str):
+    port = free_port()
+    path = os.path.join(work, "spoolship.toml")
+    with open(path, "w") as file:
+        file.write(CONFIGURATION.format(work=work, cap=cap, events=events, bytes=size, port=port, url=receiver.url,
+                                        compression=compression, ca=receiver.ca))
+    log = open(os.path.join(work, "agent.log"), "wb")
+    return subprocess.Popen([binary, "run", "--config", path], stdout=log, stderr=log)
+
+
+def measure(binary: str, receiver: Receiver, sources: str, events: int, profile: tuple) -> dict:
+    cap, batch, size, compression, _ = profile
+    with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=os.path.dirname(sources)) as work:
+        os.makedirs(f"{work}/state")
+        shutil.copytree(sources, f"{work}/spool")
+        # Tiny events say no session: each file begins one, whose start is an event more.
+        expected = events + (len(glob.glob(f"{work}/spool/*")) if profile[4] == "tiny" else 0)
+        spooled = sum(os.path.getsize(path) for path in glob.glob(f"{work}/spool/*"))
+        before = receiver.stats()
+        began = time.monotonic()
+        agent = start_agent(binary, work, receiver, cap, batch, size, compression)
+        try:
+            wait_for(lambda: agent.poll() is not None or receiver.events() - before["events"] >= expected, 60,
+                     "the events to arrive")
+            wall = time.monotonic() - began
+            if agent.poll() is not None:
+                raise SystemExit("bench: the agent ended by itself:\n" + open(f"{work}/agent.log").read()[-2000:])
+            figures = memory(agent.pid)
+            written = written_bytes(agent.pid)
+        finally:
+            agent.send_signal(signal.SIGTERM)
+            _, status, usage = os.wait4(agent.pid, 0)
+            agent.returncode = os.waitstatus_to_exitcode(status)
+        after = receiver.stats()
+        if after["events"] - before["events"] != expected or agent.returncode != 0:
+            raise SystemExit(f"bench: {after['events'] - before['events']} of {expected} events arrived, exit code "
+                             f"{agent.returncode}\n" + open(f"{work}/agent.log").read()[-2000:])
+        cpu = usage.ru_utime + usage.ru_stime
+        return {"events_per_cpu_second": events / cpu, "mb_per_cpu_second": spooled / cpu / 1e6, "cpu": cpu, "wall": wall,
+                "peak_rss_mb": figures["VmHWM"], "disk_bytes_per_byte": written / spooled,
+                "wire_bytes_per_byte": (after["wire_bytes"] - before["wire_bytes"]) / spooled,
+                "requests": after["requests"] - before["requests"]}
+
+
+def idle(binary: str, receiver: Receiver, scratch: str, seconds: int) -> dict:
+    with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=scratch) as work:
+        os.makedirs(f"{work}/state")
+        os.makedirs(f"{work}/spool")
+        agent = start_agent(binary, work, receiver, "10MiB", 50, "1MiB", "gzip")
+        try:
+            # One event first, so that TLS is set up and the connection stays open, as in an agent that has worked.
+            before = receiver.events()
+            # A drop file, which goes at once: an append file is looked at again a minute later, to be removed.
+            with open(f"{work}/spool/.one.tmp", "w") as file:
+                file.write('{"name":"one"}\n')
+            os.rename(f"{work}/spool/.one.tmp", f"{work}/spool/one.json")
+            wait_for(lambda: agent.poll() is not None or receiver.events() > before, 30, "the first event")
+            time.sleep(3)
+            first, began = switches(agent.pid), time.monotonic()
+            time.sleep(seconds)
+            woken = switches(agent.pid) - first
+            figures = memory(agent.pid)
+            return {"rss_mb": figures["VmRSS"], "private_mb": figures["RssAnon"],
+                    "context_switches_per_minute": woken * 60 / (time.monotonic() - began)}
+        finally:
+            agent.terminate()
+            agent.wait(30)
+
+
+def floor(receiver: Receiver, sources: str, scratch: str, compression: str, batch: int, size: int) -> dict:
+    program = os.path.join(scratch, "floor")
+    if not os.path.exists(program):
+        subprocess.run(["g++", "-O2", "-std=c++17", "-o", program, os.path.join(HERE, "floor", "floor.cpp"), "-lsimdjson",
+                        "-lzstd", "-ldeflate", "-lsqlite3", "-lcrypto", "-lcurl"], check=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as work:
+        output = subprocess.run([program, compression, str(size), str(batch), f"{work}/floor.sqlite", receiver.url,
+                                 receiver.ca, *sorted(glob.glob(f"{sources}/*"))], check=True, stdout=subprocess.PIPE)
+    return json.loads(output.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--short", action="store_true", help="two profiles, one run each: what CI does")
+    parser.add_argument("--only", default="", help="only profiles whose name holds these words")
+    parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
+    parser.add_argument("--keep", default="build/bench.json", help="where results are kept and compared with")
+    options = parser.parse_args()
+    binary = os.path.abspath(options.binary)
+    runs = 1 if options.short else options.runs
+    names = SHORT if options.short else [name for name in PROFILES if options.only in name]
+    results: dict = {"binary_mb": os.path.getsize(binary) / 1e6, "events": options.events, "profiles": {}}
+    last = json.load(open(options.keep)) if os.path.exists(options.keep) else {"profiles": {}}
+
+    with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=options.scratch) as scratch:
+        receiver = Receiver(binary, scratch)
+        try:
+            print(f"binary {results['binary_mb']:.1f} MB, {options.events} events, median of {runs}")
+            print(f"{'':44}{'events/CPU-s':>13}{'MB/CPU-s':>9}{'CPU s':>7}{'wall s':>7}{'RSS MB':>7}{'disk':>6}{'wire':>6}"
+                  f"{'floor':>7}{'last':>6}")
+            for name in names:
+                profile = PROFILES[name]
+                sources = os.path.join(scratch, f"events-{profile[4]}")
+                events = options.events // 20 if profile[4] == "large" else options.events
+                if not os.path.exists(sources):
+                    subprocess.run([sys.executable, os.path.join(HERE, "generate.py"), sources, "--events", str(events),
+                                    "--profile", profile[4]], check=True)
+                taken = [measure(binary, receiver, sources, events, profile) for _ in range(runs)]
+                result = {key: statistics.median(run[key] for run in taken) for key in taken[0]}
+                size = (2 << 20) if profile[2] == "2MiB" else (1 << 20)
+                result["floor"] = floor(receiver, sources, scratch, profile[3], profile[1], size)
+                result["times_floor"] = result["cpu"] / result["floor"]["total"]
+                before = last["profiles"].get(name, {}).get("events_per_cpu_second")
+                change = f"{result['events_per_cpu_second'] / before:6.2f}" if before else ""
+                results["profiles"][name] = result
+                print(f"{name:44}{result['events_per_cpu_second']:13,.0f}{result['mb_per_cpu_second']:9.0f}"
+                      f"{result['cpu']:7.2f}{result['wall']:7.2f}{result['peak_rss_mb']:7.1f}"
+                      f"{result['disk_bytes_per_byte']:6.2f}{result['wire_bytes_per_byte']:6.2f}"
+                      f"{result['times_floor']:7.2f}{change}", flush=True)
+            results["idle"] = idle(binary, receiver, scratch, 5 if options.short else 60)
+            print("idle: RSS {rss_mb:.1f} MB, private {private_mb:.1f} MB, {context_switches_per_minute:.0f} context "
+                  "switches a minute".format(**results["idle"]))
+        finally:
+            receiver.stop()
+    os.makedirs(os.path.dirname(os.path.abspath(options.keep)), exist_ok=True)
+    with open(options.keep, "w") as file:
+        json.dump(results, file, indent=2)
+    print(f"kept in {options.keep}; floor = the agent's CPU over that of the same work in one C++ program; last = against "
+          "the results kept before")
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main()

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Writes events for benchmarks: the same seed and start give the same bytes.
+
+The events' times begin at the last full hour, because older ones than `queue.max_age` would expire.
+
+usage: generate.py DIRECTORY [--events 200000] [--files 10] [--profile standard|tiny|large|critical] [--seed 42]
+                   [--start 2026-11-20T10:00:00]
+"""
+import argparse
+import datetime
+import json
+import os
+import random
+
+CATEGORIES = ["Music", "Film", "News", "Sport", "Education", "Comedy", "Travel", "Science"]
+NAMES = ["Video clicked", "Page viewed", "Order placed", "Search done", "Item shared", "Player stopped", "Login", "Error seen"]
+CITIES = ["Milano", "Torino", "Bari", "Palermo", "Genova", "Verona", "Trieste", "Cagliari"]
+
+
+def event(number: int, start: datetime.datetime, chance: random.Random, profile: str) -> str:
+    time = start + datetime.timedelta(milliseconds=number)
+    stamp = f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+    value = {"name": chance.choice(NAMES), "timestamp": stamp}
+    if profile == "tiny":
+        value["n"] = number
+        return json.dumps(value, separators=(",", ":"))
+    if profile == "critical" and chance.random() < 0.1:
+        value["priority"] = "critical"
+    value["session_id"] = f"{chance.getrandbits(48):012x}"
+    value["properties"] = {
+        "Category": chance.choice(CATEGORIES),
+        "City": chance.choice(CITIES),
+        "Duration": chance.randint(1, 7200),
+        "Position": round(chance.random() * 7200, 3),
+        "User": f"user-{chance.randint(1, 50000):05}",
+        "Autoplay": chance.random() < 0.5,
+        "Path": f"/watch/{chance.choice(CATEGORIES).lower()}/{chance.randint(1, 9999)}?ref=front&pos={chance.randint(1, 40)}",
+    }
+    text = "x" if profile != "large" else " ".join(chance.choice(CATEGORIES) for _ in range(1250))
+    value["properties"]["Note"] = text if profile == "large" else f"request {chance.getrandbits(64):016x} took {chance.randint(1, 900)} ms"
+    return json.dumps(value, separators=(",", ":"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("directory")
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--files", type=int, default=10)
+    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical"])
+    parser.add_argument("--seed", type=int, default=42)
+    hour = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0, tzinfo=None)
+    parser.add_argument("--start", type=datetime.datetime.fromisoformat, default=hour - datetime.timedelta(hours=1))
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    os.makedirs(options.directory, exist_ok=True)
+    for file in range(options.files):
+        first = options.events * file // options.files
+        last = options.events * (file + 1) // options.files
+        lines = [event(number, options.start, chance, options.profile) for number in range(first, last)]
+        with open(os.path.join(options.directory, f"app-{file:02}.jsonl"), "w", encoding="utf-8") as output:
+            output.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
