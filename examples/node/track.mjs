@@ -1,0 +1,17 @@
+// Tracks one event: node track.mjs DIRECTORY NAME
+import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+
+const [directory, name] = process.argv.slice(2);
+for (const state of [`${directory}/.spoolship/state`, `${directory}/../.spoolship/state`]) {
+  if (existsSync(state) && /^(critical|none)$/.test(readFileSync(state, "utf8").split("\n")[0])) process.exit(75);
+}
+const id = randomUUID();
+const event = { name, timestamp: new Date().toISOString(), id, pid: process.pid, properties: { language: "Node.js", number: 1.5 } };
+const hidden = `${directory}/.event-${id}.tmp`;
+const file = openSync(hidden, "wx", 0o640);
+fchmodSync(file, 0o640); // The agent reads as the group, whatever the umask is.
+writeSync(file, JSON.stringify(event));
+fsyncSync(file);
+closeSync(file);
+renameSync(hidden, `${directory}/event-${id}.json`);

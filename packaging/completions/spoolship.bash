@@ -1,0 +1,105 @@
+# bash completion for spoolship; made by scripts/generate.
+_spoolship() {
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=${COMP_WORDS[1]} first=2 options=""
+    if [[ $previous == --config ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+    fi
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help" -- "$word")
+        return
+    fi
+    case $command in
+    network)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "on off" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
+    session)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "start" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
+    country)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "set clear" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
+    queue)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "list show export purge" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
+    dead-letters)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "list show export retry purge" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
+    quarantine)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "list show export retry purge" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
+    esac
+    case $command in
+    "run") options="--config --help -h" ;;
+    "check") options="--print --text-only --json --config --help -h" ;;
+    "track") options="--property -p --text -t --critical --app --config --help -h" ;;
+    "status") options="--json --quiet -q --config --help -h" ;;
+    "top") options="--interval --count --config --help -h" ;;
+    "dispatch") options="--wait --destination --json --config --help -h" ;;
+    "interval") options="--persist --config --help -h" ;;
+    "drain") options="--timeout --destination --json --config --help -h" ;;
+    "pause") options="--token --ttl --destination --until-restart --config --help -h" ;;
+    "resume") options="--token --destination --config --help -h" ;;
+    "network on") options="--config --help -h" ;;
+    "network off") options="--config --help -h" ;;
+    "network-changed") options="--config --help -h" ;;
+    "log-level") options="--config --help -h" ;;
+    "enable") options="--config --help -h" ;;
+    "disable") options="--yes -y --config --help -h" ;;
+    "session start") options="--app --config --help -h" ;;
+    "country set") options="--config --help -h" ;;
+    "country clear") options="--config --help -h" ;;
+    "reload") options="--config --help -h" ;;
+    "tap") options="--app --priority --name --count -n --config --help -h" ;;
+    "queue list") options="--destination --priority --limit --json --config --help -h" ;;
+    "queue show") options="--config --help -h" ;;
+    "queue export") options="--destination --priority --config --help -h" ;;
+    "queue purge") options="--destination --priority --yes -y --config --help -h" ;;
+    "dead-letters list") options="--destination --reason --limit --json --config --help -h" ;;
+    "dead-letters show") options="--config --help -h" ;;
+    "dead-letters export") options="--destination --reason --config --help -h" ;;
+    "dead-letters retry") options="--destination --reason --config --help -h" ;;
+    "dead-letters purge") options="--destination --reason --yes -y --config --help -h" ;;
+    "quarantine list") options="--app --reason --limit --json --config --help -h" ;;
+    "quarantine show") options="--config --help -h" ;;
+    "quarantine export") options="--app --reason --config --help -h" ;;
+    "quarantine retry") options="--app --reason --config --help -h" ;;
+    "quarantine purge") options="--app --reason --yes -y --config --help -h" ;;
+    "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
+    "version") options="--json --config --help -h" ;;
+    "help") options="--config --help -h" ;;
+    esac
+    if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+    elif [[ $command == help ]] && ((COMP_CWORD == first)); then
+        mapfile -t COMPREPLY < <(compgen -W "run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration" -- "$word")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    fi
+}
+complete -o filenames -F _spoolship spoolship

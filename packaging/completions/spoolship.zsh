@@ -1,0 +1,438 @@
+#compdef spoolship
+# zsh completion for spoolship; made by scripts/generate.
+_spoolship() {
+    local -a commands
+    commands=(
+        'run:runs the agent in the foreground'
+        'check:reads the configuration and every file it names, and prints each mistake with its place'
+        'track:puts one event into the spool, atomically and durably'
+        'status:shows how the agent stands\: what flows, what waits, and why nothing goes'
+        'top:shows `status` again and again, with rates and small plots'
+        'dispatch:sends what is queued now'
+        'interval:changes the dispatch interval of the running agent'
+        'drain:sends until nothing is left, an error occurs or time runs out'
+        'pause:holds sending back until `resume`; collecting goes on'
+        'resume:ends a pause; without --token all of them, holds and open breakers too'
+        'network:on, off'
+        'network-changed:tells the agent that the network has changed\: retries begin anew'
+        'log-level:changes the log'\''s level until a restart or a reload'
+        'enable:turns collection on; survives restarts'
+        'disable:turns collection off and deletes what is queued; survives restarts'
+        'session:start'
+        'country:set, clear'
+        'reload:makes the agent read its configuration again, as a whole or not at all'
+        'tap:prints events as they pass, without disturbing them'
+        'queue:list, show, export, purge'
+        'dead-letters:list, show, export, retry, purge'
+        'quarantine:list, show, export, retry, purge'
+        'receive:takes batches over HTTPS and prints or stores them, for development'
+        'version:prints version, commit, toolchain and the libraries it is linked with'
+        'help:explains the commands and the settings'
+    )
+    if ((CURRENT == 2)); then
+        _describe command commands
+        return
+    fi
+    local command=$words[2] shift=1
+    if [[ $command == network ]]; then
+        if ((CURRENT == 3)); then
+            compadd on off
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == session ]]; then
+        if ((CURRENT == 3)); then
+            compadd start
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == country ]]; then
+        if ((CURRENT == 3)); then
+            compadd set clear
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == queue ]]; then
+        if ((CURRENT == 3)); then
+            compadd list show export purge
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == dead-letters ]]; then
+        if ((CURRENT == 3)); then
+            compadd list show export retry purge
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == quarantine ]]; then
+        if ((CURRENT == 3)); then
+            compadd list show export retry purge
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    shift $shift words
+    ((CURRENT -= shift))
+    case $command in
+    'run')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'check')
+        _arguments \
+            '--print[print the effective configuration, with the origin of each value]' \
+            '--text-only[judge the text only, not this machine\: for files of another one]' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'track')
+        _arguments \
+            '*--property[a property, typed by its look]:KEY=VALUE:' \
+            '*-p[a property, typed by its look]:KEY=VALUE:' \
+            '*--text[a property that is text]:KEY=VALUE:' \
+            '*-t[a property that is text]:KEY=VALUE:' \
+            '--critical[give it the priority critical]' \
+            '--app[the app whose it is\: its directory in the spool; default incoming/ where there is one]:APP:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'status')
+        _arguments \
+            '--json[print JSON]' \
+            '--quiet[print nothing\: only the exit code counts]' \
+            '-q[print nothing\: only the exit code counts]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'top')
+        _arguments \
+            '--interval[how often; default 2s]:DURATION:' \
+            '--count[so many times, then end; also where there is no terminal]:N:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'dispatch')
+        _arguments \
+            '--wait[wait, and report the result of each request]' \
+            '--destination[only this destination; default all]:NAME:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'interval')
+        _arguments \
+            '--persist[keep it beyond a restart]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'drain')
+        _arguments \
+            '--timeout[how long to go on; default 30s]:DURATION:' \
+            '--destination[only this destination; default all]:NAME:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'pause')
+        _arguments \
+            '--token[who pauses; default manual]:TOKEN:' \
+            '--ttl[release the token by itself after that time]:DURATION:' \
+            '--destination[only this destination; default all]:NAME:' \
+            '--until-restart[a restart releases the token]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'resume')
+        _arguments \
+            '--token[release this token only; an unknown one changes nothing]:TOKEN:' \
+            '--destination[only this destination; default all]:NAME:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'network on')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'network off')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'network-changed')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'log-level')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'enable')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'disable')
+        _arguments \
+            '--yes[do not ask]' \
+            '-y[do not ask]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'session start')
+        _arguments \
+            '--app[only for this app; default all]:APP:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'country set')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'country clear')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'reload')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'tap')
+        _arguments \
+            '--app[only events of this app]:APP:' \
+            '--priority[only normal or only critical ones]:PRIORITY:' \
+            '--name[only events of this name]:NAME:' \
+            '--count[end after so many]:N:' \
+            '-n[end after so many]:N:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'queue list')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--priority[only normal or only critical ones]:PRIORITY:' \
+            '--limit[at most so many; default 100]:N:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'queue show')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'queue export')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--priority[only normal or only critical ones]:PRIORITY:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'queue purge')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--priority[only normal or only critical ones]:PRIORITY:' \
+            '--yes[do not ask]' \
+            '-y[do not ask]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'dead-letters list')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--reason[only for this reason]:REASON:' \
+            '--limit[at most so many; default 100]:N:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'dead-letters show')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'dead-letters export')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--reason[only for this reason]:REASON:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'dead-letters retry')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--reason[only for this reason]:REASON:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'dead-letters purge')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--reason[only for this reason]:REASON:' \
+            '--yes[do not ask]' \
+            '-y[do not ask]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'quarantine list')
+        _arguments \
+            '--app[only of this app]:APP:' \
+            '--reason[only for this reason]:REASON:' \
+            '--limit[at most so many; default 100]:N:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'quarantine show')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'quarantine export')
+        _arguments \
+            '--app[only of this app]:APP:' \
+            '--reason[only for this reason]:REASON:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'quarantine retry')
+        _arguments \
+            '--app[only of this app]:APP:' \
+            '--reason[only for this reason]:REASON:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'quarantine purge')
+        _arguments \
+            '--app[only of this app]:APP:' \
+            '--reason[only for this reason]:REASON:' \
+            '--yes[do not ask]' \
+            '-y[do not ask]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'receive')
+        _arguments \
+            '--listen[where to listen; default 127.0.0.1\:8443, port 0 any]:ADDRESS\:PORT:' \
+            '--certificates[where the certificate is kept; default ~/.local/state/spoolship-receiver]:DIRECTORY:' \
+            '--plain-http[no TLS]' \
+            '--output[append events to FILE instead of printing them]:FILE:' \
+            '-o[append events to FILE instead of printing them]:FILE:' \
+            '--sync[events are durable in FILE before they are acknowledged]' \
+            '--quiet[count events, neither print nor store them]' \
+            '-q[count events, neither print nor store them]' \
+            '--threads[threads that share the connections; default 2]:N:' \
+            '--fail[how chosen requests fail]:HOW:' \
+            '--probability[the share of requests that is chosen; default 1]:P:' \
+            '--seed[the same seed chooses the same requests; default 1]:N:' \
+            '--first[choose among the first N requests only]:N:' \
+            '--retry-after[what Retry-After says when a chosen request fails]:SECONDS:' \
+            '--delay[how long each answer waits]:DURATION:' \
+            '--largest-body[answer 413 to larger bodies]:SIZE:' \
+            '--marker[answer 400 to batches with an event that holds TEXT]:TEXT:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'version')
+        _arguments \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'help')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:command:(run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration)'
+        ;;
+    esac
+}
+_spoolship "$@"
