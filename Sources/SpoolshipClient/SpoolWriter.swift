@@ -25,6 +25,8 @@ final class SpoolWriter: @unchecked Sendable {
     private var isClosing = false
     private var hasEnded = false
     private var failure: AnalyticsError?
+    /// Bytes that the thread is writing now; they count against the buffer until they are in the spool.
+    private var writing = 0
 
     init(_ settings: ClientSettings) throws(AnalyticsError) {
         self.settings = settings
@@ -45,10 +47,10 @@ final class SpoolWriter: @unchecked Sendable {
             throw AnalyticsError(.invalidEvent, "the event is larger than the buffer of \(settings.bufferSize) bytes")
         }
         let deadline = steadyNanoseconds() + settings.longestWait.wholeNanoseconds
-        while pending.count + line.count > settings.bufferSize, !isClosing {
+        while pending.count + writing + line.count > settings.bufferSize, !isClosing {
             let left = deadline - steadyNanoseconds()
             guard left > 0 else {
-                throw failure ?? AnalyticsError(.bufferFull, "\(pending.count) bytes of events wait to be written")
+                throw failure ?? AnalyticsError(.bufferFull, "\(pending.count + writing) bytes of events wait to be written")
             }
             monitor.wait(nanoseconds: left)
         }
@@ -114,15 +116,16 @@ final class SpoolWriter: @unchecked Sendable {
             let isHeld = isPaused
             let isLast = isClosing
             pending = []
+            writing = lines.count
             isUrgent = false
             monitor.unlock()
             let problem = write(lines, isHeld: isHeld)
             monitor.lock()
             failure = problem
+            writing = 0
             if problem == nil {
                 written = upTo
             } else {
-                // What is given back may pass the bound by what came meanwhile; nothing is lost.
                 pending = lines + pending
             }
             monitor.wakeAll()
