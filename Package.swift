@@ -99,6 +99,9 @@ let package = Package(
         tests("Host", ["Events", "TestKit", "TimeZones"]),
 
         // Containers
+        shim("CRE2"),
+        module("Containers", ["COpenSSL", "CRE2", "EventLoops", "Events", "Logs", "Model"]),
+        tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
         // Queue
         .target(

@@ -1,0 +1,116 @@
+public import EventLoops
+internal import Events
+public import Model
+
+/// A container's document as it was published: parsed, checked, immutable.
+///
+/// JSON (RFC 8259) with the members `id`, `version`, `expires`, `description`, `values`, `macros`, `rules`, `tags` and
+/// `tests`; `id` and `version` are needed, unknown members are errors. What is in hand was checked as a whole: every name
+/// that it mentions is there, no macro stands behind itself, `DocumentLimits` are kept. Regular expressions are compiled,
+/// and refused, by `CompiledContainer`.
+public struct ContainerDocument: Sendable, Equatable {
+    /// Which container it is: 1 to 64 of A-Z, a-z, 0-9, - and _.
+    public let id: String
+    /// Grows with each publication; 0 for a file of values only.
+    public let version: Int
+    /// From then on it is refused; nil for never.
+    public let expires: Timestamp?
+    /// Values by key, in their order.
+    public let values: [Value]
+    /// Macros, in their order; the standard ones are there without being listed.
+    public let macros: [Macro]
+    /// Rules, in their order.
+    public let rules: [Rule]
+    /// Tags, in the order in which they act.
+    public let tags: [Tag]
+    /// The document's own tests.
+    public let tests: [TestCase]
+
+    /// Reads a document.
+    ///
+    /// - Throws: `ContainerError` with the codes `limit`, `notJSON` and `form`, and the place in the document.
+    public init(reading bytes: [UInt8]) throws(ContainerError) {
+        guard bytes.count <= DocumentLimits.bytes else {
+            throw ContainerError(.limit, "the document has \(bytes.count) bytes; at most \(DocumentLimits.bytes)")
+        }
+        let value: JSONValue
+        do throws(JSONError) {
+            value = try JSONValue(parsing: bytes)
+        } catch {
+            throw ContainerError(.notJSON, error.description)
+        }
+        try self.init(reading: DocumentNode(value: value, path: ""))
+    }
+
+    /// A document of values only, as a default file `ID.json` or `ID.plist` has them: plain constants by key (tm02).
+    ///
+    /// - Throws: `ContainerError`, also where the file has rules or tags: those need a complete document.
+    public init(id: String, valuesOnly value: JSONValue) throws(ContainerError) {
+        let node = DocumentNode(value: value, path: "")
+        let members = try node.members(limit: DocumentLimits.values)
+        for word in ["rules", "tags", "macros"]
+        where members.values[word]?.members != nil || members.values[word]?.array != nil {
+            throw node.error("has \(word); a file of values only has none: name the file \(id), without an ending")
+        }
+        self.id = try ContainerDocument.checkedID(DocumentNode(value: .string(id), path: "id"))
+        version = 0
+        expires = nil
+        values = try node.values(limit: DocumentLimits.values)
+        macros = []
+        rules = []
+        tags = []
+        tests = []
+        try References(self).check()
+    }
+
+    private init(reading node: DocumentNode) throws(ContainerError) {
+        let members = try node.members(
+            known: ["id", "version", "expires", "description", "values", "macros", "rules", "tags", "tests"])
+        id = try ContainerDocument.checkedID(try members.required("id"))
+        version = try members.required("version").integer(1...Int(Int32.max))
+        expires = try members.optional("expires").map { node throws(ContainerError) in
+            var text = try node.text(limit: 64)
+            guard let time = text.withUTF8({ TimestampText.parse($0) }) else {
+                throw node.error("must be a time such as \"2027-01-01T00:00:00Z\"")
+            }
+            return time
+        }
+        _ = try members.optional("description")?.text()
+        values = try members.optional("values")?.values(limit: DocumentLimits.values) ?? []
+        var macros: [Macro] = []
+        for (name, node) in try members.optional("macros")?.members(limit: DocumentLimits.macros).all ?? [] {
+            try node.checkName(name)
+            macros.append(try Macro(name: name, reading: node))
+        }
+        self.macros = macros
+        var rules: [Rule] = []
+        for (name, node) in try members.optional("rules")?.members(limit: DocumentLimits.rules).all ?? [] {
+            try node.checkName(name)
+            rules.append(try Rule(name: name, reading: node))
+        }
+        self.rules = rules
+        var tags: [Tag] = []
+        for node in try members.optional("tags")?.elements(limit: DocumentLimits.tags) ?? [] {
+            tags.append(try Tag(reading: node))
+        }
+        self.tags = tags
+        var tests: [TestCase] = []
+        for node in try members.optional("tests")?.elements(limit: DocumentLimits.tests) ?? [] {
+            tests.append(try TestCase(reading: node))
+        }
+        self.tests = tests
+        try References(self).check()
+    }
+
+    private static func checkedID(_ node: DocumentNode) throws(ContainerError) -> String {
+        let id = try node.text()
+        let isRight =
+            (1...64).contains(id.utf8.count)
+            && id.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+            }
+        guard isRight else { throw node.error("must have 1 to 64 of A-Z, a-z, 0-9, - and _") }
+        return id
+    }
+}

@@ -1,0 +1,31 @@
+/// What a document may hold. Fixed, so that a document good on one server is good on all.
+public enum DocumentLimits {
+    /// Bytes of the whole text: 1 MiB.
+    public static let bytes = 1 << 20
+    /// How deeply constants may be nested.
+    public static let depth = 32
+    /// Bytes of a name (UTF-8).
+    public static let nameBytes = 64
+    /// Values, those of all collections counted with them.
+    public static let values = 1000
+    /// Macros.
+    public static let macros = 500
+    /// How many macros may stand behind each other, as a function's parameter that is a function's result.
+    public static let macroChain = 16
+    /// Rules.
+    public static let rules = 500
+    /// Conditions of one rule.
+    public static let conditions = 50
+    /// Tags.
+    public static let tags = 200
+    /// Test cases.
+    public static let tests = 500
+    /// Names in one list: rules of a tag, destinations, parts of a path.
+    public static let list = 64
+    /// Parameters of a function, throttles, members listed in one tag.
+    public static let parameters = 32
+    /// Bytes of one regular expression.
+    public static let expressionBytes = 1024
+    /// Different regular expressions.
+    public static let expressions = 64
+}

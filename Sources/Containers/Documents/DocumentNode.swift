@@ -1,0 +1,170 @@
+internal import Model
+
+/// A value of a document and where it stands: the strict reader's hands.
+struct DocumentNode {
+    let value: JSONValue
+    let path: String
+
+    func error(_ message: String, _ code: ContainerError.Code = .form) -> ContainerError {
+        ContainerError(code, at: path, message)
+    }
+
+    /// The members of an object, none of them twice.
+    ///
+    /// - Parameters:
+    ///   - known: the members that may stand there; nil for any.
+    ///   - limit: how many there may be.
+    func members(known: [String]? = nil, limit: Int = .max) throws(ContainerError) -> DocumentMembers {
+        guard case .object(let members) = value else { throw error("must be an object") }
+        guard members.count <= limit else { throw error("has \(members.count) members; at most \(limit)", .limit) }
+        var found: [String: JSONValue] = [:]
+        for member in members {
+            guard found.updateValue(member.value, forKey: member.key) == nil else {
+                throw error("says \(quoted(member.key)) twice")
+            }
+            if let known, !known.contains(member.key) {
+                throw error(
+                    "has no member \(quoted(member.key)); known are \(known.joined(separator: ", "))")
+            }
+        }
+        return DocumentMembers(node: self, order: members.map(\.key), values: found)
+    }
+
+    func elements(limit: Int) throws(ContainerError) -> [DocumentNode] {
+        guard case .array(let elements) = value else { throw error("must be a list") }
+        guard elements.count <= limit else { throw error("has \(elements.count) entries; at most \(limit)", .limit) }
+        return elements.enumerated().map { DocumentNode(value: $1, path: "\(path)[\($0)]") }
+    }
+
+    func text(limit: Int = DocumentLimits.bytes) throws(ContainerError) -> String {
+        guard case .string(let text) = value else { throw error("must be a string") }
+        guard text.utf8.count <= limit else { throw error("is longer than \(limit) bytes", .limit) }
+        return text
+    }
+
+    /// A name: it appears in logs, metrics and tables.
+    func name() throws(ContainerError) -> String {
+        let text = try text()
+        try checkName(text)
+        return text
+    }
+
+    func checkName(_ text: String) throws(ContainerError) {
+        guard !text.isEmpty, text.utf8.count <= DocumentLimits.nameBytes,
+            text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) && $0 != "\"" })
+        else {
+            throw error(
+                "the name must have 1 to \(DocumentLimits.nameBytes) bytes, no quotes and no control characters")
+        }
+    }
+
+    func names(atLeast least: Int = 0) throws(ContainerError) -> [String] {
+        var names: [String] = []
+        for element in try elements(limit: DocumentLimits.list) {
+            let name = try element.name()
+            guard !names.contains(name) else { throw element.error("is there twice") }
+            names.append(name)
+        }
+        guard names.count >= least else { throw error("must name at least \(least)") }
+        return names
+    }
+
+    func bool() throws(ContainerError) -> Bool {
+        guard case .bool(let value) = value else { throw error("must be true or false") }
+        return value
+    }
+
+    func integer(_ range: ClosedRange<Int>) throws(ContainerError) -> Int {
+        guard case .integer(let number) = value, range.contains(number) else {
+            throw error("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func number(_ range: ClosedRange<Double>) throws(ContainerError) -> Double {
+        guard let number = value.number, range.contains(number) else {
+            throw error("must be a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// A constant, or `{"macro": "NAME"}`.
+    func operand() throws(ContainerError) -> Operand {
+        if case .object(let members) = value, members.count == 1, members[0].key == "macro" {
+            return .macro(try DocumentNode(value: members[0].value, path: path + ".macro").name())
+        }
+        return .constant(try constant())
+    }
+
+    /// Any value, not nested too deeply and with no member twice.
+    func constant() throws(ContainerError) -> JSONValue {
+        try check(value, depth: 1)
+        return value
+    }
+
+    private func check(_ value: JSONValue, depth: Int) throws(ContainerError) {
+        guard depth <= DocumentLimits.depth else {
+            throw error("is nested more than \(DocumentLimits.depth) levels deep", .limit)
+        }
+        switch value {
+        case .array(let elements):
+            for element in elements { try check(element, depth: depth + 1) }
+        case .object(let members):
+            guard Set(members.map(\.key)).count == members.count else { throw error("has a member twice") }
+            for member in members { try check(member.value, depth: depth + 1) }
+        default: break
+        }
+    }
+
+    func memberPath() throws(ContainerError) -> MemberPath {
+        var names: [String]
+        if case .string(let text) = value {
+            names = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        } else {
+            names = []
+            for element in try elements(limit: DocumentLimits.list) { names.append(try element.text()) }
+        }
+        guard !names.isEmpty, names.count <= DocumentLimits.depth, names.allSatisfy({ !$0.isEmpty }) else {
+            throw error("must be a path such as \"properties.Category\", or a list of names")
+        }
+        return MemberPath(names)
+    }
+}
+
+/// The members of an object that is being read.
+struct DocumentMembers {
+    let node: DocumentNode
+    let order: [String]
+    let values: [String: JSONValue]
+
+    /// The member, if it is there.
+    func optional(_ name: String) -> DocumentNode? {
+        values[name].map { DocumentNode(value: $0, path: DocumentMembers.join(node.path, name)) }
+    }
+
+    /// The member, which must be there.
+    func required(_ name: String) throws(ContainerError) -> DocumentNode {
+        guard let found = optional(name) else { throw node.error("needs a member \(quoted(name))") }
+        return found
+    }
+
+    /// All members in their order.
+    var all: [(name: String, node: DocumentNode)] {
+        order.compactMap { name in optional(name).map { (name, $0) } }
+    }
+
+    private static func join(_ path: String, _ name: String) -> String {
+        let isPlain = name.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+        }
+        if isPlain, !name.isEmpty { return path.isEmpty ? name : "\(path).\(name)" }
+        return "\(path)[\(quoted(name))]"
+    }
+}
+
+/// A name of the document in a message: as JSON text, at most 80 characters, so that it stays one line.
+func quoted(_ name: String) -> String {
+    let shown = name.unicodeScalars.count > 80 ? String(name.unicodeScalars.prefix(80)) + "…" : name
+    return JSONValue.string(shown).description
+}

@@ -1,0 +1,152 @@
+public import Model
+
+/// A named value that is worked out when it is asked for (tm13). What is not known is null.
+public struct Macro: Sendable, Equatable {
+    /// Its name, unique in its document.
+    public let name: String
+    /// What it gives.
+    public let kind: Kind
+
+    /// What a macro gives.
+    public enum Kind: Sendable, Equatable {
+        /// Always the same value.
+        case constant(JSONValue)
+        /// These values while one of the rules holds (always, where it names none), else null; `Operand`s by key, in order.
+        case valueCollection(rules: [String], values: [Value])
+        /// The container's value of a key, as `container get` gives it.
+        case value(key: String)
+        /// What the app's data layer holds there.
+        case dataLayer(path: MemberPath, default: JSONValue)
+        /// What the event's `properties` hold there.
+        case eventProperty(path: MemberPath, default: JSONValue)
+        /// What the event itself holds there.
+        case eventMember(path: MemberPath, default: JSONValue)
+        /// What the event's `device` says under that name.
+        case deviceProperty(name: String, default: JSONValue)
+        /// What a function that the configuration names answers.
+        case functionCall(function: String, parameters: [Value])
+        /// What is the same for every document.
+        case standard(StandardMacro)
+    }
+
+    /// A macro of known parts.
+    public init(name: String, kind: Kind) {
+        self.name = name
+        self.kind = kind
+    }
+}
+
+/// A key with its value, or with the macro that gives it.
+public struct Value: Sendable, Equatable {
+    /// The key, unique in its list.
+    public let key: String
+    /// The value.
+    public let operand: Operand
+
+    /// A key with its value.
+    public init(key: String, operand: Operand) {
+        self.key = key
+        self.operand = operand
+    }
+}
+
+/// Macros without parameters. They need no definition: a document may use their names unless it gives them to others.
+public enum StandardMacro: String, Sendable, CaseIterable {
+    /// The event's name.
+    case event
+    /// The app.
+    case app
+    /// The app's version (`device.app_version`).
+    case appVersion = "app_version"
+    /// `linux`.
+    case platform
+    /// The event's country.
+    case country
+    /// ISO 639-1: of the event's locale, else of the agent's.
+    case language
+    /// The operating system's version.
+    case osVersion = "os_version"
+    /// Spoolship's version.
+    case agentVersion = "agent_version"
+    /// The machine's name.
+    case hostName = "host_name"
+    /// The container's id.
+    case containerID = "container_id"
+    /// The container's version, a whole number.
+    case containerVersion = "container_version"
+    /// A whole number from 0 to 2147483647, drawn anew for each event.
+    case randomNumber = "random_number"
+
+    /// Whether there is no value without an event.
+    public var needsEvent: Bool {
+        switch self {
+        case .event, .app, .appVersion, .country, .randomNumber: true
+        case .platform, .language, .osVersion, .agentVersion, .hostName, .containerID, .containerVersion: false
+        }
+    }
+}
+
+extension Macro {
+    init(name: String, reading node: DocumentNode) throws(ContainerError) {
+        guard case .object = node.value else { throw node.error("must be an object") }
+        guard let type = node.value["type"] else { throw node.error("needs a member \"type\"") }
+        let word = try DocumentNode(value: type, path: node.path + ".type").text()
+        self.name = name
+        func read(_ known: String...) throws(ContainerError) -> DocumentMembers {
+            try node.members(known: ["type", "description"] + known)
+        }
+        switch word {
+        case "constant":
+            kind = .constant(try read("value").required("value").constant())
+        case "value_collection":
+            let members = try read("rules", "values")
+            kind = .valueCollection(
+                rules: try members.optional("rules")?.names() ?? [],
+                values: try members.required("values").values(limit: DocumentLimits.values))
+        case "value":
+            kind = .value(key: try read("key").required("key").text(limit: 256))
+        case "data_layer":
+            let members = try read("path", "default")
+            kind = .dataLayer(path: try members.required("path").memberPath(), default: try members.defaultValue())
+        case "event_property":
+            let members = try read("path", "default")
+            kind = .eventProperty(path: try members.required("path").memberPath(), default: try members.defaultValue())
+        case "event_member":
+            let members = try read("path", "default")
+            kind = .eventMember(path: try members.required("path").memberPath(), default: try members.defaultValue())
+        case "device_property":
+            let members = try read("name", "default")
+            kind = .deviceProperty(name: try members.required("name").name(), default: try members.defaultValue())
+        case "function_call":
+            let members = try read("function", "parameters")
+            kind = .functionCall(
+                function: try members.required("function").name(),
+                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? [])
+        default:
+            guard let standard = StandardMacro(rawValue: word) else {
+                throw node.error(
+                    "there is no macro type \(quoted(word)); known are constant, value_collection, value, data_layer, "
+                        + "event_property, event_member, device_property, function_call, "
+                        + StandardMacro.allCases.map(\.rawValue).joined(separator: ", "))
+            }
+            _ = try read()
+            kind = .standard(standard)
+        }
+    }
+}
+
+extension DocumentMembers {
+    func defaultValue() throws(ContainerError) -> JSONValue { try optional("default")?.constant() ?? .null }
+}
+
+extension DocumentNode {
+    /// Keys with constants or macros.
+    func values(limit: Int) throws(ContainerError) -> [Value] {
+        var values: [Value] = []
+        for (key, node) in try members(limit: limit).all {
+            guard key.utf8.count <= 256, !key.isEmpty else { throw node.error("the key must have 1 to 256 bytes") }
+            values.append(Value(key: key, operand: try node.operand()))
+        }
+        return values
+    }
+}

@@ -1,0 +1,23 @@
+public import Model
+
+/// A value in a document: as it stands, or that of a macro.
+public enum Operand: Sendable, Hashable {
+    /// The value itself.
+    case constant(JSONValue)
+    /// What the macro of that name gives: `{"macro": "NAME"}`.
+    case macro(String)
+}
+
+/// Where a member stands in an event, from its top: `["properties", "Category"]`.
+///
+/// Written `"properties.Category"`, or as a list where a name has a dot in it. Only members of objects can be named.
+public struct MemberPath: Sendable, Hashable, CustomStringConvertible {
+    /// The names, outermost first; not empty.
+    public let names: [String]
+
+    /// A path of these names; there is at least one.
+    public init(_ names: [String]) { self.names = names }
+
+    /// The path with dots between its names.
+    public var description: String { names.joined(separator: ".") }
+}

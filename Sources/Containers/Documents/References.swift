@@ -1,0 +1,159 @@
+internal import Model
+
+/// Whether the parts of a document fit together: names that are there, macros that do not stand behind themselves.
+struct References {
+    private let document: ContainerDocument
+    private let macros: [String: Int]
+    private let rules: [String: Int]
+
+    init(_ document: ContainerDocument) {
+        self.document = document
+        macros = Dictionary(uniqueKeysWithValues: document.macros.enumerated().map { ($1.name, $0) })
+        rules = Dictionary(uniqueKeysWithValues: document.rules.enumerated().map { ($1.name, $0) })
+    }
+
+    func check() throws(ContainerError) {
+        try checkNames()
+        try checkCounts()
+        try checkChains()
+    }
+
+    private func checkNames() throws(ContainerError) {
+        for value in document.values { try check(value.operand, at: "values.\(value.key)") }
+        for macro in document.macros {
+            for operand in macro.operands { try check(operand, at: "macros.\(macro.name)") }
+            if case .valueCollection(let rules, _) = macro.kind { try check(rules, at: "macros.\(macro.name).rules") }
+        }
+        for rule in document.rules {
+            for (index, condition) in rule.conditions.enumerated() {
+                let path = "rules.\(rule.name).conditions[\(index)]"
+                try check(.macro(condition.macro), at: path)
+                try check(condition.comparand, at: path)
+            }
+        }
+        var names: Set<String> = []
+        for (index, tag) in document.tags.enumerated() {
+            let path = "tags[\(index)]"
+            guard names.insert(tag.name).inserted else {
+                throw ContainerError(.form, at: path, "there are two tags \(quoted(tag.name))")
+            }
+            try check(tag.rules, at: path + ".rules")
+            try check(tag.blockingRules, at: path + ".blocking_rules")
+            for operand in tag.operands { try check(operand, at: path) }
+        }
+        var tests: Set<String> = []
+        for (index, test) in document.tests.enumerated() where !tests.insert(test.name).inserted {
+            throw ContainerError(.form, at: "tests[\(index)]", "there are two tests \(quoted(test.name))")
+        }
+    }
+
+    private func check(_ operand: Operand, at path: String) throws(ContainerError) {
+        guard case .macro(let name) = operand, macros[name] == nil, StandardMacro(rawValue: name) == nil else { return }
+        throw ContainerError(.form, at: path, "there is no macro \(quoted(name))")
+    }
+
+    private func check(_ names: [String], at path: String) throws(ContainerError) {
+        for name in names where rules[name] == nil {
+            throw ContainerError(.form, at: path, "there is no rule \(quoted(name))")
+        }
+    }
+
+    private func checkCounts() throws(ContainerError) {
+        let collected = document.macros.reduce(document.values.count) { $0 + $1.collected.count }
+        guard collected <= DocumentLimits.values else {
+            throw ContainerError(
+                .limit, at: "values", "there are \(collected) values; at most \(DocumentLimits.values)")
+        }
+    }
+
+    // MARK: Chains
+
+    /// Follows each macro to those it needs; a macro met on the way to itself is a mistake.
+    private func checkChains() throws(ContainerError) {
+        var depths = [Int?](repeating: nil, count: document.macros.count)
+        for index in document.macros.indices {
+            var way: [Int] = []
+            _ = try depth(of: index, &depths, &way)
+        }
+    }
+
+    private func depth(of index: Int, _ depths: inout [Int?], _ way: inout [Int]) throws(ContainerError) -> Int {
+        if let known = depths[index] { return known }
+        let name = document.macros[index].name
+        guard !way.contains(index) else {
+            let circle = (way.drop { $0 != index } + [index]).map { document.macros[$0].name }
+            throw ContainerError(
+                .form, at: "macros.\(name)", "the macro needs itself: \(circle.joined(separator: " → "))")
+        }
+        guard way.count < DocumentLimits.macroChain else { throw tooLong(name) }
+        way.append(index)
+        var deepest = 0
+        for needed in needs(of: document.macros[index]) {
+            deepest = max(deepest, try depth(of: needed, &depths, &way))
+        }
+        way.removeLast()
+        guard deepest < DocumentLimits.macroChain else { throw tooLong(name) }
+        depths[index] = deepest + 1
+        return deepest + 1
+    }
+
+    private func tooLong(_ name: String) -> ContainerError {
+        ContainerError(
+            .limit, at: "macros.\(name)", "more than \(DocumentLimits.macroChain) macros stand behind each other")
+    }
+
+    private func needs(of macro: Macro) -> [Int] {
+        var names: [String] = macro.operands.compactMap(\.macroName)
+        switch macro.kind {
+        case .valueCollection(let enabling, _): names += macrosOf(enabling)
+        case .value(let key):
+            for value in document.values where value.key == key { names += [value.operand.macroName].compactMap { $0 } }
+            for other in document.macros where other.collected.contains(where: { $0.key == key }) {
+                names.append(other.name)
+            }
+        default: break
+        }
+        return names.compactMap { macros[$0] }
+    }
+
+    private func macrosOf(_ names: [String]) -> [String] {
+        names.compactMap { rules[$0] }.flatMap { index in
+            document.rules[index].conditions.flatMap { [$0.macro] + [$0.comparand.macroName].compactMap { $0 } }
+        }
+    }
+}
+
+extension Operand {
+    /// The macro that it names.
+    var macroName: String? {
+        if case .macro(let name) = self { name } else { nil }
+    }
+}
+
+extension Macro {
+    /// The operands in its definition.
+    var operands: [Operand] {
+        switch kind {
+        case .valueCollection(_, let values): values.map(\.operand)
+        case .functionCall(_, let parameters): parameters.map(\.operand)
+        default: []
+        }
+    }
+
+    /// The values of a collection.
+    var collected: [Value] {
+        if case .valueCollection(_, let values) = kind { values } else { [] }
+    }
+}
+
+extension Tag {
+    /// The operands in its definition.
+    var operands: [Operand] {
+        switch action {
+        case .sample(_, let key), .throttle(_, _, let key): key.map { [$0] } ?? []
+        case .set(_, let value): [value]
+        case .function(_, let parameters): parameters.map(\.operand)
+        default: []
+        }
+    }
+}

@@ -1,0 +1,110 @@
+internal import Model
+
+/// Conditions that must all hold (tm12).
+public struct Rule: Sendable, Equatable {
+    /// Its name, unique in its document: discards stand under it in the ledger and in metrics.
+    public let name: String
+    /// All must hold; without any the rule always holds.
+    public let conditions: [Condition]
+
+    /// A rule of known parts.
+    public init(name: String, conditions: [Condition]) {
+        self.name = name
+        self.conditions = conditions
+    }
+}
+
+/// A macro compared with something.
+public struct Condition: Sendable, Hashable {
+    /// How they are compared. Texts are compared character by character (Unicode scalars), numbers by value.
+    public enum Predicate: String, Sendable, CaseIterable {
+        /// The same value; a number or truth value equals the text that spells it.
+        case equals
+        /// The text holds the other one.
+        case contains
+        /// The text begins so.
+        case startsWith = "starts_with"
+        /// The text ends so.
+        case endsWith = "ends_with"
+        /// A regular expression (RE2) is found in the text.
+        case matches
+        /// Both are numbers, or texts that spell some, and the macro's is the smaller one.
+        case less
+        /// Smaller or equal.
+        case lessOrEqual = "less_or_equal"
+        /// Greater.
+        case greater
+        /// Greater or equal.
+        case greaterOrEqual = "greater_or_equal"
+    }
+
+    /// The macro's name.
+    public let macro: String
+    /// How it is compared.
+    public let predicate: Predicate
+    /// With what.
+    public let comparand: Operand
+    /// Whether the condition holds when the predicate does not.
+    public let negate: Bool
+    /// Whether capitals do not matter; for texts only.
+    public let ignoreCase: Bool
+
+    /// A condition of known parts.
+    public init(
+        macro: String, _ predicate: Predicate, _ comparand: Operand, negate: Bool = false, ignoreCase: Bool = false
+    ) {
+        self.macro = macro
+        self.predicate = predicate
+        self.comparand = comparand
+        self.negate = negate
+        self.ignoreCase = ignoreCase
+    }
+}
+
+extension Rule {
+    init(name: String, reading node: DocumentNode) throws(ContainerError) {
+        self.name = name
+        let members = try node.members(known: ["conditions", "description"])
+        var conditions: [Condition] = []
+        for element in try members.required("conditions").elements(limit: DocumentLimits.conditions) {
+            conditions.append(try Condition(reading: element))
+        }
+        self.conditions = conditions
+    }
+}
+
+extension Condition {
+    init(reading node: DocumentNode) throws(ContainerError) {
+        let words = Predicate.allCases.map(\.rawValue)
+        let members = try node.members(known: ["macro"] + words + ["negate", "ignore_case"])
+        let found = words.filter { members.values[$0] != nil }
+        guard found.count == 1, let word = found.first, let predicate = Predicate(rawValue: word) else {
+            throw node.error("needs one of \(words.joined(separator: ", ")), and no more than one")
+        }
+        self.predicate = predicate
+        macro = try members.required("macro").name()
+        negate = try members.optional("negate")?.bool() ?? false
+        ignoreCase = try members.optional("ignore_case")?.bool() ?? false
+        let node = try members.required(word)
+        comparand = try node.operand()
+        try check(comparand, node)
+    }
+
+    private func check(_ comparand: Operand, _ node: DocumentNode) throws(ContainerError) {
+        switch (predicate, comparand) {
+        case (.matches, .constant(.string(let expression))):
+            guard expression.utf8.count <= DocumentLimits.expressionBytes else {
+                throw node.error("is longer than \(DocumentLimits.expressionBytes) bytes", .limit)
+            }
+        case (.matches, _): throw node.error("must be a regular expression as a string")
+        case (_, .macro): break
+        case (.equals, .constant(.object)), (.equals, .constant(.array)):
+            throw node.error("must be a string, a number, true, false, null or a macro")
+        case (.equals, .constant): break
+        case (.contains, .constant(.string)), (.startsWith, .constant(.string)), (.endsWith, .constant(.string)): break
+        case (.contains, _), (.startsWith, _), (.endsWith, _): throw node.error("must be a string or a macro")
+        case (_, .constant(let value)):
+            guard value.number != nil else { throw node.error("must be a number or a macro") }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+public import Model
+
+/// What happens to an event when one of its rules holds and none of its blocking rules does (tm15).
+public struct Tag: Sendable, Equatable {
+    /// Its name, unique in its document.
+    public let name: String
+    /// It fires when one of them holds; at least one.
+    public let rules: [String]
+    /// It does not fire while one of them holds.
+    public let blockingRules: [String]
+    /// What it does.
+    public let action: Action
+
+    /// What a tag does. Tags act in their order; each sees the event as those before left it.
+    public enum Action: Sendable, Equatable {
+        /// The event goes to these destinations only; what several tags name adds up.
+        case ship(destinations: [String])
+        /// The event is discarded, and nothing after it happens.
+        case discard
+        /// Only that share of the events is kept (0…1), the same ones for the same key.
+        case sample(rate: Double, key: Operand?)
+        /// A member gets a value; objects on the way are made.
+        case set(path: MemberPath, value: Operand)
+        /// A member gets another name in its place; a member that had it goes.
+        case rename(path: MemberPath, to: String)
+        /// Members are taken out, or replaced by a text.
+        case redact(paths: [MemberPath], with: String?)
+        /// Members are replaced by the hexadecimal SHA-256 of salt and value.
+        case hash(paths: [MemberPath], salt: String)
+        /// The event gets a priority.
+        case prioritise(Priority)
+        /// At most so many events in so many seconds are kept, for each key of its own.
+        case throttle(events: Int, seconds: Int, key: Operand?)
+        /// A function is called once the event is durable.
+        case function(name: String, parameters: [Value])
+    }
+
+    /// A tag of known parts.
+    public init(name: String, rules: [String], blockingRules: [String] = [], action: Action) {
+        self.name = name
+        self.rules = rules
+        self.blockingRules = blockingRules
+        self.action = action
+    }
+}
+
+extension Tag {
+    static let types = [
+        "ship", "discard", "sample", "set", "rename", "redact", "hash", "prioritise", "throttle", "function",
+    ]
+
+    init(reading node: DocumentNode) throws(ContainerError) {
+        guard case .object = node.value else { throw node.error("must be an object") }
+        guard let type = node.value["type"] else { throw node.error("needs a member \"type\"") }
+        let word = try DocumentNode(value: type, path: node.path + ".type").text()
+        func read(_ own: String...) throws(ContainerError) -> DocumentMembers {
+            try node.members(known: ["name", "type", "rules", "blocking_rules", "description"] + own)
+        }
+        let members: DocumentMembers
+        switch word {
+        case "ship":
+            members = try read("destinations")
+            action = .ship(destinations: try members.required("destinations").names(atLeast: 1))
+        case "discard":
+            members = try read()
+            action = .discard
+        case "sample":
+            members = try read("rate", "key")
+            action = .sample(
+                rate: try members.required("rate").number(0...1), key: try members.optional("key")?.operand())
+        case "set":
+            members = try read("path", "value")
+            action = .set(
+                path: try members.required("path").memberPath(), value: try members.required("value").operand())
+        case "rename":
+            members = try read("path", "to")
+            action = .rename(path: try members.required("path").memberPath(), to: try members.required("to").name())
+        case "redact":
+            members = try read("paths", "with")
+            action = .redact(
+                paths: try members.required("paths").memberPaths(), with: try members.optional("with")?.text())
+        case "hash":
+            members = try read("paths", "salt")
+            action = .hash(
+                paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text() ?? "")
+        case "prioritise":
+            members = try read("priority")
+            let node = try members.required("priority")
+            guard let priority = Priority(name: try node.text()) else {
+                throw node.error("must be \"normal\" or \"critical\"")
+            }
+            action = .prioritise(priority)
+        case "throttle":
+            members = try read("events", "seconds", "key")
+            action = .throttle(
+                events: try members.required("events").integer(1...1_000_000),
+                seconds: try members.required("seconds").integer(1...86_400),
+                key: try members.optional("key")?.operand())
+        case "function":
+            members = try read("function", "parameters")
+            action = .function(
+                name: try members.required("function").name(),
+                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? [])
+        default:
+            throw node.error(
+                "there is no tag type \(quoted(word)); known are \(Tag.types.joined(separator: ", "))")
+        }
+        name = try members.required("name").name()
+        rules = try members.required("rules").names(atLeast: 1)
+        blockingRules = try members.optional("blocking_rules")?.names() ?? []
+    }
+}
+
+extension DocumentNode {
+    func memberPaths() throws(ContainerError) -> [MemberPath] {
+        var paths: [MemberPath] = []
+        for element in try elements(limit: DocumentLimits.parameters) { paths.append(try element.memberPath()) }
+        guard !paths.isEmpty else { throw error("must name at least one member") }
+        return paths
+    }
+}

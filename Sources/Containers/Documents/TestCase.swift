@@ -1,0 +1,97 @@
+public import Model
+
+/// A case that a document tests itself with: an event and what must become of it. `container test` runs it.
+public struct TestCase: Sendable, Equatable {
+    /// What it shows; unique in its document.
+    public let name: String
+    /// The app whose event it is. Default `default`.
+    public let app: String
+    /// What was pushed into the app's data layer before, one after the other.
+    public let dataLayer: [JSONValue]
+    /// What functions answer, by name; the others answer null.
+    public let functions: [String: JSONValue]
+    /// The event as an app would write it; nil for a case about values only.
+    public let event: JSONValue?
+    /// What must become of it; what is nil or empty is not looked at.
+    public let expected: Expectation
+
+    /// What a case expects.
+    public struct Expectation: Sendable, Equatable {
+        /// The tags that fire, in their order.
+        public var tags: [String]?
+        /// Members that the event must have afterwards, with these values; objects may have more.
+        public var event: JSONValue?
+        /// Members that the event must not have afterwards.
+        public var absent: [MemberPath] = []
+        /// The rule that discards it.
+        public var discardedBy: String?
+        /// Whether it is kept.
+        public var isKept: Bool?
+        /// Its priority afterwards.
+        public var priority: Priority?
+        /// Where it goes, where a tag says so.
+        public var destinations: [String]?
+        /// Values as `container get` gives them.
+        public var values: [JSONValue.Member] = []
+    }
+}
+
+extension TestCase {
+    init(reading node: DocumentNode) throws(ContainerError) {
+        let members = try node.members(
+            known: ["name", "description", "app", "data_layer", "functions", "event", "expect"])
+        name = try members.required("name").name()
+        app = try members.optional("app")?.name() ?? "default"
+        var pushes: [JSONValue] = []
+        if let node = members.optional("data_layer") {
+            for element in try node.elements(limit: DocumentLimits.list) {
+                _ = try element.members()
+                pushes.append(try element.constant())
+            }
+        }
+        dataLayer = pushes
+        var functions: [String: JSONValue] = [:]
+        for (name, node) in try members.optional("functions")?.members(limit: DocumentLimits.list).all ?? [] {
+            functions[name] = try node.constant()
+        }
+        self.functions = functions
+        if let node = members.optional("event") {
+            _ = try node.members()
+            event = try node.constant()
+        } else {
+            event = nil
+        }
+        expected = try Expectation(reading: try members.required("expect"))
+        guard event != nil || expected.isAboutValues else {
+            throw node.error("needs an \"event\", or expects nothing but values")
+        }
+    }
+}
+
+extension TestCase.Expectation {
+    var isAboutValues: Bool {
+        tags == nil && event == nil && absent.isEmpty && discardedBy == nil && isKept == nil && priority == nil
+            && destinations == nil
+    }
+
+    init(reading node: DocumentNode) throws(ContainerError) {
+        let members = try node.members(
+            known: ["tags", "event", "absent", "discarded_by", "kept", "priority", "destinations", "values"])
+        tags = try members.optional("tags")?.names()
+        if let node = members.optional("event") {
+            _ = try node.members()
+            event = try node.constant()
+        }
+        absent = try members.optional("absent")?.memberPaths() ?? []
+        discardedBy = try members.optional("discarded_by")?.name()
+        isKept = try members.optional("kept")?.bool()
+        if let node = members.optional("priority") {
+            priority = Priority(name: try node.text())
+            if priority == nil { throw node.error("must be \"normal\" or \"critical\"") }
+        }
+        destinations = try members.optional("destinations")?.names()
+        for (name, node) in try members.optional("values")?.members(limit: DocumentLimits.values).all ?? [] {
+            values.append(JSONValue.Member(name, try node.constant()))
+        }
+    }
+}

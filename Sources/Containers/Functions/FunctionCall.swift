@@ -1,0 +1,35 @@
+public import Model
+
+/// A call of a function that the configuration names (tm14).
+///
+/// It is written to the function as `{"function": …, "parameters": {…}}`.
+public struct FunctionCall: Sendable, Hashable {
+    /// The name in `[functions.NAME]`.
+    public let function: String
+    /// Parameters by name, an object.
+    public let parameters: JSONValue
+
+    /// A call of known parts.
+    public init(function: String, parameters: JSONValue) {
+        self.function = function
+        self.parameters = parameters
+    }
+
+    /// What the function gets on its standard input.
+    public var request: JSONValue { ["function": .string(function), "parameters": parameters] }
+}
+
+/// Who runs functions. The evaluation of an event never waits: where a result is missing it ends and says which calls it
+/// needs; whoever asked then waits for these, and evaluates the event again with the results in hand.
+///
+/// It lives on the reader's loop: every call, and every answer, comes on that loop's thread.
+public protocol FunctionCaller: AnyObject {
+    /// A result that serves again (`cache`); nil where the function must be asked.
+    func cachedResult(of call: FunctionCall) -> JSONValue?
+
+    /// Asks the function.
+    ///
+    /// - Parameter answer: is called exactly once, never before this returns: with the result, or with null after an unknown
+    ///   name, a timeout, an exit code or bad JSON, which the caller has counted by then.
+    func call(_ call: FunctionCall, answer: @escaping (JSONValue) -> Void)
+}

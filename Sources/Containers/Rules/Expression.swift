@@ -1,0 +1,37 @@
+internal import CRE2
+
+/// A regular expression that is found or not in time linear in the text, whatever either says.
+///
+/// Syntax: RE2's. Unanchored: `^` and `$` tie it to the ends.
+final class Expression: @unchecked Sendable {
+    // Never changed after init, and RE2 lets any thread match at any time.
+    private let compiled: OpaquePointer
+
+    /// What one expression may take, in bytes: its program and the automata that matching builds. RE2 refuses what does not
+    /// fit, and throws automata away that grow too large: slower then, still linear.
+    static let memory: Int64 = 256 << 10
+
+    /// - Throws: `ContainerError` with code `expression` and RE2's reason.
+    init(_ text: String, ignoreCase: Bool, at path: String) throws(ContainerError) {
+        var message = [CChar](repeating: 0, count: 256)
+        var text = text
+        let made = text.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { characters in
+                cre2_compile(characters.baseAddress, characters.count, ignoreCase, Expression.memory, &message, 256)
+            }
+        }
+        guard let made else {
+            let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw ContainerError(.expression, at: path, "the regular expression cannot be used: \(reason)")
+        }
+        compiled = made
+    }
+
+    deinit { cre2_free(compiled) }
+
+    /// Whether the expression is found in the text.
+    func finds(in text: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard let start = text.baseAddress else { return cre2_finds(compiled, "", 0) }
+        return start.withMemoryRebound(to: CChar.self, capacity: text.count) { cre2_finds(compiled, $0, text.count) }
+    }
+}
