@@ -168,7 +168,12 @@ let package = Package(
         module("TestKit", ["CCrashDisk", "EventLoops", "Logs"]),
 
         // Tests of the built binary
-        .testTarget(name: "EndToEndTests", dependencies: ["EventLoops", "Model", "TestKit"], swiftSettings: strict),
+        .executableTarget(
+            name: "client-writer", dependencies: ["SpoolshipClient"], path: "Sources/ClientWriter",
+            swiftSettings: strict),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["EventLoops", "Model", "TestKit", "client-writer"],
+            swiftSettings: strict),
     ],
     cxxLanguageStandard: .cxx17
 )

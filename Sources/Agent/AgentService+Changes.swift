@@ -65,7 +65,7 @@ extension AgentService {
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1)
         // It has not been read while there was no destination.
-        if !new.destinations.isEmpty { await parts.reader.start() }
+        if !new.destinations.isEmpty, task == nil { await parts.reader.start() }
         await parts.network.setTargets(new.networkTargets)
         if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
         sink.format = new.agent.logFormat == .json ? .json : .text
@@ -77,6 +77,17 @@ extension AgentService {
     /// What the intake needs to know now.
     func intakeSettings(cap: Int) -> IntakeSettings {
         settings.intakeSettings(cap: cap, isCollecting: isCollecting, country: country, host: host)
+    }
+
+    /// What a backfill needs to know now. It makes up no sessions: its events were those of processes that are gone.
+    func backfillOptions(cap: Int) -> Backfill.Options {
+        var intake = intakeSettings(cap: cap)
+        intake.events.session.mode = .off
+        let inHand = settings.dispatch.batchEvents * settings.dispatch.parallelBatches
+        return Backfill.Options(
+            intake: intake,
+            gate: BackfillGate(depth: 2 * inHand, unread: Int64(settings.spool.maxEventSize)),
+            maxEventSize: settings.spool.maxEventSize)
     }
 
     func configureIntake(_ parts: Parts) async {

@@ -44,9 +44,15 @@ extension AgentService {
         let recorder = StatusRecorder()
         let tap = EventTap()
         let reader = try makeReader(queue, restored, figures, tap)
+        let backfillFigures = IntakeFigures()
+        let backfill = Backfill(
+            on: readerLoop, store: queue, memory: restored.memory, figures: backfillFigures, time: time, log: log,
+            spool: { reader.figures }
+        ) { await self.backfillOptions(cap: queue.snapshot.maxSize) }
         let notice = WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log)
         let collectors: [any MetricCollector] = [
-            notice, sending, QueueCollector(queue: queue, time: time), IntakeCollector(figures: figures, time: time),
+            notice, sending, QueueCollector(queue: queue, time: time),
+            IntakeCollector(figures: figures, backfill: backfillFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
         ]
@@ -59,7 +65,7 @@ extension AgentService {
         let control = try await startControl(
             ControlAPI.routes(
                 status: status, sending: AgentSending(driver: driver), collection: AgentCollection(agent: self),
-                records: AgentRecords(queue: queue, rereader: rereader), tap: tap))
+                records: AgentRecords(queue: queue, rereader: rereader), tap: tap, backfill: backfill))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(status, collectors + [control.collector, StatusCollector(status: status)])
@@ -80,14 +86,16 @@ extension AgentService {
         await driver.start()
         let network = await startNetworkMonitor(driver)
         await expiry.queueChanged()
-        if settings.destinations.isEmpty {
+        if task != nil {
+            // The spool waits for an agent that goes on running.
+        } else if settings.destinations.isEmpty {
             log.warning("the spool is not read: there is no destination", ["hint": "add a [[destination]] and reload"])
         } else {
             await reader.start()
         }
         return Parts(
             queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
-            notice: notice)
+            notice: notice, backfill: backfill)
     }
 
     /// Watches the routes; without that, delivery finds out by its failures.
@@ -160,6 +168,8 @@ extension AgentService {
         options.socket = settings.control.socket
         // The default group exists where the package was installed; elsewhere the agent's own does.
         let isDefault = settings.origin(of: "control.group") == .standard
+        // An event may be larger than the usual request.
+        options.largestBody = max(options.largestBody, settings.spool.maxEventSize + 1)
         options.group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
         do throws(ControlError) {
             let server = try ControlServer(on: loop, options: options, routes: routes)
@@ -173,7 +183,7 @@ extension AgentService {
     private func startStats(
         _ status: AgentStatus, _ collectors: [any MetricCollector]
     ) async throws(AgentError) -> StatsServer? {
-        guard let listen = settings.stats.listen else { return nil }
+        guard task == nil, let listen = settings.stats.listen else { return nil }
         var options = StatsServerOptions()
         options.listen = listen.description
         var page: (@Sendable () -> String)?

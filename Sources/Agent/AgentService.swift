@@ -35,6 +35,8 @@ public actor AgentService {
     nonisolated let reloads: SharedReloads
     nonisolated let host: HostFacts
     nonisolated let sending = SendingFigures()
+    /// What is done instead of reading the spool; the agent ends with it.
+    nonisolated let task: (@Sendable () -> Void)?
     var parts: Parts?
     /// Whether events are collected; durable in the queue.
     var isCollecting = true
@@ -43,6 +45,7 @@ public actor AgentService {
     private var signals: SignalWatcher?
     private var stopWaiter: CheckedContinuation<Void, Never>?
     private var isStopping = false
+    private var taskLoop: EventLoop?
 
     /// What runs once the agent has started.
     struct Parts {
@@ -53,6 +56,7 @@ public actor AgentService {
         let control: ControlServer
         let network: NetworkMonitor
         let notice: WritersNotice
+        let backfill: Backfill
     }
 
     nonisolated var log: Log { Log(sink) }
@@ -63,12 +67,16 @@ public actor AgentService {
     ///   - loaded: the configuration.
     ///   - path: where it was read from, for reload.
     ///   - program: what runs.
+    ///   - task: what is done once the control socket answers, on a thread of its own. With it the spool is not read, the
+    ///     stats port stays closed, the log keeps to warnings, and the agent ends when it returns.
     /// - Throws: `AgentError` if it cannot start; what had started is stopped by then.
     public static func run(
-        _ loaded: LoadedSettings, path: String, program: ProgramIdentity
+        _ loaded: LoadedSettings, path: String, program: ProgramIdentity, task: (@Sendable () -> Void)? = nil
     ) throws(AgentError) {
+        let level = loaded.settings.agent.logLevel
         let sink = StandardErrorLog(
-            level: loaded.settings.agent.logLevel, format: loaded.settings.agent.logFormat == .json ? .json : .text)
+            level: task != nil && level == .info ? .warning : level,
+            format: loaded.settings.agent.logFormat == .json ? .json : .text)
         defer { sink.finish() }
         // A destination or a client that goes away must be an error, not the end.
         signal(SIGPIPE, SIG_IGN)
@@ -77,7 +85,8 @@ public actor AgentService {
             result = try EventLoop.runProgram(name: "main") { loop in
                 sink.attach(to: loop)
                 do throws(AgentError) {
-                    let agent = try AgentService(loaded.settings, path: path, program: program, sink: sink, on: loop)
+                    let agent = try AgentService(
+                        loaded.settings, path: path, program: program, sink: sink, task: task, on: loop)
                     try await agent.run()
                     return .success(())
                 } catch {
@@ -91,12 +100,14 @@ public actor AgentService {
     }
 
     private init(
-        _ settings: Settings, path: String, program: ProgramIdentity, sink: StandardErrorLog, on loop: EventLoop
+        _ settings: Settings, path: String, program: ProgramIdentity, sink: StandardErrorLog,
+        task: (@Sendable () -> Void)?, on loop: EventLoop
     ) throws(AgentError) {
         self.settings = settings
         configurationPath = path
         self.program = program
         self.sink = sink
+        self.task = task
         self.loop = loop
         reloads = SharedReloads(at: time.wallTime)
         host = HostFacts(settings, version: program.version, log: Log(sink))
@@ -130,11 +141,29 @@ public actor AgentService {
         log.info(
             "agent started",
             ["version": program.version, "spool": settings.spool.directory, "state": settings.agent.stateDirectory])
+        if let task { try begin(task) }
         await withCheckedContinuation { continuation in
             if isStopping { return continuation.resume() }
             stopWaiter = continuation
         }
         await stop(parts)
+        taskLoop?.stop()
+    }
+
+    /// Has the task done on a thread of its own, because it blocks.
+    private func begin(_ task: @escaping @Sendable () -> Void) throws(AgentError) {
+        do throws(SystemError) {
+            let loop = try EventLoop(name: "task")
+            try loop.start()
+            taskLoop = loop
+        } catch {
+            throw AgentError(.io, "cannot start: \(error)")
+        }
+        let main = loop
+        taskLoop?.post {
+            task()
+            main.post { self.assumeIsolated { $0.beginStopping() } }
+        }
     }
 
     // MARK: Stopping
@@ -166,6 +195,7 @@ public actor AgentService {
     /// Stops reading, commits, drains, closes: in this order nothing is lost, and what can still go goes.
     private func stop(_ parts: Parts) async {
         log.info("agent stopping")
+        await parts.backfill.stop()
         await parts.reader.withSink { ($0 as? Intake)?.stopWaiting() }
         await parts.reader.stop()
         await parts.network.stop()

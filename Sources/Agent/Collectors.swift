@@ -69,17 +69,21 @@ struct QueueCollector: MetricCollector {
 /// What the pass over each line counts.
 struct IntakeCollector: MetricCollector {
     let figures: IntakeFigures
+    /// Those of old files that were taken by hand.
+    let backfill: IntakeFigures
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
         let counts = figures.counts
+        let old = backfill.counts
         // Of an app that was silent since, the names of an earlier day are left.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
             exposition.set(.eventNames, [app], to: count.day == today ? count.names : 0)
         }
         for reason in QuarantineRecord.Reason.allCases {
-            exposition.set(.quarantined, [reason.rawValue], to: counts.quarantined[reason] ?? 0)
+            exposition.set(
+                .quarantined, [reason.rawValue], to: (counts.quarantined[reason] ?? 0) + (old.quarantined[reason] ?? 0))
         }
         let kinds: [(String, LimitKind)] = [
             ("name", .nameLength), ("property_key", .propertyKeyLength), ("property_value", .propertyValueLength),
@@ -88,7 +92,9 @@ struct IntakeCollector: MetricCollector {
         for (mode, count) in counts.events.sessions.sorted(by: { $0.key < $1.key }) {
             exposition.set(.sessions, [mode], to: count)
         }
-        for (label, kind) in kinds { exposition.set(.truncations, [label], to: counts.events.cut[kind.rawValue]) }
+        for (label, kind) in kinds {
+            exposition.set(.truncations, [label], to: counts.events.cut[kind.rawValue] + old.events.cut[kind.rawValue])
+        }
     }
 }
 

@@ -20,6 +20,8 @@ final class Intake: SpoolSink {
     private let figures: IntakeFigures
     private let clock: ClockTrust
     private let tap: EventTap
+    /// Whether it takes old files: they go in the normal lane, and their age counts from now (ac12).
+    private let isBackfill: Bool
 
     @exclusivity(unchecked) private var pass: EventPass
     private var random = KernelRandom()
@@ -49,10 +51,12 @@ final class Intake: SpoolSink {
 
     init(
         _ settings: IntakeSettings, store: QueueStore, memory: [String: [UInt8]], figures: IntakeFigures,
-        clock: ClockTrust, tap: EventTap = EventTap(), on loop: EventLoop, time: any TimeSource, log: Log
+        clock: ClockTrust, tap: EventTap = EventTap(), isBackfill: Bool = false, on loop: EventLoop,
+        time: any TimeSource, log: Log
     ) {
         self.settings = settings
         self.tap = tap
+        self.isBackfill = isBackfill
         self.store = store
         self.clock = clock
         self.loop = loop
@@ -149,12 +153,13 @@ final class Intake: SpoolSink {
                 }
                 if verdict.startsSession { writeSessionStart(normal, route, of: source.app, at: now) }
                 pending.read += 1
-                let chunk = verdict.priority == .critical ? critical : normal
+                let isUrgent = verdict.priority == .critical && !isBackfill
+                let chunk = isUrgent ? critical : normal
                 if chunk.lines.count + size > limits.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
                 let begin = chunk.lines.count
                 pass.write(into: &chunk.lines)
                 if isWatched { show(chunk, from: begin, of: source.app, verdict.priority) }
-                chunk.count(eventTime: verdict.eventTime, acceptedAt: now)
+                chunk.count(eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now)
                 // Full, or another like this one would not fit.
                 if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
                     close(chunk, route, isFull: true)
@@ -235,7 +240,7 @@ final class Intake: SpoolSink {
     private func eventSource(_ source: SpoolSource) -> EventSource {
         let key = SourceKey(app: source.app, isShared: !source.mayBeCritical)
         if let known = sources[key] { return known }
-        let made = pass.source(app: key.app, isShared: key.isShared, using: &random)
+        let made = pass.source(app: key.app, isShared: key.isShared, isBackfill: isBackfill, using: &random)
         // Names of apps come from users of the spool: without a bound they would fill the memory.
         if sources.count >= 4096 { sources.removeAll() }
         sources[key] = made

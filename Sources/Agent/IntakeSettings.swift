@@ -2,7 +2,7 @@ internal import Events
 internal import Model
 
 /// What the intake needs of the configuration.
-struct IntakeSettings {
+struct IntakeSettings: Equatable {
     /// For the pass over each line.
     var events: EventOptions
     /// How large chunks grow.

@@ -7,7 +7,7 @@ public enum ControlAPI {
     /// The routes of what an agent can do; what it cannot do yet is nil and has none.
     public static func routes(
         status: any StatusSource, sending: (any SendingControl)? = nil, collection: (any CollectionControl)? = nil,
-        records: (any RecordControl)? = nil, tap: EventTap? = nil
+        records: (any RecordControl)? = nil, tap: EventTap? = nil, backfill: (any BackfillControl)? = nil
     ) -> ControlRoutes {
         var routes = ControlRoutes()
         routes.add("GET", "/v1/status") { _ in .json(await status.status().json) }
@@ -15,6 +15,7 @@ public enum ControlAPI {
         if let collection { add(collection, to: &routes) }
         if let records { add(records, to: &routes) }
         if let tap { add(tap, to: &routes) }
+        if let backfill { add(backfill, to: &routes) }
         return routes
     }
 

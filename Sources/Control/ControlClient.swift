@@ -41,17 +41,26 @@ public struct ControlClient: Sendable {
     public func request(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil
     ) throws(ControlError) -> Answer {
-        var content: [UInt8] = []
+        try request(method, path, query: query, content: body.map { Array($0.description.utf8) })
+    }
+
+    /// Asks, with a body that need not be JSON, and waits for the whole answer.
+    ///
+    /// - Throws: `ControlError`: `unreachable`, `notPermitted` or `badAnswer`.
+    public func request(
+        _ method: String, _ path: String, query: [(String, String)] = [], content: [UInt8]?
+    ) throws(ControlError) -> Answer {
+        var answer: [UInt8] = []
         var isTooLarge = false
-        let status = try stream(method, path, query: query, body: body) { piece in
-            isTooLarge = content.count + piece.count > largestAnswer
-            if !isTooLarge { content.append(contentsOf: piece) }
+        let status = try stream(method, path, query: query, content: content) { piece in
+            isTooLarge = answer.count + piece.count > largestAnswer
+            if !isTooLarge { answer.append(contentsOf: piece) }
             return !isTooLarge
         }
         guard !isTooLarge else {
             throw ControlError(.badAnswer, "the agent's answer is larger than \(largestAnswer) bytes")
         }
-        return Answer(status: status, body: content)
+        return Answer(status: status, body: answer)
     }
 
     /// Asks and hands over the answer's body as it comes, until it ends or `take` returns false.
@@ -59,6 +68,13 @@ public struct ControlClient: Sendable {
     /// - Returns: the HTTP status.
     public func stream(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
+        take: (ArraySlice<UInt8>) -> Bool
+    ) throws(ControlError) -> Int {
+        try stream(method, path, query: query, content: body.map { Array($0.description.utf8) }, take: take)
+    }
+
+    private func stream(
+        _ method: String, _ path: String, query: [(String, String)], content: [UInt8]?,
         take: (ArraySlice<UInt8>) -> Bool
     ) throws(ControlError) -> Int {
         guard socket.utf8.count <= UnixSocket.longestPath else {
@@ -74,22 +90,21 @@ public struct ControlClient: Sendable {
                 _ = setsockopt(descriptor.raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
             }
         }
-        try send(ControlClient.head(method, path, query, body), to: descriptor.raw)
+        try send(ControlClient.head(method, path, query, content) + (content ?? []), to: descriptor.raw)
         return try receive(from: descriptor.raw, take)
     }
 
     // MARK: Request
 
     private static func head(
-        _ method: String, _ path: String, _ query: [(String, String)], _ body: JSONValue?
+        _ method: String, _ path: String, _ query: [(String, String)], _ content: [UInt8]?
     ) -> [UInt8] {
-        let content = body.map { Array($0.description.utf8) }
         let arguments = query.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
         let target = path.split(separator: "/", omittingEmptySubsequences: false).map { encoded(String($0)) }
         var text = "\(method) \(target.joined(separator: "/"))\(arguments.isEmpty ? "" : "?\(arguments)") HTTP/1.0\r\n"
         text += "Host: localhost\r\n"
         if let content { text += "Content-Type: application/json\r\nContent-Length: \(content.count)\r\n" }
-        return Array(text.utf8) + Array("\r\n".utf8) + (content ?? [])
+        return Array(text.utf8) + Array("\r\n".utf8)
     }
 
     private static func encoded(_ text: String) -> String {

@@ -8,6 +8,8 @@ public struct ControlServerOptions: Sendable, Equatable {
     public var socket = "/run/spoolship/control.sock"
     /// The group whose members may control the agent; nil means the agent's own.
     public var group: String?
+    /// The largest body of a request, in bytes. Default 1 MiB.
+    public var largestBody = 1_048_576
 
     /// The defaults.
     public init() {}
@@ -38,8 +40,10 @@ public final class ControlServer: Sendable {
         let counters = CounterSet(.requests)
         self.counters = counters
         let allowed = group ?? getegid()
+        var bounds = HTTPServerOptions()
+        bounds.bodyBytes = options.largestBody
         server = HTTPServer(
-            on: loop, options: HTTPServerOptions(),
+            on: loop, options: bounds,
             checksPeer: { peer in
                 peer.userID == 0 || peer.userID == geteuid() || peer.groupID == allowed
                     || peer.supplementaryGroups.contains(allowed)

@@ -41,6 +41,9 @@ final class PackedLines {
     /// What was unpacked and not taken.
     var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: storage[start..<(start + count)]) }
 
+    /// How many bytes of the file were unpacked.
+    var inputPosition: Int64 { position - Int64(input.count - inputStart) }
+
     /// Takes bytes from the front.
     func take(_ taken: Int) {
         start += taken

@@ -10,6 +10,8 @@ public struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
         case noArchive = "no_archive"
         /// A file could not be put into the spool.
         case cannotWrite = "cannot_write"
+        /// A file named by hand cannot be read.
+        case cannotRead = "cannot_read"
     }
 
     /// The kind of failure, for code and metrics.

@@ -56,7 +56,16 @@ final class Monitor: @unchecked Sendable {
         mutex = .allocate(capacity: 1)
         condition = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
-        pthread_cond_init(condition, nil)
+        #if canImport(Darwin)
+            pthread_cond_init(condition, nil)
+        #else
+            // Deadlines by the clock that nobody sets: a bound that a step of the time of day stretches is none.
+            var attributes = pthread_condattr_t()
+            pthread_condattr_init(&attributes)
+            pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+            pthread_cond_init(condition, &attributes)
+            pthread_condattr_destroy(&attributes)
+        #endif
     }
 
     deinit {
@@ -71,15 +80,20 @@ final class Monitor: @unchecked Sendable {
     func wakeAll() { pthread_cond_broadcast(condition) }
     func wait() { pthread_cond_wait(condition, mutex) }
 
-    /// Waits at most so long, by the time of day: a clock that is set may change the length of one wait, so callers look at
-    /// a steady clock for the whole.
+    /// Waits at most so long, whatever becomes of the time of day.
     func wait(nanoseconds: Int64) {
         var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        let total = Int64(time.tv_nsec) + max(0, nanoseconds)
-        time.tv_sec += Int(total / 1_000_000_000)
-        time.tv_nsec = Int(total % 1_000_000_000)
-        pthread_cond_timedwait(condition, mutex, &time)
+        #if canImport(Darwin)
+            time.tv_sec = Int(max(0, nanoseconds) / 1_000_000_000)
+            time.tv_nsec = Int(max(0, nanoseconds) % 1_000_000_000)
+            pthread_cond_timedwait_relative_np(condition, mutex, &time)
+        #else
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            let total = Int64(time.tv_nsec) + max(0, nanoseconds)
+            time.tv_sec += Int(total / 1_000_000_000)
+            time.tv_nsec = Int(total % 1_000_000_000)
+            pthread_cond_timedwait(condition, mutex, &time)
+        #endif
     }
 }
 

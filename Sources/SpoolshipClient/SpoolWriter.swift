@@ -50,7 +50,8 @@ final class SpoolWriter: @unchecked Sendable {
         while pending.count + writing + line.count > settings.bufferSize, !isClosing {
             let left = deadline - steadyNanoseconds()
             guard left > 0 else {
-                throw failure ?? AnalyticsError(.bufferFull, "\(pending.count + writing) bytes of events wait to be written")
+                throw failure
+                    ?? AnalyticsError(.bufferFull, "\(pending.count + writing) bytes of events wait to be written")
             }
             monitor.wait(nanoseconds: left)
         }

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// An agent that notes what it is asked.
-private final class NotingAgent: StatusSource, SendingControl, CollectionControl, RecordControl {
+private final class NotingAgent: StatusSource, SendingControl, CollectionControl, RecordControl, BackfillControl {
     let notes = Mutex<[String]>([])
     let drains = Mutex(0)
 
@@ -94,6 +94,18 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
 
     func retry(_ store: RecordStore, _ filter: RecordFilter) async -> Int { filter.ids?.count ?? 100 }
     func purge(_ store: RecordStore, _ filter: RecordFilter) async -> Int { filter.ids?.count ?? 100 }
+
+    func state(of key: String) async -> BackfillState {
+        BackfillState(place: key == "new" ? nil : "1:2", pieceBytes: 1000, maxEventSize: 2000)
+    }
+
+    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+        guard piece.from != "later" else {
+            throw ControlRefusal(status: 503, code: "later", message: "7 events wait for main")
+        }
+        note("\(piece)")
+        return BackfillResult(read: 3, refused: 1, quarantined: 1)
+    }
 }
 
 @Suite("Control API", .timeLimit(.minutes(1)))
@@ -108,7 +120,7 @@ struct ControlAPITests {
     func documentation() throws {
         let agent = NotingAgent()
         let routes = ControlAPI.routes(
-            status: agent, sending: agent, collection: agent, records: agent, tap: EventTap()
+            status: agent, sending: agent, collection: agent, records: agent, tap: EventTap(), backfill: agent
         )
         .list
         let page = try readFile("\(GoldenFile.root)/docs/control-api.md")
@@ -118,6 +130,41 @@ struct ControlAPITests {
         }
         #expect(Set(described) == Set(routes.map { "\($0.method) \($0.path)" }))
         #expect(described.count == routes.count)
+    }
+
+    @Test("a backfill's pieces are lines with their places, and what cannot be one is refused")
+    func backfill() async throws {
+        let agent = NotingAgent()
+        let routes = ControlAPI.routes(status: agent, backfill: agent)
+        try await withControlServer(routes) { (client, _) async throws in
+            let new = try client.request("GET", "/v1/backfill", query: [("key", "new")]).json()
+            #expect(new == ["place": .null, "piece_bytes": 1000, "max_event_size": 2000])
+            let base = [("key", "0aF"), ("file", "/x/ä b.jsonl"), ("app", "shop"), ("offset", "7"), ("end", "1:9")]
+            func take(_ more: [(String, String)], _ lines: String = "{}\n") throws -> ControlClient.Answer {
+                let names = Set(more.map(\.0))
+                let query = base.filter { !names.contains($0.0) } + more
+                return try client.request(
+                    "POST", "/v1/backfill", query: query.filter { !$0.1.isEmpty }, content: Array(lines.utf8))
+            }
+            #expect(try take([("from", "1:7")]).json() == ["read": 3, "refused": 1, "quarantined": 1])
+            #expect(try take([("reason", "too_long"), ("detail", "long"), ("length", "9")], "{").status == 200)
+            let piece = BackfillPiece(
+                key: "0aF", file: "/x/ä b.jsonl", app: "shop", from: "1:7", end: "1:9", offset: 7,
+                bytes: Array("{}\n".utf8))
+            var problem = piece
+            problem.from = nil
+            problem.bytes = Array("{".utf8)
+            problem.problem = .init(reason: "too_long", detail: "long", length: 9)
+            #expect(agent.notes.withLock { $0 } == ["\(piece)", "\(problem)"])
+            let later = try take([("from", "later")])
+            #expect(later.status == 503)
+            #expect(try later.json()["error"]?["code"] == "later")
+            for wrong in [
+                [("key", "a/b")], [("key", "")], [("file", "")], [("app", "a/b")], [("app", ".hidden")], [("end", "")],
+                [("offset", "-1")], [("offset", "x")], [("reason", "too_long"), ("detail", "x")],
+            ] { #expect(try take(wrong).status == 400, "\(wrong)") }
+            #expect(try take([], "{}").status == 400 && take([], "").status == 400)
+        }
     }
 
     @Test("requests reach the agent with what they ask")

@@ -55,7 +55,7 @@ _spoolship() {
         ;;
     esac
     case $command in
-    "run") options="--config --help -h" ;;
+    "run") options="--once --app --timeout --config --help -h" ;;
     "check") options="--print --text-only --json --config --help -h" ;;
     "track") options="--property -p --text -t --critical --app --config --help -h" ;;
     "status") options="--json --quiet -q --config --help -h" ;;

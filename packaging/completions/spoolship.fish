@@ -1,5 +1,5 @@
 # fish completion for spoolship; made by scripts/generate.
-complete -c spoolship -f -n __fish_use_subcommand -a run -d 'runs the agent in the foreground'
+complete -c spoolship -f -n __fish_use_subcommand -a run -d 'runs the agent in the foreground; with --once, ships old files'
 complete -c spoolship -f -n __fish_use_subcommand -a check -d 'reads the configuration and every file it names, and prints each mistake with its place'
 complete -c spoolship -f -n __fish_use_subcommand -a track -d 'puts one event into the spool, atomically and durably'
 complete -c spoolship -f -n __fish_use_subcommand -a status -d 'shows how the agent stands: what flows, what waits, and why nothing goes'
@@ -44,6 +44,9 @@ complete -c spoolship -f -n '__fish_seen_subcommand_from quarantine; and not __f
 complete -c spoolship -f -n '__fish_seen_subcommand_from quarantine; and not __fish_seen_subcommand_from list show export retry purge' -a retry -d 'reads them again'
 complete -c spoolship -f -n '__fish_seen_subcommand_from quarantine; and not __fish_seen_subcommand_from list show export retry purge' -a purge -d 'removes them for good'
 complete -c spoolship -f -n '__fish_seen_subcommand_from help' -a 'run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration'
+complete -c spoolship -n '__fish_seen_subcommand_from run' -l once -d 'ship the files named, then end'
+complete -c spoolship -n '__fish_seen_subcommand_from run' -l app -x -d 'whose events the files hold; default default'
+complete -c spoolship -n '__fish_seen_subcommand_from run' -l timeout -x -d 'give up when nothing can go on so long after the start'
 complete -c spoolship -n '__fish_seen_subcommand_from run' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from run' -l help -s h -d 'show this help'
 complete -c spoolship -n '__fish_seen_subcommand_from check' -l print -d 'print the effective configuration, with the origin of each value'

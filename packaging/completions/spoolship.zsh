@@ -3,7 +3,7 @@
 _spoolship() {
     local -a commands
     commands=(
-        'run:runs the agent in the foreground'
+        'run:runs the agent in the foreground; with --once, ships old files'
         'check:reads the configuration and every file it names, and prints each mistake with its place'
         'track:puts one event into the spool, atomically and durably'
         'status:shows how the agent stands\: what flows, what waits, and why nothing goes'
@@ -81,6 +81,9 @@ _spoolship() {
     case $command in
     'run')
         _arguments \
+            '--once[ship the files named, then end]' \
+            '--app[whose events the files hold; default default]:APP:' \
+            '--timeout[give up when nothing can go on so long after the start]:DURATION:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \

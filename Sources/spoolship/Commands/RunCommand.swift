@@ -1,23 +1,108 @@
 internal import Agent
+internal import Configuration
+internal import Control
+internal import EventLoops
+internal import Glibc
+internal import Synchronization
 
 extension Command {
     static let run = Command(
-        name: "run", summary: "runs the agent in the foreground",
+        name: "run", summary: "runs the agent in the foreground; with --once, ships old files", arguments: "[FILE]…",
+        argumentCount: 0...Int.max,
         details: """
             Reads the spool, keeps the queue, sends to the destinations, until SIGTERM or SIGINT; then it stops reading,
             commits, sends for shutdown_drain_timeout what it can, and ends. Nothing is lost either way. A second signal ends
             it at once. systemd starts the agent like this.
-            """
+
+            With --once the events of old files go through the same queue, after everything else: through the running agent
+            if there is one, else in an agent that runs for this alone and does not read the spool. Files hold one event a
+            line, or are JSON texts (.json), packed (.gz, .zst) or not; they stay as they are. Their events do not expire by
+            age, and go in the normal lane. Interrupted, even by kill -9, the same command goes on where it ended, and no
+            event goes twice; a file that was taken whole is not taken again.
+
+            With --once it ends with 0 when all events are queued (delivered, if no agent runs), with 65 when some lines are
+            no events, with 75 when something cannot go now, with 124 when --timeout ran out.
+            """,
+        options: [
+            Option(name: "once", help: "ship the files named, then end"),
+            Option(name: "app", value: "APP", help: "whose events the files hold; default default"),
+            Option(name: "timeout", value: "DURATION", help: "give up when nothing can go on so long after the start"),
+        ]
     ) { invocation in
-        let loaded = try invocation.loadSettings()
+        guard invocation.has("once") else {
+            guard invocation.arguments.isEmpty, !invocation.has("app"), !invocation.has("timeout") else {
+                throw CommandFailure(.usage, "files, --app and --timeout are for --once: spoolship run --once FILE…")
+            }
+            let loaded = try invocation.loadSettings()
+            try runAgent(loaded, invocation.configurationPath)
+            return .success
+        }
+        guard !invocation.arguments.isEmpty else {
+            throw CommandFailure(.usage, "--once needs the files: spoolship run --once FILE…")
+        }
+        return try backfill(invocation)
+    }
+
+    private static func runAgent(
+        _ loaded: LoadedSettings, _ path: String, task: (@Sendable () -> Void)? = nil
+    ) throws(CommandFailure) {
         let program = ProgramIdentity(
             version: Build.version, commit: Build.commit, toolchain: Build.toolchain)
         do throws(AgentError) {
-            try AgentService.run(loaded, path: invocation.configurationPath, program: program)
-            return .success
+            try AgentService.run(loaded, path: path, program: program, task: task)
         } catch {
             throw CommandFailure(error.exitCode, error.message)
         }
+    }
+
+    private static func backfill(_ invocation: Invocation) throws -> ExitCode {
+        let loaded = try invocation.loadSettings()
+        let settings = loaded.settings
+        try refuseSpoolFiles(invocation.arguments, settings.spool.directory)
+        let deadline = try invocation.duration("timeout").map { SystemTime().bootTime + $0 }
+        let client = ControlClient(socket: settings.control.socket)
+        func run(isOwnAgent: Bool) -> BackfillRun {
+            BackfillRun(
+                console: invocation.console, files: invocation.arguments, app: invocation.value("app") ?? "default",
+                client: client, deadline: deadline, isOwnAgent: isOwnAgent, maxEventSize: settings.spool.maxEventSize)
+        }
+        if try answers(client) { return try run(isOwnAgent: false).run() }
+        guard !settings.destinations.isEmpty else {
+            throw CommandFailure(.configuration, "there is no destination; add a [[destination]]")
+        }
+        let own = run(isOwnAgent: true)
+        let result = Mutex<Result<ExitCode, CommandFailure>>(
+            .failure(CommandFailure(.temporaryFailure, "interrupted; the same command goes on where this one ended")))
+        try runAgent(loaded, invocation.configurationPath) {
+            let ended = Result { () throws(CommandFailure) in try own.run() }
+            result.withLock { $0 = ended }
+        }
+        return try result.withLock { $0 }.get()
+    }
+
+    /// Whether an agent runs.
+    private static func answers(_ client: ControlClient) throws(CommandFailure) -> Bool {
+        do throws(ControlError) {
+            _ = try client.request("GET", "/v1/status")
+            return true
+        } catch {
+            guard error.code == .unreachable else { throw CommandFailure(.noPermission, error.message) }
+            return false
+        }
+    }
+
+    /// A file of the spool is read anyway: taken by hand as well, its events would go twice.
+    private static func refuseSpoolFiles(_ files: [String], _ spool: String) throws(CommandFailure) {
+        guard let root = resolved(spool) else { return }
+        for file in files where resolved(file)?.hasPrefix(root + "/") == true {
+            throw CommandFailure(.usage, "\(file) lies in the spool, where the agent reads it by itself")
+        }
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        return String(cString: real)
     }
 }
 

@@ -1,0 +1,208 @@
+internal import Control
+internal import EventLoops
+internal import Events
+internal import Logs
+internal import Model
+internal import Queue
+internal import Spool
+
+/// Takes old files piece by piece, after everything else, and remembers how far each was taken.
+///
+/// A piece's events and the place where it ends go into one transaction: whoever sends the pieces may be interrupted at any
+/// moment and goes on where the queue says. It has an intake of its own, because a commit of the spool's must hold just
+/// what its checkpoints cover.
+actor Backfill: BackfillControl {
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// What a backfill needs of the configuration.
+    struct Options: Equatable {
+        var intake: IntakeSettings
+        var gate: BackfillGate
+        var maxEventSize: Int
+    }
+
+    /// Files that are remembered; of more, those that were taken up longest ago are forgotten.
+    static let mostFiles = 4096
+    /// How often the gate is looked at while a piece waits, and how long one waits at most.
+    private static let look = Duration.milliseconds(5)
+    private static let looks = 200
+
+    private let loop: EventLoop
+    private let store: QueueStore
+    private let time: any TimeSource
+    private let log: Log
+    private let figures: IntakeFigures
+    private let spool: @Sendable () -> SpoolFigures
+    private let options: @Sendable () async -> Options
+    private var places: [String: Place] = [:]
+    private var intake: Intake?
+    private var current: Options?
+    private let turn = Turnstile()
+    private var isStopping = false
+
+    private struct Place {
+        var seconds: Int64
+        var text: String
+    }
+
+    /// - Parameters:
+    ///   - loop: the reader's loop.
+    ///   - memory: what the queue has kept; entries of others are left alone.
+    ///   - figures: where what the pass counts is published.
+    ///   - spool: how reading the spool goes.
+    ///   - options: those in force.
+    init(
+        on loop: EventLoop, store: QueueStore, memory: [String: [UInt8]], figures: IntakeFigures, time: any TimeSource,
+        log: Log, spool: @escaping @Sendable () -> SpoolFigures, options: @escaping @Sendable () async -> Options
+    ) {
+        self.loop = loop
+        self.store = store
+        self.time = time
+        self.log = log
+        self.figures = figures
+        self.spool = spool
+        self.options = options
+        for (name, bytes) in memory where name.hasPrefix(Backfill.prefix) && bytes.count > 8 {
+            places[String(name.dropFirst(Backfill.prefix.count))] = Place(
+                seconds: Int64(bitPattern: bytes[0..<8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }),
+                text: String(decoding: bytes[8...], as: UTF8.self))
+        }
+    }
+
+    private static let prefix = "backfill/"
+
+    /// Takes nothing from now on.
+    func stop() { isStopping = true }
+
+    func state(of key: String) async throws(ControlRefusal) -> BackfillState {
+        let options = await options()
+        // Small in a small queue: a piece must fit, with what is added to its events.
+        return BackfillState(
+            place: places[key]?.text, pieceBytes: min(256 << 10, max(256, options.intake.cap / 64)),
+            maxEventSize: options.maxEventSize)
+    }
+
+    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+        let ticket = turn.drawTicket()
+        await turn.takeTurn(ticket)
+        defer { turn.passTurn() }
+        let options = await options()
+        guard options.intake.isCollecting else {
+            throw ControlRefusal(
+                status: 409, code: "disabled", message: "collection is disabled; run `spoolship enable`")
+        }
+        let route = options.intake.routes[options.intake.routeIndex(of: piece.app)]
+        guard !route.destinations.isEmpty else {
+            throw ControlRefusal(
+                status: 409, code: "no_destination", message: "no destination wants the events of \(piece.app)")
+        }
+        guard piece.from == places[piece.key]?.text else {
+            throw ControlRefusal(
+                status: 409, code: "elsewhere",
+                message: "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
+        }
+        try await waitForTurn(options.gate, route.destinations)
+        return try await store(piece, options)
+    }
+
+    /// Returns once nothing else goes first.
+    private func waitForTurn(_ gate: BackfillGate, _ destinations: [DestinationName]) async throws(ControlRefusal) {
+        var obstacle: String?
+        for _ in 0..<Backfill.looks {
+            guard !isStopping else {
+                throw ControlRefusal(
+                    status: 503, code: "stopping",
+                    message: "the agent is stopping; the same command goes on where this one ended")
+            }
+            obstacle = gate.obstacle(store.snapshot, spool(), to: destinations)
+            guard obstacle != nil else { return }
+            await pause()
+        }
+        throw ControlRefusal(status: 503, code: "later", message: obstacle ?? "")
+    }
+
+    private func pause() async {
+        await withCheckedContinuation { continuation in
+            _ = loop.after(Backfill.look) { continuation.resume() }
+        }
+    }
+
+    private func store(_ piece: BackfillPiece, _ options: Options) async throws(ControlRefusal) -> BackfillResult {
+        var commit = try read(piece, with: intake(for: options))
+        let seconds = time.wallTime.milliseconds / 1000
+        // Names are counted for the day by the spool's intake alone; a backfill's are its own.
+        commit.memory = [Backfill.prefix + piece.key: Backfill.encoded(Place(seconds: seconds, text: piece.end))]
+        let forgotten = oldestPlace(besides: piece.key)
+        if let forgotten { commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten) }
+        for _ in 0..<Backfill.looks {
+            do throws(QueueError) {
+                switch try await store.store(commit) {
+                case .wait: await pause()
+                case .stored(let refused):
+                    places[piece.key] = Place(seconds: seconds, text: piece.end)
+                    if let forgotten { places[forgotten] = nil }
+                    return BackfillResult(
+                        read: commit.read, refused: commit.refused + refused,
+                        quarantined: commit.quarantined.count { $0.reason != .refused })
+                }
+            } catch {
+                throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+            }
+        }
+        throw ControlRefusal(status: 503, code: "later", message: "the queue has no room now")
+    }
+
+    /// Makes a commit of a piece, events or a record for the quarantine.
+    private func read(_ piece: BackfillPiece, with intake: Intake) throws(ControlRefusal) -> Commit {
+        let source = SpoolSource(app: piece.app, path: piece.file, producer: nil)
+        if let problem = piece.problem {
+            guard let reason = QuarantineRecord.Reason(rawValue: problem.reason) else {
+                throw ControlRefusal(status: 400, code: "bad_request", message: "no reason \(problem.reason)")
+            }
+            intake.quarantine(
+                QuarantineRecord(
+                    reason: reason, detail: problem.detail, app: piece.app, path: piece.file, offset: piece.offset,
+                    length: problem.length, content: piece.bytes, time: time.wallTime))
+            return intake.takeCommit()
+        }
+        var taken = 0
+        while taken < piece.bytes.count {
+            let count = piece.bytes[taken...].withUnsafeBytes {
+                intake.take($0, from: source, at: piece.offset + Int64(taken))
+            }
+            guard count > 0 else {
+                // Only an event that wants a commit of its own ends here, and a piece is cut smaller than that.
+                _ = intake.takeCommit()
+                throw ControlRefusal(status: 413, code: "too_large", message: "the piece is too large for this queue")
+            }
+            taken += count
+        }
+        return intake.takeCommit()
+    }
+
+    /// The intake, with the settings in force.
+    private func intake(for options: Options) -> Intake {
+        if let intake {
+            if current?.intake != options.intake { intake.configure(options.intake) }
+            current = options
+            return intake
+        }
+        let made = Intake(
+            options.intake, store: store, memory: [:], figures: figures, clock: ClockTrust(), isBackfill: true,
+            on: loop, time: time, log: log)
+        intake = made
+        current = options
+        return made
+    }
+
+    // MARK: Memory
+
+    private func oldestPlace(besides key: String) -> String? {
+        guard places[key] == nil, places.count >= Backfill.mostFiles else { return nil }
+        return places.min { $0.value.seconds < $1.value.seconds }?.key
+    }
+
+    private static func encoded(_ place: Place) -> [UInt8] {
+        withUnsafeBytes(of: place.seconds.littleEndian) { Array($0) } + Array(place.text.utf8)
+    }
+}

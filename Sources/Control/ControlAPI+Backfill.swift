@@ -1,0 +1,76 @@
+internal import Model
+
+extension ControlAPI {
+    static func add(_ backfill: any BackfillControl, to routes: inout ControlRoutes) {
+        routes.add("GET", "/v1/backfill") { request in
+            await answer { () async throws(ControlRefusal) in
+                let state = try await backfill.state(of: try request.key())
+                return [
+                    "place": JSONValue(state.place), "piece_bytes": .integer(state.pieceBytes),
+                    "max_event_size": .integer(state.maxEventSize),
+                ]
+            }
+        }
+        routes.add("POST", "/v1/backfill") { request in
+            await answer { () async throws(ControlRefusal) in
+                let result = try await backfill.take(try request.piece())
+                return [
+                    "read": .integer(result.read), "refused": .integer(result.refused),
+                    "quarantined": .integer(result.quarantined),
+                ]
+            }
+        }
+    }
+
+    private static func answer(_ work: () async throws(ControlRefusal) -> JSONValue) async -> ControlResponse {
+        do throws(ControlRefusal) {
+            return .json(try await work())
+        } catch {
+            return .error(error.status, error.code, error.message)
+        }
+    }
+}
+
+extension ControlRequest {
+    private static func bad(_ message: String) -> ControlRefusal {
+        ControlRefusal(status: 400, code: "bad_request", message: message)
+    }
+
+    private func text(_ name: String, atMost limit: Int = 1024) throws(ControlRefusal) -> String {
+        guard let text = query[name], !text.isEmpty, text.utf8.count <= limit else {
+            throw ControlRequest.bad("\(name) must be a text of 1 to \(limit) bytes")
+        }
+        return text
+    }
+
+    fileprivate func key() throws(ControlRefusal) -> String {
+        let key = try text("key", atMost: 256)
+        guard key.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 || $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A }) else {
+            throw ControlRequest.bad("key must be of letters and digits")
+        }
+        return key
+    }
+
+    fileprivate func piece() throws(ControlRefusal) -> BackfillPiece {
+        guard let offset = Int64(try text("offset")), offset >= 0 else {
+            throw ControlRequest.bad("offset must be a number, 0 or more")
+        }
+        let app = try text("app", atMost: 255)
+        guard !app.hasPrefix("."), !app.utf8.contains(UInt8(ascii: "/")) else {
+            throw ControlRequest.bad("app must be the name of an app: no slash, no dot at its beginning")
+        }
+        var piece = BackfillPiece(
+            key: try key(), file: try text("file"), app: app, from: query["from"], end: try text("end"),
+            offset: offset, bytes: body)
+        if query["reason"] != nil {
+            guard let length = Int64(try text("length")), length >= 0 else {
+                throw ControlRequest.bad("length must be a number, 0 or more")
+            }
+            piece.problem = BackfillPiece.Problem(
+                reason: try text("reason"), detail: try text("detail"), length: length)
+        } else if body.last != UInt8(ascii: "\n") {
+            throw ControlRequest.bad("the body must be lines, each with its line feed")
+        }
+        return piece
+    }
+}

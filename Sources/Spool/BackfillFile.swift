@@ -1,0 +1,326 @@
+internal import EventLoops
+internal import Frames
+internal import Glibc
+public import Model
+
+/// An old file that is read once, by hand, from where an earlier reading ended; it stays as it is.
+///
+/// It holds lines, or a JSON text (`.json`) of one object or many; packed (`.gz`, `.zst`) or not, by its name. Nobody
+/// writes to it any more: a last line without a line feed is whole. Memory is bounded by the longest event.
+public final class BackfillFile {
+    /// Some whole events, or something that can be none.
+    public struct Piece: Sendable, Equatable {
+        /// Lines, each with its line feed; of a problem its bytes, at most the first 4 KiB of them.
+        public var bytes: [UInt8]
+        /// Where they begin in the unpacked file; of a JSON text brought to lines, where the first one does.
+        public var offset: Int64
+        /// What is wrong with them; nil for lines.
+        public var problem: Problem?
+        /// Where reading goes on behind them: for `begin`.
+        public var end: String
+    }
+
+    /// Why bytes go to the quarantine as they are.
+    public struct Problem: Sendable, Equatable {
+        /// Why.
+        public var reason: QuarantineRecord.Reason
+        /// What exactly, for a person; never the content.
+        public var detail: String
+        /// How long it is in the unpacked file, in bytes.
+        public var length: Int64
+    }
+
+    /// Names the file as long as it lives, under whatever name: letters and digits.
+    public let key: String
+    /// The file's size in bytes when it was opened.
+    public let size: Int64
+    /// The path that it was opened by.
+    public let path: String
+
+    private let descriptor: Descriptor
+    private let compression: Compression
+    private let isText: Bool
+    private let longest: Int
+    private var packed: PackedLines
+    private var splitter: ObjectSplitter
+    private var fingerprint: (length: Int, hash: UInt64)
+    private var waiting: [Piece] = []
+    private var isFinished = false
+
+    /// Opens a file.
+    ///
+    /// - Parameter maxEventSize: the longest event, in bytes.
+    /// - Throws: `SpoolError` with code `cannotRead`.
+    public init(path: String, maxEventSize: Int) throws(SpoolError) {
+        self.path = path
+        longest = maxEventSize
+        var name = path[...]
+        compression = path.hasSuffix(".gz") ? .gzip : path.hasSuffix(".zst") ? .zstd : .none
+        if compression != .none { name = name.dropLast(compression == .gzip ? 3 : 4) }
+        isText = name.hasSuffix(".json")
+        do throws(SystemError) {
+            let descriptor = try Descriptor(
+                checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
+            let status = try FileSystem.status(descriptor)
+            guard status.isRegular else { throw SystemError("open", number: EINVAL) }
+            key = FileID(descriptor, status).bytes.map { BackfillFile.hexadecimal(UInt64($0), digits: 2) }.joined()
+            size = status.size
+            fingerprint = try BackfillFile.fingerprint(descriptor.raw, Int(min(1024, status.size)))
+            self.descriptor = descriptor
+        } catch {
+            throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
+        }
+        packed = try BackfillFile.unpacker(compression, longest)
+        splitter = ObjectSplitter(longest: longest)
+    }
+
+    private static func unpacker(_ compression: Compression, _ longest: Int) throws(SpoolError) -> PackedLines {
+        do throws(FrameError) {
+            return try PackedLines(compression, longest: longest)
+        } catch {
+            throw SpoolError(.cannotRead, error.message)
+        }
+    }
+
+    /// How many bytes of the file have been used, about.
+    public var position: Int64 { compression == .none ? packed.offset : packed.inputPosition }
+
+    // MARK: Places
+
+    /// Where reading begins: behind what an earlier reading has handed over.
+    ///
+    /// - Parameter place: the `end` of the last piece that was taken; nil for the beginning.
+    /// - Returns: whether it goes on there; false: from the beginning, because the file holds something else now.
+    /// - Throws: `SpoolError` with code `cannotRead`.
+    public func begin(at place: String?) throws(SpoolError) -> Bool {
+        guard let place else { return true }
+        let numbers = place.split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0, radix: 16) }
+        guard numbers.count == 5, numbers[0] == 1, let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
+            let flags = numbers[2], let length = numbers[3].flatMap({ Int(exactly: $0) }), let hash = numbers[4]
+        else { return false }
+        do throws(SystemError) {
+            guard length <= 1024, try BackfillFile.fingerprint(descriptor.raw, length) == (length, hash) else {
+                return false
+            }
+            fingerprint = (length, hash)
+            if flags & 4 != 0 {
+                isFinished = true
+                return true
+            }
+            while packed.offset < offset, packed.end == nil || !packed.lines.isEmpty {
+                if packed.lines.isEmpty { try packed.fill(from: descriptor.raw) }
+                packed.take(Int(min(Int64(packed.lines.count), offset - packed.offset)))
+            }
+        } catch {
+            throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
+        }
+        splitter = ObjectSplitter(
+            longest: longest,
+            from: ObjectSplitter.Place(offset: offset, isInArray: flags & 1 != 0, hasContent: flags & 2 != 0))
+        return true
+    }
+
+    private func place(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
+        let flags = (place.isInArray ? 1 : 0) | (place.hasContent ? 2 : 0) | (isFinished ? 4 : 0)
+        let numbers = [1, UInt64(place.offset), UInt64(flags), UInt64(fingerprint.length), fingerprint.hash]
+        return numbers.map { String($0, radix: 16) }.joined(separator: ":")
+    }
+
+    private var placeOfLines: String {
+        place(ObjectSplitter.Place(offset: packed.offset, isInArray: false, hasContent: true))
+    }
+
+    private static func fingerprint(_ descriptor: Int32, _ length: Int) throws(SystemError) -> (Int, UInt64) {
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: max(1, length)) { buffer, count in
+            do throws(SystemError) {
+                let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
+                count = try FileSystem.read(descriptor, into: room, at: 0)
+            } catch {
+                failure = error
+                count = 0
+            }
+        }
+        if let failure { throw failure }
+        return (bytes.count, bytes.withUnsafeBytes { ByteHash.of($0) })
+    }
+
+    private static func hexadecimal(_ number: UInt64, digits: Int) -> String {
+        let text = String(number, radix: 16)
+        return String(repeating: "0", count: max(0, digits - text.count)) + text
+    }
+
+    // MARK: Reading
+
+    /// The next piece; nil at the end.
+    ///
+    /// - Parameter limit: how many bytes of lines it may have; a single event may have more.
+    /// - Throws: `SpoolError` with code `cannotRead`.
+    public func next(atMost limit: Int) throws(SpoolError) -> Piece? {
+        if !waiting.isEmpty { return waiting.removeFirst() }
+        guard !isFinished else { return nil }
+        do throws(SystemError) {
+            return isText ? try nextObjects(limit) : try nextLines(limit)
+        } catch {
+            throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
+        }
+    }
+
+    private func nextLines(_ limit: Int) throws(SystemError) -> Piece? {
+        while true {
+            let lines = packed.lines
+            // No line in so many bytes is too long.
+            let window = UnsafeRawBufferPointer(rebasing: lines.prefix(min(max(limit, 1), longest + 1)))
+            if let last = LineCutter.lastLineFeed(in: window) { return take(last + 1) }
+            if let first = LineCutter.firstLineFeed(in: lines) {
+                guard first > longest else { return take(first + 1) }
+                let head = Array(lines.prefix(min(first, ObjectSplitter.excerpt)))
+                return tooLong(head, first, from: packed.offset, taking: first + 1)
+            }
+            if lines.count > longest { return try skipLine() }
+            guard packed.end != nil else {
+                try packed.fill(from: descriptor.raw)
+                continue
+            }
+            guard packed.end == .whole else { return brokenEnd(Array(lines.prefix(ObjectSplitter.excerpt))) }
+            guard !lines.isEmpty else { return nil }
+            packed.seal()
+            return take(packed.lines.count)
+        }
+    }
+
+    private func take(_ count: Int) -> Piece {
+        let offset = packed.offset
+        let bytes = Array(packed.lines.prefix(count))
+        packed.take(count)
+        return Piece(bytes: bytes, offset: offset, problem: nil, end: placeOfLines)
+    }
+
+    private func tooLong(_ head: [UInt8], _ length: Int, from offset: Int64, taking count: Int) -> Piece {
+        packed.take(count)
+        return Piece(bytes: head, offset: offset, problem: lengthProblem(Int64(length)), end: placeOfLines)
+    }
+
+    private func lengthProblem(_ length: Int64) -> Problem {
+        Problem(
+            reason: .tooLong, detail: "the event has \(length) bytes, \(longest) are allowed (spool.max_event_size)",
+            length: length)
+    }
+
+    /// Goes over a line that does not fit the memory.
+    private func skipLine() throws(SystemError) -> Piece? {
+        let offset = packed.offset
+        let head = Array(packed.lines.prefix(ObjectSplitter.excerpt))
+        var length = 0
+        while true {
+            let lines = packed.lines
+            if let first = LineCutter.firstLineFeed(in: lines) {
+                return tooLong(head, length + first, from: offset, taking: first + 1)
+            }
+            length += lines.count
+            packed.take(lines.count)
+            guard packed.end == nil else { return tooLong(head, length, from: offset, taking: 0) }
+            try packed.fill(from: descriptor.raw)
+        }
+    }
+
+    /// An archive that ends badly: what is left of it cannot be read.
+    private func brokenEnd(_ content: [UInt8]) -> Piece? {
+        let (reason, detail): (QuarantineRecord.Reason, String) =
+            switch packed.end {
+            case .broken(let detail): (.badArchive, detail)
+            default: (.cutShort, "the archive ends too early")
+            }
+        let offset = packed.offset
+        let length = Int64(packed.lines.count)
+        packed.take(packed.lines.count)
+        isFinished = true
+        let end = place(
+            ObjectSplitter.Place(offset: packed.offset, isInArray: false, hasContent: true), isFinished: true)
+        return Piece(
+            bytes: content, offset: offset, problem: Problem(reason: reason, detail: detail, length: length), end: end)
+    }
+
+    // MARK: JSON texts
+
+    private func nextObjects(_ limit: Int) throws(SystemError) -> Piece? {
+        var bytes: [UInt8] = []
+        var start: Int64 = 0
+        var end = splitter.place
+        func lines() -> Piece? {
+            bytes.isEmpty ? nil : Piece(bytes: bytes, offset: start, problem: nil, end: place(end))
+        }
+        while true {
+            let (find, isEnd) = try nextFind()
+            switch find {
+            case .event:
+                guard bytes.isEmpty || bytes.count + splitter.event.count <= limit else {
+                    return ordered(
+                        lines(),
+                        Piece(
+                            bytes: splitter.event, offset: splitter.eventOffset, problem: nil,
+                            end: place(splitter.place)))
+                }
+                if bytes.isEmpty { start = splitter.eventOffset }
+                bytes += splitter.event
+                end = splitter.place
+            case .tooLong(let length): return ordered(lines(), problem(lengthProblem(length)))
+            case .brokenString:
+                let detail = "a string holds a line break"
+                let length = splitter.place.offset - splitter.eventOffset
+                return ordered(lines(), problem(Problem(reason: .notJSON, detail: detail, length: length)))
+            case .more:
+                guard isEnd else { continue }
+                isFinished = true
+                return splitter.isComplete && packed.end == .whole ? lines() : ordered(lines(), endProblem())
+            }
+        }
+    }
+
+    /// What comes next in the text, and whether nothing does.
+    private func nextFind() throws(SystemError) -> (find: ObjectSplitter.Find, isEnd: Bool) {
+        if packed.lines.isEmpty {
+            guard packed.end == nil else {
+                // What is still open in a text that ends too early is no event.
+                let isWhole = packed.end == .whole && splitter.isComplete
+                return (isWhole ? splitter.finish() : .more, true)
+            }
+            try packed.fill(from: descriptor.raw)
+            return (.more, false)
+        }
+        var used = 0
+        let find = splitter.next(packed.lines, used: &used)
+        packed.take(used)
+        return (find, false)
+    }
+
+    /// The first piece, and the second with the next call; the second, if there is no first.
+    private func ordered(_ lines: Piece?, _ second: Piece) -> Piece {
+        guard let lines else { return second }
+        waiting.append(second)
+        return lines
+    }
+
+    private func problem(_ problem: Problem) -> Piece {
+        // Without the line feed that the splitter adds.
+        let count = min(ObjectSplitter.excerpt, Int(problem.length))
+        return Piece(
+            bytes: Array(splitter.event.prefix(count)), offset: splitter.eventOffset, problem: problem,
+            end: place(splitter.place))
+    }
+
+    private func endProblem() -> Piece {
+        let detail =
+            switch packed.end {
+            case .broken(let detail): detail
+            default: size == 0 ? "the file is empty" : "the text ends too early"
+            }
+        let isBroken = if case .broken = packed.end { true } else { false }
+        let offset = splitter.place.offset
+        return Piece(
+            bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [], offset: offset,
+            problem: Problem(
+                reason: isBroken ? .badArchive : .cutShort, detail: detail, length: splitter.position - offset),
+            end: place(splitter.place, isFinished: true))
+    }
+}

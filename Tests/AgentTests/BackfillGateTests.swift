@@ -1,0 +1,59 @@
+import Model
+@testable import Queue
+import Spool
+import Testing
+
+@testable import Agent
+
+@Suite("Whether old files may go on")
+struct BackfillGateTests {
+    private let gate = BackfillGate(depth: 300, unread: 1_000_000)
+
+    private func queue(normal: Int = 0, critical: Int = 0, stored: Int = 0) -> QueueSnapshot {
+        var snapshot = QueueSnapshot()
+        snapshot.maxSize = 10_000_000
+        snapshot.storedBytes = stored
+        for (priority, queued) in [(Priority.normal, normal), (.critical, critical)] {
+            var ledger = Ledger()
+            ledger.queued = queued
+            snapshot.lanes.append(
+                .init(
+                    destination: "main", priority: priority, isConfigured: true, summary: LaneSummary(), ledger: ledger)
+            )
+        }
+        return snapshot
+    }
+
+    private func obstacle(_ queue: QueueSnapshot, _ spool: SpoolFigures = SpoolFigures()) -> String? {
+        gate.obstacle(queue, spool, to: ["main"])
+    }
+
+    @Test("events of both lanes go first, beyond what a destination has in hand; those of other destinations do not")
+    func queued() {
+        #expect(obstacle(queue(normal: 300)) == nil && obstacle(queue(normal: 200, critical: 100)) == nil)
+        #expect(obstacle(queue(normal: 301)) == "301 events wait for main")
+        #expect(obstacle(queue(normal: 250, critical: 51)) == "301 events wait for main")
+        #expect(gate.obstacle(queue(normal: 9999), SpoolFigures(), to: ["other"]) == nil)
+    }
+
+    @Test("a queue that is more than half full, or stores nothing, goes first")
+    func room() {
+        #expect(obstacle(queue(stored: 5_000_000)) == nil)
+        #expect(obstacle(queue(stored: 5_000_001)) == "the queue is more than half full")
+        var full = queue()
+        full.accepting = .nothing(.diskFull)
+        #expect(obstacle(full) == "the queue stores nothing now: disk_full")
+    }
+
+    @Test("a spool that is not read goes first; a line that is being written does not")
+    func spool() {
+        var figures = SpoolFigures()
+        figures.unreadBytes = 1_000_000
+        #expect(obstacle(queue(), figures) == nil)
+        figures.unreadBytes += 1
+        #expect(obstacle(queue(), figures) == "the spool is not read to its end")
+        figures.unreadBytes = 0
+        figures.isHeldBack = true
+        #expect(obstacle(queue(), figures) == "the spool is not read to its end")
+    }
+}

@@ -1,0 +1,176 @@
+import EventLoops
+import Glibc
+import TestKit
+import Testing
+
+extension EndToEnd {
+    @Suite("Old files: run --once")
+    struct BackfillTests {
+        /// Events of long ago, a line each.
+        private func old(_ numbers: Range<Int>) -> String {
+            numbers.map {
+                #"{"name":"old","timestamp":"2020-02-29T12:00:00Z","priority":"critical","properties":{"key":"o\#($0)"}}"#
+                    + "\n"
+            }.joined()
+        }
+
+        private func keys(_ letter: Character, _ numbers: Range<Int>) -> [String] { numbers.map { "\(letter)\($0)" } }
+
+        @Test("through a running agent: all arrive once, none expires, files stay; a second run has nothing to do")
+        func throughAgent() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            let lines = "\(bench.path)/old.jsonl"
+            let text = "\(bench.path)/old.json"
+            try write(old(0..<6000), to: lines)
+            let objects = old(6000..<7000).split(separator: "\n").joined(separator: ",\n")
+            try write("[\n\(objects)\n]\n", to: text)
+            #expect(try run("gzip", ["-k", text]).code == 0)
+            let packed = text + ".gz"
+            let done = try bench.command("run", "--once", lines, packed, "--app", "shop")
+            #expect(done.code == 0, "\(done)")
+            #expect(done.text.contains("\(lines): taken, 6,000 events") && done.text.contains("7,000 events queued"))
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            try bench.waitUntilDelivered(7010)
+            try bench.expectOnce(Set(keys("o", 0..<7000) + keys("e", 0..<10)), member: "key")
+            #expect(try bench.figures().total("spoolship_deliveries_expired_total") == 0)
+            let apps = values(of: "app", in: try bytes(of: bench.events))
+            #expect(apps.count { $0 == "shop" } == 7000 && apps.count { $0 == "default" } == 10)
+            // Old events never go before new ones: not even critical ones.
+            let lanes = try bench.figures()
+            #expect(
+                lanes.value(#"spoolship_deliveries_accepted_total{destination="main",priority="critical"}"#) == 0)
+            #expect(try contents(of: lines) == old(0..<6000))
+            let again = try bench.command("run", "--once", lines, packed, "--app", "shop")
+            #expect(again.code == 0 && again.text.contains("was taken before, nothing to do"), "\(again)")
+            #expect(try bench.figures().total("spoolship_events_read_total") == 7010)
+        }
+
+        @Test("everything else goes first: old events wait while others do, and say so")
+        func afterEverythingElse() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            #expect(try bench.command("pause").code == 0)
+            try bench.append(keyed(0..<2000), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 2000
+            }
+            let file = "\(bench.path)/old.jsonl"
+            try write(old(0..<1000), to: file)
+            let late = try bench.command("run", "--once", file, "--timeout", "1s")
+            #expect(late.code == 124 && late.text.contains("2000 events wait for main"), "\(late)")
+            #expect(try bench.figures().total("spoolship_events_read_total") == 2000)
+            let backfill = try RunningProgram(
+                spoolship, ["run", "--once", file, "--config", bench.configuration], output: "\(bench.path)/once.log")
+            #expect(try bench.command("resume").code == 0)
+            #expect(try backfill.exit(within: .seconds(60)) == 0, "\(backfill.printed)")
+            try bench.waitUntilDelivered(3000)
+            let order = values(of: "key", in: try bytes(of: bench.events))
+            let first = try #require(order.firstIndex { $0.hasPrefix("o") })
+            // What a destination has in hand and about to go may still be on its way: twice three batches of fifty.
+            #expect(order[..<first].count { $0.hasPrefix("e") } >= 2000 - 300)
+            try bench.expectOnce(Set(keys("e", 0..<2000) + keys("o", 0..<1000)), member: "key")
+        }
+
+        @Test("killed at random moments, the command and the agent, it goes on where it ended: nothing twice")
+        func interruptedThroughAgent() throws {
+            let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+            print("backfill through an agent: seed \(seed)")
+            var random = SplitMix64(seed: seed)
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            let file = "\(bench.path)/old.jsonl"
+            try write(old(0..<40_000), to: file)
+            #expect(try run("zstd", ["-q", file]).code == 0)
+            for round in 0..<6 {
+                let backfill = try RunningProgram(
+                    spoolship, ["run", "--once", file + ".zst", "--config", bench.configuration],
+                    output: "\(bench.path)/once.log")
+                usleep(UInt32.random(in: 0...400_000, using: &random))
+                guard round.isMultiple(of: 2) else {
+                    backfill.kill9()
+                    continue
+                }
+                bench.killAgent()
+                let code = try backfill.exit()
+                #expect(code == 75 || code == 0, "\(backfill.printed)")
+                try bench.startAgent()
+            }
+            let last = try bench.command("run", "--once", file + ".zst")
+            #expect(last.code == 0, "\(last)")
+            try bench.waitUntilDelivered(40_000, within: .seconds(120))
+            try bench.expectOnce(Set(keys("o", 0..<40_000)), member: "key")
+        }
+
+        @Test(
+            "without an agent: its own, which leaves the spool alone; killed, it goes on; it ends when all is delivered"
+        )
+        func withoutAgent() throws {
+            let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+            print("backfill without an agent: seed \(seed)")
+            var random = SplitMix64(seed: seed)
+            let bench = try Workbench()
+            // Only the command sends.
+            bench.settings["dispatch.interval"] = "\"off\""
+            try bench.configure()
+            try bench.startReceiver()
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            let file = "\(bench.path)/old.jsonl"
+            try write(old(0..<30_000), to: file)
+            for _ in 0..<4 {
+                let backfill = try RunningProgram(
+                    spoolship, ["run", "--once", file, "--config", bench.configuration],
+                    output: "\(bench.path)/once.log")
+                usleep(UInt32.random(in: 50_000...600_000, using: &random))
+                backfill.kill9()
+            }
+            let interrupted = try RunningProgram(
+                spoolship, ["run", "--once", file, "--config", bench.configuration], output: "\(bench.path)/term.log")
+            try wait(.seconds(30), "an agent: \(interrupted.printed)") {
+                try interrupted.exitStatus() != nil || bench.command("status").code != 69
+            }
+            interrupted.send(SIGTERM)
+            let code = try interrupted.exit(within: .seconds(60))
+            #expect(code == 75 && interrupted.printed.contains("the same command goes on") || code == 0)
+            let last = try bench.command("run", "--once", file)
+            #expect(last.code == 0 && last.text.contains("delivered"), "\(last)")
+            #expect(bench.receiverFigure("events") == 30_000)
+            try bench.expectOnce(Set(keys("o", 0..<30_000)), member: "key")
+            #expect(try contents(of: "\(bench.spool)/app.jsonl") == keyed(0..<10))
+            try bench.startAgent()
+            try bench.expectBalance()
+            #expect(try bench.figures().total("spoolship_events_read_total") == 30_010)
+        }
+
+        @Test("the exit code tells how it ended: no event, no destination in reach, no file, a file of the spool")
+        func exitCodes() throws {
+            let bench = try Workbench()
+            bench.settings["retry.intervals"] = #"["100ms"]"#
+            try bench.configure()
+            try bench.startReceiver()
+            try bench.stopReceiver()
+            let file = "\(bench.path)/old.jsonl"
+            try write(old(0..<3000), to: file)
+            // Nobody listens: what is queued waits for the next agent.
+            let alone = try bench.command("run", "--once", file, "--timeout", "2s")
+            #expect(alone.code == 124 || alone.code == 75, "\(alone)")
+            try bench.startReceiver()
+            let done = try bench.command("run", "--once", file)
+            #expect(done.code == 0, "\(done)")
+            let mixed = "\(bench.path)/mixed.log"
+            try write(old(3000..<3005) + "no event\n" + old(3005..<3010), to: mixed)
+            let bad = try bench.command("run", "--once", mixed)
+            #expect(bad.code == 65 && bad.text.contains("1 lines are no events"), "\(bad)")
+            try bench.expectOnce(Set(keys("o", 0..<3010)), member: "key")
+            #expect(try bench.command("run", "--once", "\(bench.path)/none").code == 74)
+            #expect(try bench.command("run", "--once").code == 64)
+            #expect(try bench.command("run", file).code == 64)
+            try bench.append(keyed(0..<1), to: "app.jsonl")
+            let inside = try bench.command("run", "--once", "\(bench.spool)/app.jsonl")
+            #expect(inside.code == 64 && inside.text.contains("lies in the spool"), "\(inside)")
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import EventLoops
+import Frames
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+@Suite("Old files, read by hand")
+struct BackfillFileTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func write(_ text: String, as name: String) throws -> String { try write(Array(text.utf8), as: name) }
+
+    private func write(_ bytes: [UInt8], as name: String) throws -> String {
+        let path = "\(directory.path)/\(name)"
+        let file = try Descriptor(checking: open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644), "open")
+        try #require(Glibc.write(file.raw, bytes, bytes.count) == bytes.count)
+        return path
+    }
+
+    private func packed(_ text: String, _ compression: Compression) throws -> [UInt8] {
+        let compressor = try FrameCompressor(compression)
+        return try Array(text.utf8).withUnsafeBytes { try compressor.compress($0) }
+    }
+
+    private struct Read: Equatable {
+        var lines = ""
+        var problems: [QuarantineRecord.Reason] = []
+        var place: String?
+    }
+
+    /// Reads a file from a place on; after some pieces, to end there.
+    private func read(
+        _ path: String, from place: String? = nil, atMost limit: Int = 100, pieces: Int = .max, longest: Int = 1000
+    ) throws -> Read {
+        let file = try BackfillFile(path: path, maxEventSize: longest)
+        #expect(try file.begin(at: place))
+        var read = Read(place: place)
+        for _ in 0..<pieces {
+            guard let piece = try file.next(atMost: limit) else { break }
+            if let problem = piece.problem {
+                #expect(piece.bytes.count <= 4096 && Int(problem.length) >= piece.bytes.count)
+                read.problems.append(problem.reason)
+            } else {
+                #expect(piece.bytes.last == 0x0A)
+                #expect(piece.bytes.count <= limit || piece.bytes.count { $0 == 0x0A } == 1)
+                read.lines += String(decoding: piece.bytes, as: UTF8.self)
+            }
+            read.place = piece.end
+        }
+        return read
+    }
+
+    private func lines(_ numbers: Range<Int>) -> String {
+        numbers.map { #"{"name":"event","n":\#($0)}"# + "\n" }.joined()
+    }
+
+    @Test("lines come piece by piece, none is cut in two, and the last one needs no line feed")
+    func linesInPieces() throws {
+        let text = lines(0..<5000)
+        for limit in [1, 30, 100, 4096, 1 << 20] {
+            #expect(try read(write(text, as: "a.jsonl"), atMost: limit).lines == text)
+        }
+        let open = String(text.dropLast())
+        #expect(try read(write(open, as: "b.log")).lines == text)
+        #expect(try read(write("", as: "c.log")) == Read())
+        #expect(try read(write(packed(text, .gzip), as: "d.jsonl.gz")).lines == text)
+        #expect(try read(write(packed(text, .zstd), as: "e.jsonl.zst"), atMost: 1 << 16).lines == text)
+    }
+
+    @Test(
+        "reading goes on behind any piece: nothing is missing, nothing comes twice",
+        arguments: ["a.jsonl", "a.json", "a.jsonl.gz", "a.json.zst"])
+    func goesOn(name: String) throws {
+        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        print("reading goes on, \(name): seed \(seed)")
+        var random = SplitMix64(seed: seed)
+        let isText = name.hasPrefix("a.json") && !name.hasPrefix("a.jsonl")
+        let events = (0..<400).map { number in
+            #"{"name":"event","n":\#(number),"x":"\#(String(repeating: "x", count: Int.random(in: 0...200, using: &random)))"}"#
+        }
+        let text = isText ? "[\n" + events.joined(separator: " ,\n") + "\n]\n" : events.joined(separator: "\n") + "\n"
+        let compression: Compression = name.hasSuffix(".gz") ? .gzip : name.hasSuffix(".zst") ? .zstd : .none
+        let path = try write(compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
+        for _ in 0..<20 {
+            var lines = ""
+            var place: String?
+            var rounds = 0
+            while rounds < 1000 {
+                rounds += 1
+                let pieces = Int.random(in: 1...9, using: &random)
+                let found = try read(
+                    path, from: place, atMost: Int.random(in: 1...5000, using: &random), pieces: pieces)
+                #expect(found.problems == [])
+                if found.lines.isEmpty { break }
+                lines += found.lines
+                place = found.place
+            }
+            #expect(lines == events.map { $0 + "\n" }.joined())
+        }
+    }
+
+    @Test("a file that holds something else now is read from its beginning")
+    func otherContent() throws {
+        let path = try write(lines(0..<100), as: "a.jsonl")
+        let place = try read(path, pieces: 3).place
+        let file = try BackfillFile(path: write(lines(7..<100), as: "a.jsonl"), maxEventSize: 1000)
+        #expect(try !file.begin(at: place) && !file.begin(at: "nonsense") && !file.begin(at: "1:-1:0:0:0"))
+        #expect(try file.next(atMost: 40).map { String(decoding: $0.bytes, as: UTF8.self) } == lines(7..<8))
+        // What grew behind the place is the same file.
+        let grown = try read(write(lines(0..<100) + lines(100..<200), as: "a.jsonl"), from: place)
+        #expect(grown.lines.hasSuffix(lines(100..<200)))
+    }
+
+    @Test("the key is the file's, whatever it is called")
+    func keys() throws {
+        let path = try write("x", as: "a.jsonl")
+        let key = try BackfillFile(path: path, maxEventSize: 9).key
+        #expect(rename(path, "\(directory.path)/b.jsonl") == 0)
+        #expect(try BackfillFile(path: "\(directory.path)/b.jsonl", maxEventSize: 9).key == key)
+        #expect(try BackfillFile(path: write("x", as: "a.jsonl"), maxEventSize: 9).key != key)
+        #expect(throws: SpoolError.self) { try BackfillFile(path: "\(directory.path)/none", maxEventSize: 9) }
+        #expect(throws: SpoolError.self) { try BackfillFile(path: directory.path, maxEventSize: 9) }
+    }
+
+    @Test("fault19: a line that is too long is told with its length, and its neighbours are read")
+    func fault19_tooLong() throws {
+        for length in [1001, 5000, 700_000] {
+            let long = String(repeating: "x", count: length)
+            let found = try read(write(lines(0..<3) + long + "\n" + lines(3..<6), as: "a.jsonl"))
+            #expect(found.lines == lines(0..<6) && found.problems == [.tooLong])
+            let last = try read(write(lines(0..<3) + long, as: "a.jsonl"))
+            #expect(last.lines == lines(0..<3) && last.problems == [.tooLong])
+            let text = try read(write("[{\"a\":1},{\"b\":\"\(long)\"},{\"c\":3}]", as: "a.json"))
+            #expect(text.lines == "{\"a\":1}\n{\"c\":3}\n" && text.problems == [.tooLong])
+        }
+    }
+
+    @Test("archives that are cut or damaged, and texts that end too early, are told once and never again")
+    func brokenEnds() throws {
+        let archive = try packed(lines(0..<2000), .gzip)
+        for (bytes, name, reason) in [
+            (Array(archive.dropLast(20)), "a.jsonl.gz", .cutShort),
+            (Array("no archive".utf8), "b.jsonl.gz", .badArchive),
+            (Array("[{\"a\":1},{\"b\":".utf8), "c.json", .cutShort), ([], "d.json", .cutShort),
+        ] as [([UInt8], String, QuarantineRecord.Reason)] {
+            let path = try write(bytes, as: name)
+            let first = try read(path)
+            #expect(first.problems == [reason], "\(name)")
+            #expect(try read(path, from: first.place) == Read(place: first.place), "\(name)")
+        }
+        let raw = try read(write("[{\"a\":\"x\ny\"},{\"b\":1}]", as: "e.json"))
+        #expect(raw.lines == "{\"b\":1}\n" && raw.problems == [.notJSON])
+    }
+}
