@@ -32,3 +32,7 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
 }
 
 void cre2_free(cre2_expression *expression) { delete expression; }
+
+bool cre2_contains(const void *text, size_t length, const void *part, size_t part_length) {
+    return memmem(text, length, part, part_length) != nullptr;
+}

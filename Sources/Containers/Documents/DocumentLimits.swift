@@ -18,6 +18,8 @@ public enum DocumentLimits {
     public static let conditions = 50
     /// Tags.
     public static let tags = 200
+    /// Members that all tags together change.
+    public static let changes = 256
     /// Test cases.
     public static let tests = 500
     /// Names in one list: rules of a tag, destinations, parts of a path.

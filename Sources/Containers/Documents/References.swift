@@ -59,6 +59,11 @@ struct References {
     }
 
     private func checkCounts() throws(ContainerError) {
+        let changes = document.tags.reduce(0) { $0 + $1.action.changes }
+        guard changes <= DocumentLimits.changes else {
+            throw ContainerError(
+                .limit, at: "tags", "the tags change \(changes) members; at most \(DocumentLimits.changes)")
+        }
         let collected = document.macros.reduce(document.values.count) { $0 + $1.collected.count }
         guard collected <= DocumentLimits.values else {
             throw ContainerError(
@@ -143,6 +148,17 @@ extension Macro {
     /// The values of a collection.
     var collected: [Value] {
         if case .valueCollection(_, let values) = kind { values } else { [] }
+    }
+}
+
+extension Tag.Action {
+    /// How many members it changes.
+    var changes: Int {
+        switch self {
+        case .set, .rename: 1
+        case .redact(let paths, _), .hash(let paths, _): paths.count
+        default: 0
+        }
     }
 }
 

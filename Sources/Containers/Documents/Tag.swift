@@ -105,9 +105,46 @@ extension Tag {
             throw node.error(
                 "there is no tag type \(quoted(word)); known are \(Tag.types.joined(separator: ", "))")
         }
+        try Tag.check(action, node)
         name = try members.required("name").name()
         rules = try members.required("rules").names(atLeast: 1)
         blockingRules = try members.optional("blocking_rules")?.names() ?? []
+    }
+}
+
+extension Tag {
+    /// An event without its name would be none, and its id is what receivers know it by when it comes twice.
+    private static func check(_ action: Action, _ node: DocumentNode) throws(ContainerError) {
+        let changed: [MemberPath]
+        var mayTakeName = false
+        switch action {
+        case .set(let path, let value):
+            changed = [path]
+            mayTakeName = value.mayBeName
+        case .rename(let path, let name):
+            changed = [path, MemberPath(path.names.dropLast() + [name])]
+        case .redact(let paths, let text):
+            changed = paths
+            mayTakeName = text.map { !$0.isEmpty } ?? false
+        case .hash(let paths, _):
+            changed = paths
+            mayTakeName = true
+        default: return
+        }
+        for path in changed where path.names.count == 1 {
+            if path.names[0] == "id" { throw node.error("an event's id cannot be changed") }
+            if path.names[0] == "name", !mayTakeName { throw node.error("an event's name must stay a text, not empty") }
+        }
+    }
+}
+
+extension Operand {
+    fileprivate var mayBeName: Bool {
+        switch self {
+        case .constant(.string(let text)): !text.isEmpty
+        case .constant: false
+        case .macro: true
+        }
     }
 }
 

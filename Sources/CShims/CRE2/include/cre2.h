@@ -21,6 +21,9 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
 
 void cre2_free(cre2_expression *expression);
 
+// Whether the part stands somewhere in the text, in time linear in both (memmem, which Swift does not see).
+bool cre2_contains(const void *text, size_t length, const void *part, size_t part_length);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,39 @@
+public import Model
+
+extension CompiledContainer {
+    /// What a container says under a key, without an event (tm10, tm19).
+    public enum Valuation: Sendable, Equatable {
+        /// It says nothing.
+        case missing
+        /// The value.
+        case value(JSONValue)
+        /// Its value depends on an event: it is not for settings, and not for apps.
+        case needsEvent
+        /// Results of functions are missing: ask again with them.
+        case needs([FunctionCall])
+    }
+
+    /// The keys that the container has values for: its own, then those of its collections.
+    public var keys: [String] {
+        var keys: [String] = []
+        var known: Set<String> = []
+        for value in document.values + document.macros.flatMap(\.collected) where known.insert(value.key).inserted {
+            keys.append(value.key)
+        }
+        return keys
+    }
+
+    /// The value of a key: that of the first collection that has the key and whose rules hold, else the container's own.
+    ///
+    /// - Parameter results: results of functions that are at hand; nil for others.
+    public func value(
+        ofKey key: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+    ) -> Valuation {
+        let evaluation = Evaluation(self)
+        evaluation.begin(nil, app: "", layer: nil, results: results, random: { 0 })
+        let value = evaluation.value(ofKey: key)
+        if evaluation.hasMissedEvent { return .needsEvent }
+        if !evaluation.neededCalls.isEmpty { return .needs(evaluation.neededCalls) }
+        return value.map { .value($0.json(evaluation.base)) } ?? .missing
+    }
+}

@@ -1,0 +1,56 @@
+internal import Model
+
+/// A macro made ready: names of members as bytes, other macros and rules by their places.
+enum CompiledMacro {
+    case constant(JSONValue)
+    /// A member of the event, from its top.
+    case member(names: [[UInt8]], default: JSONValue)
+    case dataLayer(names: [String], default: JSONValue)
+    case collection(rules: [Int], values: [(key: String, operand: CompiledOperand)])
+    case value(key: String)
+    case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
+    /// The event's name; that of a push is its `event`.
+    case event
+    /// The app that the agent knows, whatever the event says.
+    case app
+    /// Of the event's locale, else of the agent's.
+    case language
+    case random
+
+    /// Whether it has no value without an event. What other macros need is looked at where they are.
+    var needsEvent: Bool {
+        switch self {
+        case .member, .dataLayer, .event, .app, .random: true
+        case .constant, .collection, .value, .function, .language: false
+        }
+    }
+}
+
+/// A constant, or a macro by its place.
+enum CompiledOperand {
+    case constant(JSONValue)
+    case macro(Int)
+}
+
+/// A tag made ready.
+struct CompiledTag {
+    let name: String
+    let rules: [Int]
+    let blockingRules: [Int]
+    let action: Action
+
+    enum Action {
+        case ship([String])
+        case discard
+        case sample(rate: Double, key: CompiledOperand?)
+        case set(names: [[UInt8]], value: CompiledOperand)
+        case rename(names: [[UInt8]], to: String)
+        case redact(names: [[[UInt8]]], with: [UInt8]?)
+        case hash(names: [[[UInt8]]], salt: [UInt8])
+        case prioritise(Priority)
+        case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
+        case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
+        /// A function that the configuration does not let it call.
+        case denied
+    }
+}

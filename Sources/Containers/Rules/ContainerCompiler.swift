@@ -1,0 +1,221 @@
+internal import Model
+
+/// Turns a document's names into places, its texts into bytes, and works out which tags each event's name leaves.
+struct ContainerCompiler {
+    private let document: ContainerDocument
+    private let mayCall: Set<String>
+    private let facts: AgentFacts
+    private let definitions: [String: Macro]
+    private let ruleNumbers: [String: Int]
+
+    private(set) var macros: [CompiledMacro] = []
+    private(set) var macroNames: [String] = []
+    private var macroNumbers: [String: Int] = [:]
+    private(set) var conditions: [CompiledCondition] = []
+    private var conditionNumbers: [Condition: Int] = [:]
+    /// The conditions of each rule.
+    private(set) var rules: [[Int]] = []
+    private(set) var tags: [CompiledTag] = []
+    private(set) var values: [(key: String, operand: CompiledOperand)] = []
+    /// The collections, in their order.
+    private(set) var collections: [Int] = []
+    /// Functions that the document names and the configuration does not let it call.
+    private(set) var deniedFunctions: Set<String> = []
+    private(set) var throttles = 0
+    private var expressions = 0
+
+    init(
+        _ document: ContainerDocument, mayCall: Set<String>, facts: AgentFacts
+    ) throws(ContainerError) {
+        self.document = document
+        self.mayCall = mayCall
+        self.facts = facts
+        definitions = Dictionary(uniqueKeysWithValues: document.macros.map { ($0.name, $0) })
+        ruleNumbers = Dictionary(uniqueKeysWithValues: document.rules.enumerated().map { ($1.name, $0) })
+        for macro in document.macros {
+            let number = number(ofMacro: macro.name)
+            if case .valueCollection = macro.kind { collections.append(number) }
+        }
+        for rule in document.rules {
+            var numbers: [Int] = []
+            for (index, condition) in rule.conditions.enumerated() {
+                numbers.append(
+                    try number(
+                        of: condition, at: "rules.\(rule.name).conditions[\(index)].\(condition.predicate.rawValue)"))
+            }
+            rules.append(numbers)
+        }
+        values = document.values.map { ($0.key, operand($0.operand)) }
+        for tag in document.tags { tags.append(compile(tag)) }
+    }
+
+    // MARK: Macros
+
+    private mutating func number(ofMacro name: String) -> Int {
+        if let known = macroNumbers[name] { return known }
+        let number = macros.count
+        macroNumbers[name] = number
+        macroNames.append(name)
+        // Its place first: what it needs comes behind it. That it does not need itself was checked.
+        macros.append(.constant(.null))
+        let kind = definitions[name]?.kind ?? StandardMacro(rawValue: name).map { .standard($0) }
+        if let kind { macros[number] = compile(kind) }
+        return number
+    }
+
+    private mutating func operand(_ operand: Operand) -> CompiledOperand {
+        switch operand {
+        case .constant(let value): .constant(value)
+        case .macro(let name): .macro(number(ofMacro: name))
+        }
+    }
+
+    private mutating func compile(_ values: [Value]) -> [(key: String, operand: CompiledOperand)] {
+        values.map { ($0.key, operand($0.operand)) }
+    }
+
+    private mutating func compile(_ kind: Macro.Kind) -> CompiledMacro {
+        switch kind {
+        case .constant(let value): return .constant(value)
+        case .valueCollection(let rules, let values):
+            return .collection(rules: rules.compactMap { ruleNumbers[$0] }, values: compile(values))
+        case .value(let key): return .value(key: key)
+        case .dataLayer(let path, let standard): return .dataLayer(names: path.names, default: standard)
+        case .eventProperty(let path, let standard):
+            return .member(names: ["properties".bytes] + path.bytes, default: standard)
+        case .eventMember(let path, let standard): return .member(names: path.bytes, default: standard)
+        case .deviceProperty(let name, let standard):
+            return .member(names: ["device".bytes, name.bytes], default: standard)
+        case .functionCall(let function, let parameters):
+            guard mayCall.contains(function) else {
+                deniedFunctions.insert(function)
+                return .constant(.null)
+            }
+            return .function(name: function, parameters: compile(parameters))
+        case .standard(let macro): return compile(macro)
+        }
+    }
+
+    private func compile(_ macro: StandardMacro) -> CompiledMacro {
+        switch macro {
+        case .event: .event
+        case .app: .app
+        case .appVersion: .member(names: ["device".bytes, "app_version".bytes], default: .null)
+        case .platform: .constant("linux")
+        case .country: .member(names: ["country".bytes], default: .null)
+        case .language: .language
+        case .osVersion: .constant(JSONValue(facts.osVersion))
+        case .agentVersion: .constant(JSONValue(facts.agentVersion))
+        case .hostName: .constant(JSONValue(facts.hostName))
+        case .containerID: .constant(.string(document.id))
+        case .containerVersion: .constant(.integer(document.version))
+        case .randomNumber: .random
+        }
+    }
+
+    // MARK: Conditions
+
+    /// Conditions that stand in several rules are worked out once for each event.
+    private mutating func number(of condition: Condition, at path: String) throws(ContainerError) -> Int {
+        if let known = conditionNumbers[condition] { return known }
+        var expression: Expression?
+        var comparand = Comparand(.null, ignoreCase: false)
+        var comparandMacro: Int?
+        switch condition.comparand {
+        case .macro(let name): comparandMacro = number(ofMacro: name)
+        case .constant(let value):
+            comparand = Comparand(value, ignoreCase: condition.ignoreCase)
+            if condition.predicate == .matches, case .string(let text) = value {
+                expressions += 1
+                guard expressions <= DocumentLimits.expressions else {
+                    throw ContainerError(
+                        .limit, at: path,
+                        "there are more than \(DocumentLimits.expressions) different regular expressions")
+                }
+                expression = try Expression(text, ignoreCase: condition.ignoreCase, at: path)
+            }
+        }
+        let number = conditions.count
+        conditionNumbers[condition] = number
+        conditions.append(
+            CompiledCondition(
+                macro: self.number(ofMacro: condition.macro), predicate: condition.predicate, negate: condition.negate,
+                ignoreCase: condition.ignoreCase, comparand: comparand, comparandMacro: comparandMacro,
+                expression: expression))
+        return number
+    }
+
+    // MARK: Tags
+
+    private mutating func compile(_ tag: Tag) -> CompiledTag {
+        let action: CompiledTag.Action
+        switch tag.action {
+        case .ship(let destinations): action = .ship(destinations)
+        case .discard: action = .discard
+        case .sample(let rate, let key): action = .sample(rate: rate, key: key.map { operand($0) })
+        case .set(let path, let value): action = .set(names: path.bytes, value: operand(value))
+        case .rename(let path, let name): action = .rename(names: path.bytes, to: name)
+        case .redact(let paths, let text):
+            action = .redact(
+                names: paths.map(\.bytes), with: text.map { Array(JSONValue.string($0).description.utf8) })
+        case .hash(let paths, let salt): action = .hash(names: paths.map(\.bytes), salt: salt.bytes)
+        case .prioritise(let priority): action = .prioritise(priority)
+        case .throttle(let events, let seconds, let key):
+            action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
+            throttles += 1
+        case .function(let name, let parameters):
+            if mayCall.contains(name) {
+                action = .function(name: name, parameters: compile(parameters))
+            } else {
+                deniedFunctions.insert(name)
+                action = .denied
+            }
+        }
+        return CompiledTag(
+            name: tag.name, rules: tag.rules.compactMap { ruleNumbers[$0] },
+            blockingRules: tag.blockingRules.compactMap { ruleNumbers[$0] }, action: action)
+    }
+
+    // MARK: Names of events
+
+    /// The tags that may fire, by the names of events that their rules ask for.
+    func makeIndex() -> NameIndex {
+        let asked = document.rules.map { namesAsked($0) }
+        var names: Set<[UInt8]> = []
+        for rule in asked { names.formUnion(rule ?? []) }
+        var tags: [[UInt8]: [Int]] = [:]
+        for name in names { tags[name] = [] }
+        var others: [Int] = []
+        for (place, tag) in self.tags.enumerated() {
+            let open = tag.rules.contains { asked[$0] == nil }
+            if open { others.append(place) }
+            for name in names where open || tag.rules.contains(where: { asked[$0]?.contains(name) ?? true }) {
+                tags[name]?.append(place)
+            }
+        }
+        return NameIndex(tags, others: others)
+    }
+
+    /// The names one of which an event must have for the rule to hold; nil for any.
+    private func namesAsked(_ rule: Rule) -> Set<[UInt8]>? {
+        var asked: Set<[UInt8]>?
+        for condition in rule.conditions {
+            guard condition.predicate == .equals, !condition.negate, !condition.ignoreCase,
+                definitions[condition.macro].map({ $0.kind == .standard(.event) }) ?? (condition.macro == "event"),
+                case .constant(.string(let name)) = condition.comparand
+            else { continue }
+            asked = asked.map { $0.intersection([name.bytes]) } ?? [name.bytes]
+        }
+        return asked
+    }
+}
+
+extension String {
+    /// The text as UTF-8.
+    var bytes: [UInt8] { Array(utf8) }
+}
+
+extension MemberPath {
+    /// The names as UTF-8.
+    var bytes: [[UInt8]] { names.map(\.bytes) }
+}

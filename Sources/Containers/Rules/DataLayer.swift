@@ -1,0 +1,172 @@
+internal import Model
+
+/// What an app has pushed so far: a tree that merges deeply (tm11).
+///
+/// Maps merge member by member, lists by index, everything else replaces; null is a value. Bounded in size: a push that
+/// would pass the bound changes nothing.
+struct DataLayer: Sendable {
+    /// What one app's layer may take, in bytes of JSON text, about.
+    static let limit = 16 << 10
+
+    private var root: [String: Node] = [:]
+    /// Bytes of JSON text, about.
+    private(set) var size = 0
+
+    private indirect enum Node: Sendable {
+        case scalar(JSONValue)
+        case map([String: Node])
+        case list([Node])
+    }
+
+    /// An empty one.
+    init() {}
+
+    /// Merges members into it.
+    ///
+    /// - Returns: false, and nothing has changed, when it would grow too large.
+    mutating func push(_ members: [JSONValue.Member]) -> Bool {
+        var changed = root
+        var grown = size
+        for member in members {
+            grown += DataLayer.merge(member.value, into: &changed, member.key)
+            guard grown <= DataLayer.limit else { return false }
+        }
+        root = changed
+        size = grown
+        return true
+    }
+
+    /// The value at these names, outermost first; nil when there is none.
+    func value(at names: [String]) -> JSONValue? {
+        guard let first = names.first, var node = root[first] else { return nil }
+        for name in names.dropFirst() {
+            switch node {
+            case .map(let members):
+                guard let next = members[name] else { return nil }
+                node = next
+            case .list(let elements):
+                guard let index = Int(name), elements.indices.contains(index) else { return nil }
+                node = elements[index]
+            case .scalar: return nil
+            }
+        }
+        return DataLayer.json(node)
+    }
+
+    /// All of it, for the next start.
+    var json: JSONValue { DataLayer.json(.map(root)) }
+
+    // MARK: Merging
+
+    /// Returns by how much it has grown.
+    private static func merge(_ value: JSONValue, into map: inout [String: Node], _ key: String) -> Int {
+        guard var old = map.removeValue(forKey: key) else {
+            let node = node(value)
+            map[key] = node
+            return weight(node) + key.utf8.count + 4
+        }
+        let growth = merge(value, into: &old)
+        map[key] = old
+        return growth
+    }
+
+    private static func merge(_ value: JSONValue, into node: inout Node) -> Int {
+        switch (node, value) {
+        case (.map(var members), .object(let new)):
+            node = .scalar(.null)  // so that the map is changed in its place
+            var growth = 0
+            for member in new { growth += merge(member.value, into: &members, member.key) }
+            node = .map(members)
+            return growth
+        case (.list(var elements), .array(let new)):
+            node = .scalar(.null)
+            var growth = 0
+            for (index, value) in new.enumerated() {
+                if index < elements.count {
+                    growth += merge(value, into: &elements[index])
+                } else {
+                    elements.append(self.node(value))
+                    growth += weight(elements[index]) + 1
+                }
+            }
+            node = .list(elements)
+            return growth
+        default:
+            let made = self.node(value)
+            let growth = weight(made) - weight(node)
+            node = made
+            return growth
+        }
+    }
+
+    private static func node(_ value: JSONValue) -> Node {
+        switch value {
+        case .object(let members):
+            // The last of equal keys counts.
+            .map(Dictionary(members.map { ($0.key, node($0.value)) }) { $1 })
+        case .array(let elements): .list(elements.map { node($0) })
+        default: .scalar(value)
+        }
+    }
+
+    private static func weight(_ node: Node) -> Int {
+        switch node {
+        case .scalar(.string(let text)): text.utf8.count + 2
+        case .scalar: 8
+        case .map(let members): members.reduce(2) { $0 + $1.key.utf8.count + 4 + weight($1.value) }
+        case .list(let elements): elements.reduce(2) { $0 + 1 + weight($1) }
+        }
+    }
+
+    private static func json(_ node: Node) -> JSONValue {
+        switch node {
+        case .scalar(let value): value
+        case .map(let members):
+            .object(members.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, json($0.value)) })
+        case .list(let elements): .array(elements.map { json($0) })
+        }
+    }
+}
+
+/// The data layers of all apps: bounded in number, durable with the events that changed them.
+struct DataLayers {
+    /// How many apps have one; names of apps come from users of the spool. Those beyond have none.
+    static let limit = 512
+
+    private(set) var layers: [String: DataLayer] = [:]
+    private var changed: Set<String> = []
+    /// Pushes that would have passed a bound and changed nothing.
+    private(set) var refused = 0
+
+    mutating func push(_ members: [JSONValue.Member], of app: String) {
+        guard layers[app] != nil || layers.count < DataLayers.limit else {
+            refused += 1
+            return
+        }
+        guard layers[app, default: DataLayer()].push(members) else {
+            refused += 1
+            return
+        }
+        changed.insert(app)
+    }
+
+    /// What has changed since the last call, by name, for `Commit.memory`.
+    mutating func takeMemory() -> [String: [UInt8]?] {
+        guard !changed.isEmpty else { return [:] }
+        var memory: [String: [UInt8]?] = [:]
+        for app in changed {
+            if let layer = layers[app] { memory["layer/\(app)"] = Array(layer.json.description.utf8) }
+        }
+        changed = []
+        return memory
+    }
+
+    /// Takes up what an earlier process remembered; what cannot be read is left out.
+    mutating func restore(_ memory: [String: [UInt8]]) {
+        for (key, bytes) in memory where key.hasPrefix("layer/") && layers.count < DataLayers.limit {
+            guard case .object(let members)? = try? JSONValue(parsing: bytes) else { continue }
+            var layer = DataLayer()
+            if layer.push(members) { layers[String(key.dropFirst(6))] = layer }
+        }
+    }
+}

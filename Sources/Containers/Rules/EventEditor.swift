@@ -1,0 +1,182 @@
+internal import COpenSSL
+internal import Events
+internal import Model
+
+/// Changes members of an event in its text, and leaves all the rest byte for byte as it was.
+///
+/// Each change is one copy of the line with other bytes in one place. It works on a line that the events' pass has accepted
+/// and leaves one that it would accept.
+struct EventEditor: ~Copyable {
+    /// The line as it is now, its line feed included.
+    private(set) var line = LineBuffer(capacity: 1024)
+    private var next = LineBuffer(capacity: 1024)
+
+    /// Begins with a line.
+    mutating func begin(_ bytes: UnsafeRawBufferPointer) {
+        line.removeAll(keepingCapacity: 1 << 20)
+        line.append(bytes)
+    }
+
+    // A buffer of lines always has storage.
+    private var base: UnsafePointer<UInt8> {
+        line.bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
+    }
+
+    // MARK: Changes
+
+    /// Gives a member a value; objects on the way are made, and what stands in their way goes.
+    mutating func set(_ names: [[UInt8]], to value: [UInt8]) {
+        var object = 0
+        for (level, name) in names.enumerated() {
+            let isLast = level == names.count - 1
+            removeMembers(name, in: object, keepsLast: true)
+            guard let found = RawJSON.find(name, in: base, from: object, to: line.count) else {
+                return insert(EventEditor.member(names[level...], value), in: object)
+            }
+            if isLast { return replace(found.value, with: value) }
+            if base[found.value.lowerBound] != UInt8(ascii: "{") {
+                return replace(found.value, with: EventEditor.object(names[(level + 1)...], value))
+            }
+            object = found.value.lowerBound
+        }
+    }
+
+    /// Takes a member out, each that has the name.
+    mutating func remove(_ names: [[UInt8]]) {
+        guard let last = names.last else { return }
+        var object = 0
+        for name in names.dropLast() {
+            // One that a later one replaces may hold what is to go, too.
+            removeMembers(name, in: object, keepsLast: true)
+            guard let found = RawJSON.find(name, in: base, from: object, to: line.count) else { return }
+            object = found.value.lowerBound
+        }
+        removeMembers(last, in: object, keepsLast: false)
+    }
+
+    /// Gives a member another name in its place; members that had it go.
+    mutating func rename(_ names: [[UInt8]], to name: String) {
+        guard let last = names.last, last != Array(name.utf8), find(names) != nil else { return }
+        remove(names.dropLast() + [Array(name.utf8)])
+        guard let (object, _) = find(names) else { return }
+        removeMembers(last, in: object, keepsLast: true)
+        guard let (_, member) = find(names) else { return }
+        replace(member.name.lowerBound - 1..<member.name.upperBound + 1, with: JSONValue.string(name).description.utf8)
+    }
+
+    /// Replaces a member's value, where it is there.
+    mutating func replaceValue(_ names: [[UInt8]], with text: [UInt8]) {
+        guard let last = names.last, let (object, _) = find(names) else { return }
+        removeMembers(last, in: object, keepsLast: true)
+        guard let (_, member) = find(names) else { return }
+        replace(member.value, with: text)
+    }
+
+    /// Replaces a member's value, where it is there and not null, by the SHA-256 of salt and value: of a string's text, of
+    /// anything else's JSON.
+    mutating func hash(_ names: [[UInt8]], salt: [UInt8]) {
+        guard let (_, member) = find(names) else { return }
+        guard let text = MacroValue(base, member.value).text(base) else {
+            return replaceValue(names, with: "null".bytes)
+        }
+        replaceValue(names, with: [UInt8(ascii: "\"")] + SHA256.hexadecimal(salt + text) + [UInt8(ascii: "\"")])
+    }
+
+    // MARK: Places
+
+    /// The last member at these names, and where the object that it stands in begins.
+    private func find(_ names: some Collection<[UInt8]>) -> (object: Int, member: RawMember)? {
+        var object = 0
+        var found: RawMember?
+        for name in names {
+            if let found { object = found.value.lowerBound }
+            guard let member = RawJSON.find(name, in: base, from: object, to: line.count) else { return nil }
+            found = member
+        }
+        return found.map { (object, $0) }
+    }
+
+    // MARK: Splices
+
+    private mutating func replace(_ range: Range<Int>, with bytes: some Collection<UInt8>) {
+        next.removeAll(keepingCapacity: 1 << 20)
+        let all = line.bytes
+        next.append(UnsafeRawBufferPointer(rebasing: all[..<range.lowerBound]))
+        Array(bytes).withUnsafeBytes { next.append($0) }
+        next.append(UnsafeRawBufferPointer(rebasing: all[range.upperBound...]))
+        swap(&line, &next)
+    }
+
+    /// Takes the members of a name out of the object that begins at `object`, with their commas, in one copy.
+    private mutating func removeMembers(_ name: [UInt8], in object: Int, keepsLast: Bool) {
+        guard object < line.count, base[object] == UInt8(ascii: "{") else { return }
+        var members: [RawMember] = []
+        var goes: [Bool] = []
+        var lastFound: Int?
+        var walk = RawWalk(base, from: object, to: line.count)
+        while let member = walk.next() {
+            let isFound = RawJSON.hasName(member, name, in: base)
+            if isFound { lastFound = members.count }
+            members.append(member)
+            goes.append(isFound)
+        }
+        guard let lastFound else { return }
+        if keepsLast { goes[lastFound] = false }
+        cut(members, goes)
+    }
+
+    private mutating func cut(_ members: [RawMember], _ goes: [Bool]) {
+        guard goes.contains(true), let last = members.last else { return }
+        let lastKept = goes.lastIndex(of: false)
+        next.removeAll(keepingCapacity: 1 << 20)
+        let all = line.bytes
+        var position = 0
+        for index in 0..<(lastKept ?? 0) where goes[index] {
+            next.append(UnsafeRawBufferPointer(rebasing: all[position..<members[index].name.lowerBound - 1]))
+            position = members[index + 1].name.lowerBound - 1
+        }
+        // Those behind the last that stays go with the comma before them.
+        let end = lastKept.map { members[$0].value.upperBound } ?? (members[0].name.lowerBound - 1)
+        next.append(UnsafeRawBufferPointer(rebasing: all[position..<end]))
+        next.append(UnsafeRawBufferPointer(rebasing: all[last.value.upperBound...]))
+        swap(&line, &next)
+    }
+
+    /// Adds a member at the end of the object that begins at `object`.
+    private mutating func insert(_ member: [UInt8], in object: Int) {
+        var close = RawWalk.valueEnd(base, object, line.count) - 1
+        let end = close
+        while close > object + 1, base[close - 1] <= 0x20 { close -= 1 }
+        let isEmpty = close == object + 1
+        replace(close..<end, with: (isEmpty ? [] : [UInt8(ascii: ",")]) + member)
+    }
+
+    /// `"a":{"b":value}` for the names a and b.
+    private static func member(_ names: ArraySlice<[UInt8]>, _ value: [UInt8]) -> [UInt8] {
+        guard let first = names.first else { return value }
+        let rest = names.dropFirst()
+        return quoted(first) + [UInt8(ascii: ":")] + (rest.isEmpty ? value : object(rest, value))
+    }
+
+    private static func object(_ names: ArraySlice<[UInt8]>, _ value: [UInt8]) -> [UInt8] {
+        [UInt8(ascii: "{")] + member(names, value) + [UInt8(ascii: "}")]
+    }
+
+    private static func quoted(_ name: [UInt8]) -> [UInt8] {
+        Array(JSONValue.string(String(decoding: name, as: UTF8.self)).description.utf8)
+    }
+}
+
+/// Source: FIPS 180-4, by OpenSSL.
+enum SHA256 {
+    /// The digest as 64 hexadecimal digits.
+    static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        var length: UInt32 = 0
+        let done = EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil)
+        // Only want of memory ends here; to go on would send what was to be hidden.
+        precondition(done == 1, "cannot make a digest")
+        let digits = Array("0123456789abcdef".utf8)
+        return digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    }
+}

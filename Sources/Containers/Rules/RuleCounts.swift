@@ -1,0 +1,14 @@
+/// What the rules have done so far; each figure is a counter that grows.
+public struct RuleCounts: Sendable, Equatable {
+    /// Tags fired, by container.
+    public var fired: [String: Int] = [:]
+    /// Events that went on as they came, because tags would have made them too large.
+    public var tooLarge = 0
+    /// Pushes that changed nothing, because the data layer would have grown too large.
+    public var refusedPushes = 0
+    /// Names that a tag would have set to something that is no name.
+    public var badNames = 0
+
+    /// All figures are zero.
+    public init() {}
+}

@@ -1,0 +1,83 @@
+internal import Events
+public import Model
+
+/// Why a tag fires or does not.
+public struct TagExplanation: Sendable, Equatable {
+    /// A rule of the tag.
+    public struct RuleExplanation: Sendable, Equatable {
+        /// Its name.
+        public let name: String
+        /// Whether it blocks the tag.
+        public let isBlocking: Bool
+        /// Whether all of its conditions hold.
+        public let holds: Bool
+        /// Its conditions, in their order.
+        public let conditions: [ConditionExplanation]
+    }
+
+    /// A condition of a rule.
+    public struct ConditionExplanation: Sendable, Equatable {
+        /// The condition.
+        public let condition: Condition
+        /// What its macro gave.
+        public let value: JSONValue
+        /// What it was compared with.
+        public let comparand: JSONValue
+        /// Whether it holds.
+        public let holds: Bool
+    }
+
+    /// The tag's name.
+    public let tag: String
+    /// Whether it fires.
+    public let fires: Bool
+    /// Its rules, then its blocking ones.
+    public let rules: [RuleExplanation]
+}
+
+extension RuleEngine {
+    /// Says for each tag of the first container why it fires for an event or does not; nothing acts, but the event becomes
+    /// part of the data layer, as `apply` will have it again.
+    public func explain(
+        _ line: UnsafeRawBufferPointer, app: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+    ) -> [TagExplanation] {
+        guard let evaluation = evaluations.first else { return [] }
+        arrived.removeAll()
+        arrived.append(line)
+        push(app)
+        guard let base = arrived.bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
+        evaluation.begin(
+            Evaluation.Subject(base: base, count: arrived.count), app: app, layer: layers.layers[app],
+            results: results, random: random)
+        return evaluation.container.tags.map { tag in
+            let rules = tag.rules.map { explanation(of: $0, isBlocking: false, evaluation) }
+            let blocking = tag.blockingRules.map { explanation(of: $0, isBlocking: true, evaluation) }
+            return TagExplanation(
+                tag: tag.name, fires: rules.contains(where: \.holds) && !blocking.contains(where: \.holds),
+                rules: rules + blocking)
+        }
+    }
+
+    private func explanation(
+        of rule: Int, isBlocking: Bool, _ evaluation: Evaluation
+    ) -> TagExplanation.RuleExplanation {
+        let definition = evaluation.container.document.rules[rule]
+        let conditions = zip(definition.conditions, evaluation.container.rules[rule]).map { condition, number in
+            let compiled = evaluation.container.conditions[Int(number)]
+            let comparand: JSONValue
+            if let macro = compiled.comparandMacro {
+                comparand = evaluation.value(ofMacro: macro).json(evaluation.base)
+            } else if case .constant(let value) = condition.comparand {
+                comparand = value
+            } else {
+                comparand = .null
+            }
+            return TagExplanation.ConditionExplanation(
+                condition: condition, value: evaluation.value(ofMacro: compiled.macro).json(evaluation.base),
+                comparand: comparand, holds: evaluation.holds(condition: Int(number)))
+        }
+        return TagExplanation.RuleExplanation(
+            name: definition.name, isBlocking: isBlocking, holds: conditions.allSatisfy(\.holds),
+            conditions: conditions)
+    }
+}

@@ -1,0 +1,88 @@
+internal import EventLoops
+internal import Events
+internal import Model
+
+/// What tags do (tm15).
+extension RuleEngine {
+    /// Asks for all that a tag will need, so that missing results are known before any tag acts.
+    func workOut(_ tag: CompiledTag, _ evaluation: Evaluation) {
+        switch tag.action {
+        case .sample(_, let key?), .throttle(_, _, _, let key?): _ = evaluation.value(of: key)
+        case .set(_, let value): _ = evaluation.value(of: value)
+        case .function(_, let parameters): _ = evaluation.parameters(parameters)
+        default: break
+        }
+    }
+
+    /// Lets a tag act.
+    ///
+    /// - Returns: whether it discards the event.
+    func act(
+        _ tag: CompiledTag, _ evaluation: Evaluation, _ place: Int, _ now: Timestamp, _ isChanged: inout Bool
+    ) -> Bool {
+        switch tag.action {
+        case .discard: return true
+        case .sample(let rate, let key): return !Sampling.keeps(sampleKey(key, evaluation), rate: rate)
+        case .throttle(let number, let events, let seconds, let key):
+            let hash = Sampling.hash(key.flatMap { evaluation.value(of: $0).text(evaluation.base) } ?? [])
+            return !throttles[place].admit(hash, at: now, place: number, events: events, seconds: seconds)
+        case .ship(let names): destinations = Set((destinations ?? []) + names).sorted()
+        case .prioritise(let wanted): priority = wanted
+        case .function(let name, let parameters):
+            calls.append(FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
+        case .denied: break
+        case .set, .rename, .redact, .hash:
+            if !isChanged { editor.begin(arrived.bytes) }
+            isChanged = true
+            edit(tag.action, evaluation)
+        }
+        return false
+    }
+
+    private func edit(_ action: CompiledTag.Action, _ evaluation: Evaluation) {
+        switch action {
+        case .set(let names, let operand):
+            let value = evaluation.value(of: operand)
+            if names == [RuleEngine.nameBytes] {
+                guard case .string(let name) = value.json(evaluation.base), !name.isEmpty else {
+                    counts.badNames += 1
+                    return
+                }
+            }
+            editor.set(names, to: value.jsonText(evaluation.base))
+        case .rename(let names, let name): editor.rename(names, to: name)
+        case .redact(let paths, let text):
+            for names in paths {
+                if let text { editor.replaceValue(names, with: text) } else { editor.remove(names) }
+            }
+        case .hash(let paths, let salt):
+            for names in paths { editor.hash(names, salt: salt) }
+        default: break
+        }
+    }
+
+    /// The key of sampling: the tag's own, where it gives something, else the event's id.
+    private func sampleKey(_ key: CompiledOperand?, _ evaluation: Evaluation) -> [UInt8] {
+        if let key, let text = evaluation.value(of: key).text(evaluation.base) { return text }
+        return evaluation.eventID() ?? []
+    }
+}
+
+/// Which keys belong to a share of all: the same on every server, and those of a smaller share also to a larger one.
+enum Sampling {
+    /// Whether the key belongs to that share (0…1).
+    static func keeps(_ key: [UInt8], rate: Double) -> Bool {
+        Double(hash(key) >> 11) * 0x1p-53 < rate
+    }
+
+    /// A number of the key in which each bit counts: FNV-1a, then the mixing of MurmurHash3.
+    ///
+    /// Source: Fowler, Noll, Vo, 64 bits; Appleby, `fmix64`.
+    static func hash(_ key: [UInt8]) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        hash = (hash ^ hash >> 33) &* 0xFF51_AFD7_ED55_8CCD
+        hash = (hash ^ hash >> 33) &* 0xC4CE_B9FE_1A85_EC53
+        return hash ^ hash >> 33
+    }
+}

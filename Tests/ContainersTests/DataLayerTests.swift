@@ -1,0 +1,178 @@
+import Containers
+import Model
+import TestKit
+import Testing
+
+@Suite("Data layer")
+struct DataLayerTests {
+    /// Shows what the layer holds at some paths, in each event.
+    private func trial(_ paths: String...) throws -> Trial {
+        let macros = paths.enumerated().map {
+            "\"m\($0)\": {\"type\": \"data_layer\", \"path\": \"\($1)\", \"default\": \"none\"}"
+        }
+        let tags = paths.indices.map {
+            "{\"name\": \"t\($0)\", \"type\": \"set\", \"path\": \"shown.m\($0)\", \"value\": {\"macro\": \"m\($0)\"}, \"rules\": [\"all\"]}"
+        }
+        return try Trial(
+            """
+            "macros": {\(macros.joined(separator: ","))}, "rules": {"all": {"conditions": []}},
+            "tags": [\(tags.joined(separator: ","))]
+            """)
+    }
+
+    private func shown(_ outcome: Trial.Outcome) -> [JSONValue] { outcome["shown"]?.members?.map(\.value) ?? [] }
+
+    @Test("tm11: an event pushes its name as event, its properties at the top, its other members under their names")
+    func tm11_eventsArePushed() throws {
+        let trial = try trial("event", "plan", "country", "user.id", "name")
+        let first = trial.apply(#"{"name":"Login","country":"IT","properties":{"plan":"gold","user":{"id":7}}}"#)
+        #expect(shown(first) == ["Login", "gold", "IT", 7, "none"])
+        // What an event does not say stays as it was.
+        #expect(shown(trial.apply(#"{"name":"Start"}"#)) == ["Start", "gold", "IT", 7, "none"])
+    }
+
+    @Test("tm11: each app has its own layer")
+    func tm11_oneForEachApp() throws {
+        let trial = try trial("plan")
+        _ = trial.apply(#"{"name":"n","properties":{"plan":"gold"}}"#, app: "a")
+        #expect(shown(trial.apply(#"{"name":"n"}"#, app: "b")) == ["none"])
+        #expect(shown(trial.apply(#"{"name":"n"}"#, app: "a")) == ["gold"])
+    }
+
+    @Test("tm11: maps merge deeply, lists by index, scalars replace, null is a value")
+    func tm11_merging() throws {
+        let trial = try trial("m", "l", "s", "l.1", "m.x")
+        _ = trial.push(#"{"type":"data_layer","m":{"a":1,"b":{"c":2}},"l":[1,[2,3],3],"s":"text"}"#)
+        _ = trial.push(#"{"type":"data_layer","m":{"b":{"d":4},"x":null},"l":[9,[8]],"s":{"now":"a map"}}"#)
+        #expect(
+            shown(trial.apply(#"{"name":"n"}"#)) == [
+                ["a": 1, "b": ["c": 2, "d": 4], "x": .null], [9, [8, 3], 3], ["now": "a map"], [8, 3], .null,
+            ])
+        _ = trial.push(#"{"type":"data_layer","l":null,"m":[1]}"#)
+        #expect(shown(trial.apply(#"{"name":"n"}"#)) == [[1], .null, ["now": "a map"], "none", "none"])
+    }
+
+    @Test("tm11: a push fires tags only if it holds an event; it is no event itself")
+    func tm11_pushesWithEvent() throws {
+        let trial = try Trial(
+            """
+            "macros": {"screen": {"type": "data_layer", "path": "screenName"}},
+            "rules": {"confirmed": {"conditions": [{"macro": "event", "equals": "openScreen"}, {"macro": "screen", "equals": "Confirmation"}]}},
+            "tags": [{"name": "call", "type": "function", "function": "f", "parameters": {"screen": {"macro": "screen"}}, "rules": ["confirmed"]},
+                     {"name": "discard", "type": "discard", "rules": ["confirmed"]}]
+            """, mayCall: ["f"])
+        #expect(trial.push(#"{"type":"data_layer","screenName":"Confirmation"}"#).tags == [])
+        let fired = trial.push(#"{"type":"data_layer","event":"openScreen"}"#)
+        #expect(fired.fate == .kept)
+        #expect(fired.tags == ["call"])
+        #expect(fired.calls == [FunctionCall(function: "f", parameters: ["screen": "Confirmation"])])
+        #expect(trial.push(#"{"type":"data_layer","event":"openScreen","screenName":"Home"}"#).tags == [])
+        #expect(trial.push(#"{"type":"data_layer","event":7}"#).tags == [])
+    }
+
+    @Test("tm11: pushes before a container is in force update the layer and fire nothing")
+    func tm11_pushesBefore() throws {
+        let trial = try trial("plan")
+        let containers = trial.engine.containers
+        trial.engine.use([])
+        let early = trial.push(#"{"type":"data_layer","plan":"gold","event":"openScreen"}"#)
+        #expect(early.tags.isEmpty)
+        trial.engine.use(containers)
+        #expect(shown(trial.apply(#"{"name":"n"}"#)) == ["gold"])
+    }
+
+    @Test("tm11: the layer is bounded: a push beyond it changes nothing and is counted")
+    func tm11_bound() throws {
+        let trial = try trial("a", "big", "list")
+        _ = trial.push(#"{"type":"data_layer","a":1}"#)
+        let big = String(repeating: "x", count: 20_000)
+        _ = trial.push("{\"type\":\"data_layer\",\"a\":2,\"big\":\"\(big)\"}")
+        #expect(trial.engine.counts.refusedPushes == 1)
+        #expect(shown(trial.apply(#"{"name":"n"}"#)) == [1, "none", "none"])
+        // Small steps come to the same end.
+        for number in 0..<3000 { _ = trial.push("{\"type\":\"data_layer\",\"key \(number)\":\"0123456789\"}") }
+        #expect(trial.engine.counts.refusedPushes > 2000)
+        // Another app is not troubled.
+        _ = trial.push(#"{"type":"data_layer","a":3}"#, app: "other")
+        #expect(shown(trial.apply(#"{"name":"n"}"#, app: "other")).first == 3)
+        for number in 0..<1000 { _ = trial.push(#"{"type":"data_layer","a":3}"#, app: "app \(number)") }
+        let memory = trial.engine.takeMemory()
+        #expect(memory.keys.filter { $0.hasPrefix("layer/") }.count == 512)
+    }
+
+    @Test("tm11: the layer outlives a restart, saved with the events that changed it")
+    func tm11_memory() throws {
+        let first = try trial("plan", "user.id")
+        _ = first.apply(#"{"name":"n","properties":{"plan":"gold","user":{"id":"a\"b"}}}"#)
+        let memory = first.engine.takeMemory().compactMapValues { $0 }
+        #expect(first.engine.takeMemory().isEmpty)
+        let second = try trial("plan", "user.id")
+        second.engine.restore(memory)
+        #expect(shown(second.apply(#"{"name":"n"}"#)) == ["gold", "a\"b"])
+    }
+
+    @Test("tm11: merging agrees with a model, for pushes by chance")
+    func tm11_agreesWithModel() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix64(seed: seed)
+        let trial = try trial("a", "b", "c")
+        var model: [String: JSONValue] = [:]
+        for _ in 0..<2000 {
+            var members: [JSONValue.Member] = []
+            for key in ["a", "b", "c"] where Bool.random(using: &random) {
+                members.append(.init(key, value(depth: 3, &random)))
+            }
+            let text = JSONValue.object([.init("type", "data_layer")] + members).description
+            let refused = trial.engine.counts.refusedPushes
+            _ = trial.push(text)
+            guard trial.engine.counts.refusedPushes == refused else { continue }
+            for member in members { model[member.key] = merged(model[member.key], member.value) }
+            let expected = ["a", "b", "c"].map { sorted(model[$0] ?? "none") }
+            #expect(shown(trial.apply(#"{"name":"n"}"#)) == expected, "seed \(seed)")
+        }
+    }
+
+    private func value(depth: Int, _ random: inout SplitMix64) -> JSONValue {
+        switch Int.random(in: 0..<(depth > 0 ? 6 : 4), using: &random) {
+        case 0: return .null
+        case 1: return .integer(Int.random(in: 0..<10, using: &random))
+        case 2: return .string(String(Int.random(in: 0..<1000, using: &random)))
+        case 3: return .bool(Bool.random(using: &random))
+        case 4: return .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: depth - 1, &random) })
+        default:
+            let keys = ["x", "y", "z"].filter { _ in Bool.random(using: &random) }
+            return .object(keys.map { .init($0, value(depth: depth - 1, &random)) })
+        }
+    }
+
+    /// The model: merging as tm11 says it, without regard to size or speed.
+    private func merged(_ old: JSONValue?, _ new: JSONValue) -> JSONValue {
+        switch (old, new) {
+        case (.object(let left)?, .object(let right)):
+            var result = left
+            for member in right {
+                if let place = result.firstIndex(where: { $0.key == member.key }) {
+                    result[place] = .init(member.key, merged(result[place].value, member.value))
+                } else {
+                    result.append(member)
+                }
+            }
+            return .object(result)
+        case (.array(let left)?, .array(let right)):
+            return .array(
+                (0..<max(left.count, right.count)).map { index in
+                    index < right.count ? merged(index < left.count ? left[index] : nil, right[index]) : left[index]
+                })
+        default: return new
+        }
+    }
+
+    private func sorted(_ value: JSONValue) -> JSONValue {
+        switch value {
+        case .object(let members):
+            .object(members.sorted { $0.key < $1.key }.map { .init($0.key, sorted($0.value)) })
+        case .array(let elements): .array(elements.map { sorted($0) })
+        default: value
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import Containers
+import Foundation
+import Model
+import TestKit
+import Testing
+
+/// The engine against models that know nothing of its indexes, caches and splices.
+@Suite("Rules against models")
+struct EnginePropertyTests {
+    // MARK: Which tags fire
+
+    @Test("indexed and cached rules fire the same tags as plain evaluation, for documents and events by chance")
+    func firingAgrees() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix64(seed: seed)
+        var fired = 0
+        for _ in 0..<150 {
+            let text = document(&random)
+            let document = try ContainerDocument(reading: Array(text.utf8))
+            let trial = try Trial(text)
+            for _ in 0..<40 {
+                let event = event(&random)
+                let line = event.description
+                let isConcerned = Array((event["name"]?.string ?? "").utf8).withUnsafeBufferPointer {
+                    trial.engine.mayConcern(name: $0)
+                }
+                let tags = trial.apply(line).tags
+                let expected = plainly(document, event)
+                #expect(tags == expected, "seed \(seed)\n\(text)\n\(line)")
+                #expect(isConcerned || expected.isEmpty, "seed \(seed)\n\(text)\n\(line)")
+                fired += tags.count
+            }
+        }
+        #expect(fired > 500, "the documents are too strict to show anything; seed \(seed)")
+    }
+
+    private func document(_ random: inout SplitMix64) -> String {
+        func pick<T>(_ list: [T]) -> T { list[Int.random(in: 0..<list.count, using: &random)] }
+        let rules = (0..<6).map { number -> String in
+            let conditions = (0..<Int.random(in: 0...3, using: &random)).map { _ -> String in
+                let macro = pick(["event", "event", "p", "q"])
+                let predicate = pick([
+                    "equals", "equals", "contains", "starts_with", "ends_with", "matches", "less", "greater_or_equal",
+                ])
+                let comparand: String
+                switch predicate {
+                case "equals": comparand = pick(["\"a\"", "\"b\"", "\"ab\"", "5", "null", "true", "{\"macro\":\"p\"}"])
+                case "matches": comparand = pick(["\"^a\"", "\"b$\"", "\"[0-9]\""])
+                case "less", "greater_or_equal": comparand = pick(["1", "5", "{\"macro\":\"q\"}"])
+                default: comparand = pick(["\"a\"", "\"b\"", "\"\"", "\"B\""])
+                }
+                let negate = Bool.random(using: &random) ? ",\"negate\":true" : ""
+                let fold = Bool.random(using: &random) ? ",\"ignore_case\":true" : ""
+                return "{\"macro\":\"\(macro)\",\"\(predicate)\":\(comparand)\(negate)\(fold)}"
+            }
+            return "\"r\(number)\":{\"conditions\":[\(conditions.joined(separator: ","))]}"
+        }
+        let tags = (0..<8).map { number -> String in
+            let names = (0..<6).map { "\"r\($0)\"" }.shuffled(using: &random)
+            let count = Int.random(in: 1...2, using: &random)
+            let blocking = Int.random(in: 0...2, using: &random) == 0 ? ",\"blocking_rules\":[\(names[3])]" : ""
+            return "{\"name\":\"t\(number)\",\"type\":\"prioritise\",\"priority\":\"critical\","
+                + "\"rules\":[\(names.prefix(count).joined(separator: ","))]\(blocking)}"
+        }
+        return """
+            {"id":"A","version":1,"macros":{"p":{"type":"event_property","path":"p"},"q":{"type":"event_member","path":"q.r","default":5}},
+            "rules":{\(rules.joined(separator: ","))},"tags":[\(tags.joined(separator: ","))]}
+            """
+    }
+
+    private func event(_ random: inout SplitMix64) -> JSONValue {
+        func value() -> JSONValue {
+            let values: [JSONValue] = ["a", "b", "ab", "AB", "5", 5, 1, .double(5.5), true, .null, ["x": 1], [1], ""]
+            return values[Int.random(in: 0..<values.count, using: &random)]
+        }
+        let names = ["a", "b", "ab", "A", "other"]
+        var members: [JSONValue.Member] = [
+            .init("name", .string(names[Int.random(in: 0..<names.count, using: &random)]))
+        ]
+        if Bool.random(using: &random) { members.append(.init("properties", .object([.init("p", value())]))) }
+        if Bool.random(using: &random) { members.append(.init("q", .object([.init("r", value())]))) }
+        return .object(members.shuffled(using: &random))
+    }
+
+    private func plainly(_ document: ContainerDocument, _ event: JSONValue) -> [String] {
+        func macro(_ name: String) -> JSONValue {
+            switch name {
+            case "event": event["name"] ?? .null
+            case "p": event["properties"]?["p"] ?? .null
+            default: event["q"]?["r"] ?? 5
+            }
+        }
+        func holds(_ name: String) -> Bool {
+            document.rules.first { $0.name == name }?.conditions.allSatisfy { condition in
+                let other: JSONValue =
+                    switch condition.comparand {
+                    case .constant(let value): value
+                    case .macro(let name): macro(name)
+                    }
+                return plainly(condition, macro(condition.macro), other) != condition.negate
+            } ?? false
+        }
+        return document.tags.filter { $0.rules.contains(where: holds) && !$0.blockingRules.contains(where: holds) }
+            .map(\.name)
+    }
+
+    private func plainly(_ condition: Condition, _ value: JSONValue, _ other: JSONValue) -> Bool {
+        func spelled(_ value: JSONValue) -> String? {
+            switch value {
+            case .string(let text): text
+            case .bool, .integer, .double: value.description
+            default: nil
+            }
+        }
+        func number(_ value: JSONValue) -> Double? {
+            value.number ?? value.string.flatMap { try? JSONValue(parsing: $0) }?.number
+        }
+        if condition.predicate == .equals, value == .null || other == .null { return value == other }
+        if condition.predicate == .equals, let left = value.number, let right = other.number { return left == right }
+        if condition.predicate.rawValue.hasPrefix("less") || condition.predicate.rawValue.hasPrefix("greater") {
+            guard let left = number(value), let right = number(other) else { return false }
+            switch condition.predicate {
+            case .less: return left < right
+            case .lessOrEqual: return left <= right
+            case .greater: return left > right
+            default: return left >= right
+            }
+        }
+        guard var left = spelled(value), var right = spelled(other) else { return false }
+        if condition.predicate != .equals, other.string == nil { return false }
+        if condition.predicate == .matches {
+            let options: NSString.CompareOptions =
+                condition.ignoreCase ? [.regularExpression, .caseInsensitive] : .regularExpression
+            return left.range(of: right, options: options) != nil
+        }
+        if condition.ignoreCase {
+            left = left.lowercased()
+            right = right.lowercased()
+        }
+        switch condition.predicate {
+        case .equals: return left == right
+        case .contains: return right.isEmpty || left.contains(right)
+        case .startsWith: return left.hasPrefix(right)
+        default: return left.hasSuffix(right)
+        }
+    }
+
+    // MARK: Splices
+
+    @Test("splicing agrees with the same changes on a tree, for events and changes by chance")
+    func splicingAgrees() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix64(seed: seed)
+        var documents = JSONDocuments(seed: seed)
+        var changed = 0
+        for _ in 0..<3000 {
+            guard case .object(let members)? = try? JSONValue(parsing: documents.next()) else { continue }
+            let event = JSONValue.object([.init("name", "n")] + members.filter { $0.key != "name" })
+            let keys = Set(["a", "b"] + members.map(\.key).prefix(3)).subtracting(["name", "id"]).filter { !$0.isEmpty }
+            let path = (0..<Int.random(in: 1...2, using: &random)).compactMap { _ in keys.randomElement(using: &random)
+            }
+            let list = JSONValue.array(path.map { .string($0) }).description
+            let change = Int.random(in: 0..<4, using: &random)
+            let tag =
+                switch change {
+                case 0: "\"type\":\"set\",\"path\":\(list),\"value\":[1.5,\"x\"]"
+                case 1: "\"type\":\"redact\",\"paths\":[\(list)]"
+                case 2: "\"type\":\"redact\",\"paths\":[\(list)],\"with\":\"gone\""
+                default: "\"type\":\"rename\",\"path\":\(list),\"to\":\"renamed\""
+                }
+            let trial = try Trial(
+                "\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[{\"name\":\"t\",\"rules\":[\"all\"],\(tag)}]")
+            let line = event.description
+            let after = trial.apply(line).line
+            let parsed = try #require(try? JSONValue(parsing: after), "seed \(seed): \(after)")
+            let expected = self.changed(event, path[...], change)
+            #expect(meaning(parsed) == meaning(expected), "seed \(seed)\n\(tag)\n\(line)\n\(after)")
+            if after != line { changed += 1 }
+        }
+        #expect(changed > 500, "seed \(seed)")
+    }
+
+    /// The model: the same change on a tree in which the last of equal members counts.
+    private func changed(_ value: JSONValue, _ path: ArraySlice<String>, _ change: Int) -> JSONValue {
+        guard let name = path.first else { return value }
+        var members = meaning(value).members ?? []
+        let place = members.firstIndex { $0.key == name }
+        guard path.count == 1 else {
+            if let place, case .object = members[place].value {
+                members[place] = .init(name, changed(members[place].value, path.dropFirst(), change))
+            } else if change == 0 {
+                let made = changed(.object([]), path.dropFirst(), change)
+                if let place { members[place] = .init(name, made) } else { members.append(.init(name, made)) }
+            }
+            return .object(members)
+        }
+        switch (change, place) {
+        case (0, let place?): members[place] = .init(name, [.double(1.5), "x"])
+        case (0, nil): members.append(.init(name, [.double(1.5), "x"]))
+        case (1, let place?): members.remove(at: place)
+        case (2, let place?): members[place] = .init(name, "gone")
+        case (3, let place?):
+            let value = members[place].value
+            members.removeAll { $0.key == "renamed" || $0.key == name }
+            members.append(.init("renamed", value))
+        default: break
+        }
+        return .object(members)
+    }
+
+    /// A value without what makes no difference: order, members that a later one replaces.
+    private func meaning(_ value: JSONValue) -> JSONValue {
+        switch value {
+        case .object(let members):
+            let last = Dictionary(members.map { ($0.key, meaning($0.value)) }) { $1 }
+            return .object(last.sorted { $0.key < $1.key }.map { .init($0.key, $0.value) })
+        case .array(let elements): return .array(elements.map { meaning($0) })
+        default: return value
+        }
+    }
+}
