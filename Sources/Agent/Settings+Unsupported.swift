@@ -1,22 +1,23 @@
 internal import Configuration
 
 extension Settings {
-    /// Refuses what the configuration knows and this version does not do yet: a setting without effect would be a promise
-    /// that is not kept.
+    /// What the configuration knows and this version does not do yet: a setting without effect would be a promise that is
+    /// not kept. Each with the setting that `check` points at, and its name for a person.
+    var unsupported: [(setting: String, name: String)] {
+        var found: [(String, String)] = []
+        if let container = containers.first { found.append(("container.\(container.id)", "[[container]]")) }
+        if spool.maxUnread > 0 { found.append(("spool.max_unread", "spool.max_unread")) }
+        if let deadline = deadlines.first(where: { !$0.apps.isEmpty }) {
+            found.append(("deadline.\(deadline.name).apps", "deadline.apps"))
+        }
+        return found
+    }
+
+    /// Refuses what is not supported.
     ///
     /// - Throws: `AgentError` with code `configuration` that names the first such setting.
     func refuseUnsupported() throws(AgentError) {
-        let found: String? =
-            if !containers.isEmpty {
-                "[[container]]"
-            } else if spool.maxUnread > 0 {
-                "spool.max_unread"
-            } else if deadlines.contains(where: { !$0.apps.isEmpty }) {
-                "deadline.apps"
-            } else {
-                nil
-            }
-        guard let found else { return }
-        throw AgentError(.configuration, "\(found) is not in this version yet; take it out of the configuration")
+        guard let first = unsupported.first else { return }
+        throw AgentError(.configuration, "\(first.name) is not in this version yet; take it out of the configuration")
     }
 }

@@ -16,6 +16,8 @@ struct Command: Sendable {
     var options: [Option] = []
     /// Whether help lists it.
     var isHidden = false
+    /// Whether it asks a running agent, over its control socket.
+    var asksAgent = false
     /// Does it.
     let run: @Sendable (Invocation) throws -> ExitCode
 
@@ -37,12 +39,23 @@ struct Command: Sendable {
             name: "config", value: "FILE", help: "the configuration; default \(Invocation.defaultConfiguration)")
         /// Help: every command has it.
         static let help = Option(name: "help", letter: "h", help: "show this help")
+        /// The agent's control socket: for every command that asks one.
+        static let socket = Option(
+            name: "socket", value: "FILE",
+            help: "the agent's control socket; default control.socket of the configuration")
         /// For commands that print a state.
         static let json = Option(name: "json", help: "print JSON")
     }
 
     /// All options, those that every command has included.
-    var allOptions: [Option] { options + [.config, .help] }
+    var allOptions: [Option] { options + (asksAgent ? [.socket] : []) + [.config, .help] }
+
+    /// The command as one that asks a running agent.
+    var asking: Command {
+        var command = self
+        command.asksAgent = true
+        return command
+    }
 }
 
 /// A command line that was understood.

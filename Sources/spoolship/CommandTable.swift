@@ -3,16 +3,18 @@ internal import Configuration
 /// All commands, in the order in which help lists them.
 enum CommandTable {
     static let all: [Command] =
-        [
-            .run, .check, .track, .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff,
-            .networkChanged,
-            .logLevel, .enable, .disable, .sessionStart, .countrySet, .countryClear, .reload, .tap,
-        ] + Command.records + [
+        [.run, .check, .track] + (agentCommands + Command.records).map(\.asking) + [
             .receive,
             .version,
             .help,
             .generate,
         ]
+
+    /// Those that ask a running agent.
+    private static let agentCommands: [Command] = [
+        .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff, .networkChanged,
+        .logLevel, .enable, .disable, .sessionStart, .countrySet, .countryClear, .reload, .tap,
+    ]
 
     /// What to say of words that name no command: the nearest one, or the second words that there are.
     static func unknown(_ words: [String], among commands: [Command]) -> CommandFailure {

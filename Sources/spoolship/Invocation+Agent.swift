@@ -8,12 +8,15 @@ extension Invocation {
     ///
     /// A configuration with mistakes is no reason not to ask: a running agent has the old one in force.
     func agent(timeout: Duration? = .seconds(10)) -> ControlClient {
-        var socket = ControlSettings().socket
-        do throws(ConfigurationError) {
-            socket = try Settings.load(path: configurationPath).settings.control.socket
-        } catch {
-            console.printError(
-                "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); asking at \(socket)")
+        var socket = value("socket") ?? ControlSettings().socket
+        if !has("socket") {
+            do throws(ConfigurationError) {
+                socket = try Settings.load(path: configurationPath).settings.control.socket
+            } catch {
+                console.printError(
+                    "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); asking at the default"
+                        + " socket \(socket); an agent elsewhere is asked with --socket FILE")
+            }
         }
         var client = ControlClient(socket: socket)
         client.timeout = timeout

@@ -1,3 +1,4 @@
+import Configuration
 import Control
 import EventLoops
 import Metrics
@@ -197,6 +198,25 @@ struct AgentCommandTests {
             notes.list.withLock { $0 } == [
                 #"POST /v1/dead-letters/retry {"ids":["4","5"]}"#, #"POST /v1/queue/purge {"destination":"old"}"#,
             ])
+        await agent.stop()
+    }
+
+    @Test("with a broken configuration the default socket is asked, and said so; --socket asks elsewhere, without any")
+    func otherSocket() async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        route(&routes, notes, "POST", "/v1/network/changed")
+        let agent = try await FakeAgent(routes)
+        let socket = try Settings.load(path: agent.configuration).settings.control.socket
+        let (code, kept) = KeptConsole.run("network-changed", "--config", "/none.toml")
+        #expect(code == .unreachable)
+        #expect(
+            kept.errorOutput.contains("asking at the default socket /run/spoolship/control.sock")
+                && kept.errorOutput.contains("--socket FILE"))
+        let (other, told) = KeptConsole.run("network-changed", "--config", "/none.toml", "--socket", socket)
+        #expect(other == .success && told.errorOutput.isEmpty, "\(told.errorOutput)")
+        #expect(notes.list.withLock { $0 } == ["POST /v1/network/changed "])
+        #expect(KeptConsole.run("check", "--socket", socket).0 == .usage)
         await agent.stop()
     }
 

@@ -90,6 +90,40 @@ struct StartupCheckTests {
         chmod(root, 0o755)
     }
 
+    @Test("fault22: settings that a start refuses, each with its place")
+    func fault22_unsupported() throws {
+        try expect("spool.max_unread = \"1GiB\"", says: "spool.max_unread is not in this version yet")
+        try expect(
+            "[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Rome\"\napps = [\"shop\"]",
+            says: "deadline.a.apps is not in this version yet")
+        try expect(
+            "[[destination]]\nname = \"main\"\ntype = \"stdout\"",
+            says: "type \"stdout\" is not in this version; use \"http\"")
+    }
+
+    @Test("fault22: an app's directory that the agent may not read")
+    func fault22_appDirectories() throws {
+        mkdir("\(root)/spool/shop", 0o755)
+        #expect(try problems("").map(\.text) == [])
+        chmod("\(root)/state", 0o777)
+        chmod("\(root)/spool", 0o777)
+        try expect(
+            "", access: stranger, says: "spool/shop cannot be read and written and entered or run by user stranger",
+            warning: true)
+        chmod("\(root)/spool", 0o755)
+        chmod("\(root)/state", 0o750)
+    }
+
+    @Test("fault22: a state directory that another agent has, which does not answer")
+    func fault22_otherAgent() throws {
+        let descriptor = try Descriptor(checking: open("\(root)/state", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
+        #expect(flock(descriptor.raw, LOCK_EX | LOCK_NB) == 0)
+        try expect("", says: "is in use by process \(getpid()), which does not answer at", warning: true)
+        // Looking has not taken the lock away, nor another.
+        #expect(flock(descriptor.raw, LOCK_UN) == 0)
+        #expect(try problems("").map(\.text) == [])
+    }
+
     @Test("fault22: a cap that the disk cannot hold")
     func fault22_space() throws {
         try expect("queue.max_size = \"100TiB\"", says: "make room or lower it", warning: true)
@@ -195,7 +229,8 @@ struct StartupCheckTests {
     func tm02_containerFilesAreTrusted() throws {
         func container(_ file: String) -> String { "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"" }
         let file = try write("GTM-1.json", "{}", mode: 0o644)
-        #expect(try problems(container(file)).isEmpty)
+        let found = try problems(container(file)).filter { !$0.message.contains("not in this version") }
+        #expect(found.isEmpty)
         chmod(file, 0o664)
         try expect(container(file), says: "can be written by others (mode 0664)")
         chmod(file, 0o644)

@@ -91,6 +91,7 @@ _spoolship() {
         ;;
     'check')
         _arguments \
+            '--connect[also open a connection to each destination]' \
             '--print[print the effective configuration, with the origin of each value]' \
             '--text-only[judge the text only, not this machine\: for files of another one]' \
             '--json[print JSON]' \
@@ -117,6 +118,7 @@ _spoolship() {
             '--json[print JSON]' \
             '--quiet[print nothing\: only the exit code counts]' \
             '-q[print nothing\: only the exit code counts]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -126,6 +128,7 @@ _spoolship() {
         _arguments \
             '--interval[how often; default 2s]:DURATION:' \
             '--count[so many times, then end; also where there is no terminal]:N:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -136,6 +139,7 @@ _spoolship() {
             '--wait[wait, and report the result of each request]' \
             '--destination[only this destination; default all]:NAME:' \
             '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -144,6 +148,7 @@ _spoolship() {
     'interval')
         _arguments \
             '--persist[keep it beyond a restart]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -154,6 +159,7 @@ _spoolship() {
             '--timeout[how long to go on; default 30s]:DURATION:' \
             '--destination[only this destination; default all]:NAME:' \
             '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -165,6 +171,7 @@ _spoolship() {
             '--ttl[release the token by itself after that time]:DURATION:' \
             '--destination[only this destination; default all]:NAME:' \
             '--until-restart[a restart releases the token]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -174,6 +181,7 @@ _spoolship() {
         _arguments \
             '--token[release this token only; an unknown one changes nothing]:TOKEN:' \
             '--destination[only this destination; default all]:NAME:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -181,6 +189,7 @@ _spoolship() {
         ;;
     'network on')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -188,6 +197,7 @@ _spoolship() {
         ;;
     'network off')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -195,6 +205,7 @@ _spoolship() {
         ;;
     'network-changed')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -202,6 +213,7 @@ _spoolship() {
         ;;
     'log-level')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -209,6 +221,7 @@ _spoolship() {
         ;;
     'enable')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -218,6 +231,7 @@ _spoolship() {
         _arguments \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -226,6 +240,7 @@ _spoolship() {
     'session start')
         _arguments \
             '--app[only for this app; default all]:APP:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -233,6 +248,7 @@ _spoolship() {
         ;;
     'country set')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -240,6 +256,7 @@ _spoolship() {
         ;;
     'country clear')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -247,6 +264,7 @@ _spoolship() {
         ;;
     'reload')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -259,6 +277,7 @@ _spoolship() {
             '--name[only events of this name]:NAME:' \
             '--count[end after so many]:N:' \
             '-n[end after so many]:N:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -270,6 +289,7 @@ _spoolship() {
             '--priority[only normal or only critical ones]:PRIORITY:' \
             '--limit[at most so many; default 100]:N:' \
             '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -277,6 +297,7 @@ _spoolship() {
         ;;
     'queue show')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -286,6 +307,7 @@ _spoolship() {
         _arguments \
             '--destination[only of this destination]:NAME:' \
             '--priority[only normal or only critical ones]:PRIORITY:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -297,6 +319,7 @@ _spoolship() {
             '--priority[only normal or only critical ones]:PRIORITY:' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -308,6 +331,7 @@ _spoolship() {
             '--reason[only for this reason]:REASON:' \
             '--limit[at most so many; default 100]:N:' \
             '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -315,6 +339,7 @@ _spoolship() {
         ;;
     'dead-letters show')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -324,6 +349,7 @@ _spoolship() {
         _arguments \
             '--destination[only of this destination]:NAME:' \
             '--reason[only for this reason]:REASON:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -333,6 +359,7 @@ _spoolship() {
         _arguments \
             '--destination[only of this destination]:NAME:' \
             '--reason[only for this reason]:REASON:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -344,6 +371,7 @@ _spoolship() {
             '--reason[only for this reason]:REASON:' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -355,6 +383,7 @@ _spoolship() {
             '--reason[only for this reason]:REASON:' \
             '--limit[at most so many; default 100]:N:' \
             '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -362,6 +391,7 @@ _spoolship() {
         ;;
     'quarantine show')
         _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -371,6 +401,7 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP:' \
             '--reason[only for this reason]:REASON:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -380,6 +411,7 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP:' \
             '--reason[only for this reason]:REASON:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -391,6 +423,7 @@ _spoolship() {
             '--reason[only for this reason]:REASON:' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \

@@ -1,23 +1,33 @@
+internal import Agent
 internal import Configuration
+internal import EventLoops
 
 extension Command {
     static let check = Command(
         name: "check",
         summary: "reads the configuration and every file it names, and prints each mistake with its place",
         details: """
-            Walks the way that a start takes, and changes nothing: the text of the configuration, directories and their
-            permissions, free space, sockets, certificates, containers. Run by root, it looks with the eyes of the user
-            spoolship. Ends with 0 when the agent could start, with 78 when it could not; warnings do not change that.
+            Walks the way that a start takes, and changes nothing: the text of the configuration, what this version does not \
+            do, directories and their permissions, free space, sockets, certificates, containers. Run by root, it looks with \
+            the eyes of the user spoolship. Ends with 0 when the agent could start, with 78 when it could not; warnings do \
+            not change that.
+
+            --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
+            certificates, and closes it again. No request is sent, and no secret. Ends with 75 when only that fails.
 
             --print prints the settings in force, each with where it comes from; secrets are masked.
             """,
         options: [
+            Option(name: "connect", help: "also open a connection to each destination"),
             Option(name: "print", help: "print the effective configuration, with the origin of each value"),
             Option(name: "text-only", help: "judge the text only, not this machine: for files of another one"),
             .json,
         ]
     ) { invocation in
-        try CheckReport(invocation).print()
+        if invocation.has("connect"), invocation.has("text-only") {
+            throw CommandFailure(.usage, "--connect asks the network, --text-only nobody; give one of them")
+        }
+        return try CheckReport(invocation).print()
     }
 }
 
@@ -26,6 +36,15 @@ private struct CheckReport {
     let invocation: Invocation
     private var loaded: LoadedSettings?
     private var problems: [Problem] = []
+    private var connections: [Connection] = []
+
+    /// How opening a connection to a destination ended.
+    private struct Connection {
+        let destination: String
+        let milliseconds: Int
+        /// What failed; nil when it came about.
+        let problem: Problem?
+    }
 
     init(_ invocation: Invocation) {
         self.invocation = invocation
@@ -34,12 +53,33 @@ private struct CheckReport {
             self.loaded = loaded
             problems = loaded.warnings
             if !invocation.has("text-only") { problems += StartupCheck.problems(of: loaded) }
+            if invocation.has("connect"), isGood { connections = CheckReport.connect(loaded) }
         } catch {
             problems = error.problems
         }
     }
 
+    private static func connect(_ loaded: LoadedSettings) -> [Connection] {
+        let rehearsal = StartupRehearsal(loaded.settings, version: Build.version)
+        let time = SystemTime()
+        return loaded.settings.destinations.map { destination in
+            let start = time.bootTime
+            let failure = rehearsal.connect(to: destination)
+            return Connection(
+                destination: destination.name, milliseconds: (time.bootTime - start).wholeMilliseconds,
+                problem: failure.map {
+                    loaded.problem(
+                        .environment, "cannot be reached: \($0)", about: "destination.\(destination.name).url")
+                })
+        }
+    }
+
     private var isGood: Bool { problems.allSatisfy { $0.severity == .warning } }
+
+    private var code: ExitCode {
+        guard isGood else { return .configuration }
+        return connections.allSatisfy { $0.problem == nil } ? .success : .temporaryFailure
+    }
 
     func print() throws(CommandFailure) -> ExitCode {
         if invocation.has("json") {
@@ -47,7 +87,7 @@ private struct CheckReport {
         } else {
             try printText()
         }
-        return isGood ? .success : .configuration
+        return code
     }
 
     private func printText() throws(CommandFailure) {
@@ -64,17 +104,36 @@ private struct CheckReport {
             let more = loaded.files.count == 1 ? "" : " and \(loaded.files.count - 1) more in conf.d"
             try console.print("\(invocation.configurationPath)\(more): \(console.styled("good", .green))")
         }
+        for connection in connections {
+            if let problem = connection.problem {
+                console.printError(problem.text)
+            } else {
+                let took = "connected in \(connection.milliseconds) ms"
+                try console.print("\(connection.destination): \(console.styled(took, .green))")
+            }
+        }
     }
 
     private var json: SettingValue {
-        var members = [SettingValue.Member("good", .boolean(isGood))]
+        var members = [SettingValue.Member("good", .boolean(code == .success))]
         if let loaded {
             members.append(.init("files", .array(loaded.files.map { .string($0) })))
             if invocation.has("print") {
                 members.append(.init("settings", EffectiveConfiguration(loaded.settings).json))
             }
         }
-        members.append(.init("problems", .array(problems.map(CheckReport.value))))
+        if invocation.has("connect") {
+            let list = connections.map { connection in
+                SettingValue.table([
+                    .init("destination", .string(connection.destination)),
+                    .init("connected", .boolean(connection.problem == nil)),
+                    .init("milliseconds", .integer(Int64(connection.milliseconds))),
+                ])
+            }
+            members.append(.init("connections", .array(list)))
+        }
+        members.append(
+            .init("problems", .array((problems + connections.compactMap(\.problem)).map(CheckReport.value))))
         return .table(members)
     }
 

@@ -32,7 +32,7 @@ struct ManualPages {
             for option in command.options { page += term(HelpText.shown(option), option.help) }
         }
         page += ".SH OPTIONS OF EVERY COMMAND\n"
-        for option in [Command.Option.config, .help] { page += term(HelpText.shown(option), option.help) }
+        for option in [Command.Option.config, .socket, .help] { page += term(HelpText.shown(option), option.help) }
         page += ".SH EXIT STATUS\n"
         for code in ExitCode.allCases { page += ".TP\n.B \(code.rawValue)\n\(roff(sentence(code.meaning)))\n" }
         return page + """

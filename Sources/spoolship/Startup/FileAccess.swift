@@ -83,6 +83,7 @@ struct FileStatus: Sendable {
     let owner: uid_t
     let group: gid_t
     let device: UInt
+    let inode: UInt
     let size: Int
 
     /// Nil when there is none, or it cannot be looked at.
@@ -93,6 +94,7 @@ struct FileStatus: Sendable {
         owner = status.st_uid
         group = status.st_gid
         device = UInt(status.st_dev)
+        inode = UInt(status.st_ino)
         size = Int(status.st_size)
     }
 

@@ -1,3 +1,4 @@
+internal import Agent
 internal import CLinux
 internal import Configuration
 internal import EventLoops
@@ -22,7 +23,9 @@ struct StartupCheck {
     /// All that was found, in the order of the start.
     static func problems(of loaded: LoadedSettings, access: FileAccess = .ofAgent()) -> [Problem] {
         var check = StartupCheck(loaded, access: access)
+        check.checkSupported()
         check.checkStateDirectory()
+        check.checkOwner()
         check.checkSpool()
         check.checkSockets()
         for destination in loaded.settings.destinations { check.checkFiles(of: destination) }
@@ -33,6 +36,13 @@ struct StartupCheck {
 
     mutating func add(_ path: String, _ message: String, severity: Problem.Severity = .error) {
         problems.append(loaded.problem(.environment, message, about: path, severity: severity))
+    }
+
+    /// What a start refuses of the settings themselves.
+    private mutating func checkSupported() {
+        for refusal in StartupRehearsal(settings, version: Build.version).refusals {
+            add(refusal.setting, refusal.message)
+        }
     }
 
     // MARK: Directories
@@ -66,9 +76,31 @@ struct StartupCheck {
         }
     }
 
+    /// Looks whether another agent has the state directory, in the kernel's list: a lock of our own, if only for a moment,
+    /// could stop an agent that is just starting.
+    private mutating func checkOwner() {
+        let path = settings.agent.stateDirectory
+        guard let status = FileStatus(path), !StartupCheck.answers(settings.control.socket),
+            let locks = StartupCheck.bytes(of: "/proc/locks", atMost: 1 << 20)
+        else { return }
+        // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:262146 0 EOF`
+        for line in locks.split(separator: UInt8(ascii: "\n")) {
+            let words = String(decoding: line, as: UTF8.self).split(separator: " ")
+            guard words.count > 5, words[1] == "FLOCK", words[3] == "WRITE",
+                words[5].split(separator: ":").last == "\(status.inode)"[...]
+            else { continue }
+            add(
+                "agent.state_directory",
+                "\(path) is in use by process \(words[4]), which does not answer at \(settings.control.socket); stop it first",
+                severity: .warning)
+            return
+        }
+    }
+
     private mutating func checkSpool() {
         let spool = settings.spool
         let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute])
+        if status != nil { checkApps(in: spool.directory) }
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_max < spool.maxOpenFiles {
             add(
@@ -82,6 +114,22 @@ struct StartupCheck {
             add(
                 "spool.archive_directory",
                 "\(archive) lies on another file system than the spool; files are moved, not copied")
+        }
+    }
+
+    /// Looks at the directories of the apps: files in one that the agent may not read, or not remove, stay there.
+    private mutating func checkApps(in spool: String) {
+        guard let directory = opendir(spool) else { return }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            let path = "\(spool)/\(name)"
+            guard !name.hasPrefix("."), let status = FileStatus(path), status.isDirectory,
+                let refusal = access.refusal(path, [.read, .write, .execute])
+            else { continue }
+            add("spool.directory", "\(path) \(refusal); its files are not shipped", severity: .warning)
         }
     }
 

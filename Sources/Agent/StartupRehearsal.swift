@@ -1,0 +1,101 @@
+public import Configuration
+internal import Delivery
+internal import EventLoops
+internal import Logs
+internal import Model
+internal import Outputs
+internal import Queue
+
+/// What a start makes of a configuration, without starting: for `check`.
+public struct StartupRehearsal: Sendable {
+    /// Why a start with these settings fails.
+    public struct Refusal: Sendable, Equatable {
+        /// The setting that it is about: `destination.main.url`.
+        public let setting: String
+        /// What is wrong and what to do.
+        public let message: String
+    }
+
+    private let settings: Settings
+    private let version: String
+
+    /// A rehearsal.
+    ///
+    /// - Parameter version: the agent's.
+    public init(_ settings: Settings, version: String) {
+        self.settings = settings
+        self.version = version
+    }
+
+    /// All that the start would refuse of the settings: what this version does not do, what has no meaning, a cap below
+    /// what is stored.
+    public var refusals: [Refusal] {
+        var found = settings.unsupported.map {
+            Refusal(setting: $0.setting, message: "is not in this version yet; take it out of the configuration")
+        }
+        if found.isEmpty {
+            do throws(AgentError) {
+                _ = try settings.deliveryOptions()
+            } catch {
+                found.append(Refusal(setting: "retry", message: error.message))
+            }
+        }
+        for destination in settings.destinations {
+            if let message = refusal(of: destination) {
+                found.append(Refusal(setting: "destination.\(destination.name).url", message: message))
+            }
+        }
+        if let stored = StoredBytes.of(stateDirectory: settings.agent.stateDirectory), stored > settings.queue.maxSize {
+            found.append(
+                Refusal(
+                    setting: "queue.max_size",
+                    message:
+                        "is \(settings.queue.maxSize) bytes, but \(stored) are stored; give at least that much, or send"
+                        + " or purge first"))
+        }
+        return found
+    }
+
+    /// Opens a connection to a destination and closes it; sends nothing. Blocks, for its `connect_timeout` at most.
+    ///
+    /// - Returns: what failed and what to do; nil when it came about.
+    public func connect(to destination: DestinationSettings) -> String? {
+        do {
+            return try HTTPHandshake.attempt(try options(of: destination))?.message
+        } catch let error as OutputError {
+            return error.message
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func options(of destination: DestinationSettings) throws(AgentError) -> HTTPOptions {
+        try destination.httpOptions(userAgent: "spoolship/\(version)")
+    }
+
+    /// Why no sender can be made for a destination.
+    private func refusal(of destination: DestinationSettings) -> String? {
+        do {
+            // The install id is made at the start; any will do here.
+            let encoder = try destination.encoder(installID: "check", version: version)
+            let loop = try EventLoop(name: "check")
+            _ = try HTTPOutput(
+                DestinationName(destination.name), try options(of: destination), format: encoder, on: loop,
+                log: Log(NoLog()))
+            return nil
+        } catch let error as OutputError {
+            // What is wrong with files, `check` tells with their own settings.
+            return error.code == .invalidSetting ? error.message : nil
+        } catch let error as AgentError {
+            return error.message
+        } catch {
+            return "\(error)"
+        }
+    }
+}
+
+/// A log that keeps nothing.
+private struct NoLog: LogSink {
+    let level = LogLevel.error
+    func write(_ message: LogMessage) {}
+}

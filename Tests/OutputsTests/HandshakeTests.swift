@@ -1,0 +1,56 @@
+import EventLoops
+import Model
+import Outputs
+import Receiver
+import TestKit
+import Testing
+
+@Suite("A handshake without a request")
+struct HandshakeTests {
+    private func options(_ bench: Bench, _ url: String) -> HTTPOptions {
+        var options = HTTPOptions(url: url)
+        options.tls.caFile = bench.caFile
+        options.proxy = .none
+        options.connectTimeout = .seconds(20)
+        options.authorization = .token(.inline(Secret("a secret")))
+        return options
+    }
+
+    @Test("fault22: a destination in reach is reached, and gets no request")
+    func fault22_reached() throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver()
+        let url = "https://127.0.0.1:\(receiver.port)/path"
+        #expect(try HTTPHandshake.attempt(options(bench, url)) == nil)
+        #expect(receiver.stats.requests == 0)
+    }
+
+    @Test("fault22: what keeps a connection from coming about is told: port, name, certificate, authority, pin")
+    func fault22_notReached() throws {
+        let bench = try Bench()
+        let otherName = try bench.identity(names: ["DNS:elsewhere.test"])
+        let past = try bench.identity(from: .seconds(-7200), until: .seconds(-3600))
+        let stranger = try bench.receiver { $0.identity = otherName }
+        let ended = try bench.receiver { $0.identity = past }
+        let good = try bench.receiver()
+        let plain = try bench.receiver { $0.identity = nil }
+        for (url, kind, words) in [
+            ("https://127.0.0.1:1/", .connect, "connection refused"),
+            ("https://nowhere.invalid/", .resolve, "cannot resolve nowhere.invalid"),
+            ("https://127.0.0.1:\(stranger.port)/", .tls, "for another name"),
+            ("https://127.0.0.1:\(ended.port)/", .tls, "has expired"),
+            ("https://127.0.0.1:\(plain.port)/", .tls, "it may speak no TLS at this port"),
+        ] as [(String, Failure.Kind, String)] {
+            let failure = try HTTPHandshake.attempt(options(bench, url))
+            #expect(failure?.kind == kind && failure?.message.contains(words) == true, "\(url): \(failure as Any)")
+        }
+        var unknown = options(bench, "https://127.0.0.1:\(good.port)/")
+        unknown.tls.caFile = nil
+        #expect(try HTTPHandshake.attempt(unknown)?.message.contains("tls.ca_file") == true)
+        var pinned = options(bench, "https://127.0.0.1:\(good.port)/")
+        pinned.tls.pinnedKeys = ["sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="]
+        #expect(try HTTPHandshake.attempt(pinned)?.message.contains("pinned_keys") == true)
+        #expect(throws: OutputError.self) { try HTTPHandshake.attempt(options(bench, "http://example.com/")) }
+        #expect(good.stats.requests + stranger.stats.requests + ended.stats.requests == 0)
+    }
+}
