@@ -8,6 +8,8 @@ public struct AgentError: Error, Sendable, Equatable {
         case locked
         /// A directory or socket cannot be made.
         case cannotCreate = "cannot_create"
+        /// There is no queue yet.
+        case missing
         /// The disk fails.
         case io
         /// Something may not be read or written.

@@ -6,7 +6,8 @@ internal import Queue
 /// What the control API asks of the queue, the dead letters and the quarantine.
 struct AgentRecords: RecordControl {
     let queue: QueueStore
-    let rereader: Rereader
+    /// Nil while no agent runs: rules and sessions are its.
+    let rereader: Rereader?
 
     func list(
         _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
@@ -44,14 +45,18 @@ struct AgentRecords: RecordControl {
             throw ControlRefusal(status: 400, code: "not_possible", message: "what is queued is sent by itself")
         }
         do throws(QueueError) {
-            return store == .deadLetters
-                ? try await queue.retryDeadLetters(filter.selection) : try await retryQuarantine(filter.selection)
+            if store == .deadLetters { return try await queue.retryDeadLetters(filter.selection) }
+            if let rereader { return try await retryQuarantine(filter.selection, with: rereader) }
         } catch {
             throw ControlRefusal(error)
         }
+        throw ControlRefusal(
+            status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
     }
 
-    private func retryQuarantine(_ selection: RecordSelection) async throws(QueueError) -> Int {
+    private func retryQuarantine(
+        _ selection: RecordSelection, with rereader: Rereader
+    ) async throws(QueueError) -> Int {
         // What is quarantined again gets a greater number: the pages end where the quarantine ended at the start.
         var end: Int64 = 0
         while let last = try await queue.quarantined(selection, after: end).last { end = last.id }

@@ -116,14 +116,10 @@ extension AgentService {
     private func openQueue(_ relay: QueueRelay) throws(AgentError) -> QueueStore {
         do throws(QueueError) {
             return try QueueStore(
-                settings.queueOptions, on: storeLoop, time: time, log: log, observer: { relay.changed($0) })
+                settings.queueOptions, on: storeLoop, time: time, log: log, observer: { relay.changed($0) },
+                eventTime: StoredEventTime.time)
         } catch {
-            switch error.code {
-            case .locked: throw AgentError(.locked, error.message)
-            case .noPermission: throw AgentError(.noPermission, error.message)
-            case .capBelowStored, .misuse: throw AgentError(.configuration, error.message)
-            default: throw AgentError(.io, error.message)
-            }
+            throw AgentError(error)
         }
     }
 

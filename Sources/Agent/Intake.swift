@@ -112,7 +112,8 @@ final class Intake: SpoolSink {
             pass.startSession(source, at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
         else { return false }
         let place = settings.routeIndex(of: app)
-        writeSessionStart(open[place][0], settings.routes[place], of: app, at: now)
+        open[place][0].begin(app: app, path: "")
+        writeSessionStart(open[place][0], settings.routes[place], of: app, at: now, 0)
         return true
     }
 
@@ -130,6 +131,8 @@ final class Intake: SpoolSink {
         pass.begin(
             eventSource(source), producer: source.producer, wasClosed: source.wasClosed, at: now,
             isSynchronised: isClockTrusted(), using: &random)
+        normal.begin(app: source.app, path: source.path)
+        critical.begin(app: source.app, path: source.path)
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap.isWatched
@@ -151,7 +154,9 @@ final class Intake: SpoolSink {
                     // Huge for this queue: it gets a commit of its own, so that the commit fits.
                     guard !holdsEvents else { return start }
                 }
-                if verdict.startsSession { writeSessionStart(normal, route, of: source.app, at: now) }
+                if verdict.startsSession {
+                    writeSessionStart(normal, route, of: source.app, at: now, offset + Int64(start))
+                }
                 pending.read += 1
                 let isUrgent = verdict.priority == .critical && !isBackfill
                 let chunk = isUrgent ? critical : normal
@@ -159,7 +164,8 @@ final class Intake: SpoolSink {
                 let begin = chunk.lines.count
                 pass.write(into: &chunk.lines)
                 if isWatched { show(chunk, from: begin, of: source.app, verdict.priority) }
-                chunk.count(eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now)
+                chunk.count(
+                    eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now, at: offset + Int64(start))
                 // Full, or another like this one would not fit.
                 if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
                     close(chunk, route, isFull: true)
@@ -199,7 +205,9 @@ final class Intake: SpoolSink {
     }
 
     /// Writes the event that says that a session has begun: an event more, read and accepted.
-    private func writeSessionStart(_ chunk: OpenChunk, _ route: Route, of app: String, at now: Timestamp) {
+    private func writeSessionStart(
+        _ chunk: OpenChunk, _ route: Route, of app: String, at now: Timestamp, _ offset: Int64
+    ) {
         if chunk.lines.count + pass.maxAddition > settings.chunks.bytes, !chunk.isEmpty {
             close(chunk, route, isFull: true)
         }
@@ -207,7 +215,7 @@ final class Intake: SpoolSink {
         let begin = chunk.lines.count
         pass.writeSessionStart(into: &chunk.lines)
         if tap.isWatched { show(chunk, from: begin, of: app, .normal) }
-        chunk.count(eventTime: now, acceptedAt: now)
+        chunk.count(eventTime: now, acceptedAt: now, at: offset)
         if chunk.events == settings.chunks.events { close(chunk, route, isFull: true) }
     }
 

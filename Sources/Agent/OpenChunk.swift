@@ -14,15 +14,32 @@ final class OpenChunk {
     private var firstTime = Timestamp(nanoseconds: .max)
     private var lastTime = Timestamp(nanoseconds: .min)
     private var acceptedAt = Timestamp(nanoseconds: 0)
+    private var origins: [EventOrigin] = []
+    private var source: (app: String, path: String) = ("", "")
+    /// Whether the next event is the first of its source here.
+    private var isNewSource = true
 
     init(priority: Priority) { self.priority = priority }
 
     var isEmpty: Bool { events == 0 }
 
+    /// Says where the lines come from that follow.
+    func begin(app: String, path: String) {
+        source = (app, path)
+        isNewSource = true
+    }
+
     /// Counts the line that was just written to `lines`.
+    ///
+    /// - Parameter offset: where it began in its file.
     @inline(__always)
-    func count(eventTime: Timestamp, acceptedAt now: Timestamp) {
+    func count(eventTime: Timestamp, acceptedAt now: Timestamp, at offset: Int64) {
         if events == 0 { acceptedAt = now }
+        if isNewSource {
+            origins.append(EventOrigin(app: source.app, path: source.path))
+            isNewSource = false
+        }
+        origins[origins.count - 1].offsets.append(offset)
         events += 1
         if eventTime < firstTime { firstTime = eventTime }
         if eventTime > lastTime { lastTime = eventTime }
@@ -38,10 +55,13 @@ final class OpenChunk {
         let bytes = lines.count
         let compression = isFull || bytes >= limits.packedFrom ? route.compression : .none
         let frame = try compressors.compress(lines.bytes, compression)
-        let chunk = NewChunk(
+        var chunk = NewChunk(
             priority: priority, destinations: route.destinations, events: events, bytes: bytes,
             eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
             isFull: isFull)
+        chunk.origins = origins
+        origins = []
+        isNewSource = true
         lines.removeAll(keepingCapacity: 2 * limits.bytes)
         events = 0
         firstTime = Timestamp(nanoseconds: .max)

@@ -34,7 +34,7 @@ actor Rereader {
     /// Reads lines again that were kept whole, in one transaction.
     ///
     /// - Returns: how many were read again; the others stay.
-    /// - Throws: `QueueError`, with code `fileFull` when the queue has no room for them now.
+    /// - Throws: `QueueError`, with code `full` when the queue has no room for them now.
     func read(_ records: [StoredQuarantineRecord]) async throws(QueueError) -> Int {
         var settings = await settings()
         settings.events.session.mode = .off
@@ -56,7 +56,7 @@ actor Rereader {
         // Names counted here are counted by the spool's intake too, which remembers them.
         commit.memory = [:]
         guard case .stored = try await store.store(commit) else {
-            throw QueueError(.fileFull, "the queue has no room now; try again when it has")
+            throw QueueError(.full, "the queue has no room now; try again when it has")
         }
         return ids.count
     }

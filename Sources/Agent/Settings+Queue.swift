@@ -15,6 +15,8 @@ extension Settings {
         options.quarantineMaxSize = spool.quarantineMaxSize
         options.batchEvents = dispatch.batchEvents
         options.batchBytes = dispatch.batchSize
+        // Events come about in the order of their times, but apps have delays of their own; a deadline goes by the time.
+        options.eventTimeLookahead = deadlines.isEmpty ? 1 : 64
         return options
     }
 }

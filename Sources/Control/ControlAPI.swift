@@ -19,6 +19,13 @@ public enum ControlAPI {
         return routes
     }
 
+    /// The routes of what is stored: all that can be asked without an agent.
+    public static func routes(records: any RecordControl) -> ControlRoutes {
+        var routes = ControlRoutes()
+        add(records, to: &routes)
+        return routes
+    }
+
     // MARK: Sending
 
     private static func add(_ sending: any SendingControl, to routes: inout ControlRoutes) {
@@ -222,7 +229,8 @@ public enum ControlAPI {
         }
     }
 
-    private static func filter(_ query: [String: String]) throws(ControlRefusal) -> RecordFilter {
+    /// What the arguments of a query select.
+    public static func filter(_ query: [String: String]) throws(ControlRefusal) -> RecordFilter {
         var filter = RecordFilter()
         filter.destination = query["destination"]
         filter.app = query["app"]

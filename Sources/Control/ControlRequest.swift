@@ -29,6 +29,24 @@ public struct ControlRequest: Sendable {
     /// What stands in the path where its route has a name in braces.
     public internal(set) var parameters: [String: String] = [:]
 
+    init(
+        method: String, path: String, query: [String: String], accept: String?, body: [UInt8], peer: PeerCredentials?
+    ) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.accept = accept
+        self.body = body
+        self.peer = peer
+    }
+
+    /// A request of this process to its own routes.
+    public init(_ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil) {
+        self.init(
+            method: method, path: path, query: Dictionary(query) { first, _ in first }, accept: nil,
+            body: body.map { Array($0.description.utf8) } ?? [], peer: nil)
+    }
+
     /// The body as JSON; an empty one is an empty object.
     public func json() throws(JSONError) -> JSONValue {
         body.isEmpty ? .object([]) : try JSONValue(parsing: body)

@@ -46,7 +46,8 @@ public struct ControlRoutes: Sendable {
         routes.map { ($0.method, "/" + $0.path.joined(separator: "/")) }
     }
 
-    func answer(_ request: ControlRequest) async -> ControlResponse {
+    /// Answers a request: the server's way in, and that of a command that does without a server.
+    public func answer(_ request: ControlRequest) async -> ControlResponse {
         let path = ControlRoutes.parts(request.path)
         let matching = routes.compactMap { route in route.parameters(of: path).map { (route, $0) } }
         let method = request.method == "HEAD" ? "GET" : request.method

@@ -20,6 +20,8 @@ public struct NewChunk: Sendable {
     public var frame: [UInt8]
     /// Whether the chunk is as large as a batch may be: it is then sent as it is stored.
     public var isFull: Bool
+    /// Where its events were read, in their order: for the quarantine should there be no room for them. May be empty.
+    public var origins: [EventOrigin] = []
 
     /// A chunk of known parts.
     public init(
@@ -36,6 +38,23 @@ public struct NewChunk: Sendable {
         self.compression = compression
         self.frame = frame
         self.isFull = isFull
+    }
+}
+
+/// Where neighbouring events of a chunk were read.
+public struct EventOrigin: Sendable, Equatable {
+    /// The app whose they are.
+    public var app: String
+    /// The file, relative to the spool; for people.
+    public var path: String
+    /// Where in the file each of them began, in bytes.
+    public var offsets: [Int64]
+
+    /// An origin of known parts.
+    public init(app: String, path: String, offsets: [Int64] = []) {
+        self.app = app
+        self.path = path
+        self.offsets = offsets
     }
 }
 

@@ -14,6 +14,7 @@ struct Opening {
     static func open(
         _ options: QueueOptions, _ directory: StateDirectory, now: Timestamp, _ log: Log
     ) throws(QueueError) -> Opening {
+        guard options.opener == .agent else { return try inspect(options, directory) }
         if try directory.finishSalvage(now: now) != nil { log.warning("replacing the damaged queue database went on") }
         do {
             return try open(options, directory)
@@ -22,6 +23,22 @@ struct Opening {
             log.error("queue database is damaged", ["error": error.message])
             let salvage = try Salvage.run(options, directory, now: now, log)
             return try complete(salvage.file, salvage.figures, options, recoveries: 1)
+        }
+    }
+
+    /// Opens the database as it is, for a command.
+    private static func inspect(_ options: QueueOptions, _ directory: StateDirectory) throws(QueueError) -> Opening {
+        do {
+            let file = try QueueFile(path: directory.database, options: options)
+            try file.checkEnds()
+            let figures = try file.load()
+            var kept = options
+            kept.maxSize = figures.totals.maxSize
+            try file.limit(to: FileBounds(kept))
+            return Opening(file: file, figures: figures, recoveries: 0)
+        } catch {
+            guard error.code == .corrupt else { throw error }
+            throw QueueError(.corrupt, "\(error.message); start the agent, which saves what can be read")
         }
     }
 
@@ -44,6 +61,10 @@ struct Opening {
             figures.totals.maxSize = options.maxSize
             try file.write(&figures)
             try file.database.commit()
+            // What waited before this start waits on from its own time, without any change that would tell of it.
+            for index in figures.lanes.indices {
+                try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
+            }
         } catch {
             file.database.rollback()
             throw error
@@ -141,6 +162,7 @@ extension QueueSnapshot {
         }
         snapshot.storedBytes = figures.totals.stored
         snapshot.maxSize = figures.totals.maxSize
+        snapshot.fileBytes = file?.fileBytes ?? 0
         snapshot.walBytes = file?.walBytes ?? 0
         let totals = figures.totals
         snapshot.deadLetters = Kept(

@@ -7,6 +7,8 @@
 public struct QueueError: Error, Sendable, Equatable {
     /// Closed, because each code is a metric label.
     public enum Code: String, Sendable, CaseIterable {
+        /// There is no queue where a command looks for one.
+        case missing
         /// Another process owns the state directory.
         case locked
         /// A newer version of the program has written the database.
@@ -17,6 +19,8 @@ public struct QueueError: Error, Sendable, Equatable {
         case corrupt
         /// The file system has no room.
         case diskFull = "disk_full"
+        /// The queue has no room for what is to be sent or read again.
+        case full
         /// The database has reached the size that its bounds allow it.
         case fileFull = "file_full"
         /// The file system cannot be written.
@@ -25,8 +29,6 @@ public struct QueueError: Error, Sendable, Equatable {
         case noPermission = "no_permission"
         /// The storage cap is below what is stored.
         case capBelowStored = "cap_below_stored"
-        /// One commit is larger than the whole queue may be.
-        case commitTooLarge = "commit_too_large"
         /// An option, or the use of a batch, that makes no sense.
         case misuse
         /// The store was closed.

@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Frames
+internal import Glibc
 internal import Model
 
 /// The tables as values: each method is one or two statements. What to store and when is decided by `QueueStore`.
@@ -49,11 +50,22 @@ final class QueueFile {
             lookUpBatchStatement = try database.prepare(
                 "SELECT \(columns), destination, priority FROM delivery WHERE batch = ? ORDER BY chunk, first")
             figures = try FigureStatements(database)
+            measure()
         } catch {
             // Statements that were made keep the connection until they are gone: close_v2 waits for them.
             database.close()
             throw error
         }
+    }
+
+    /// The database file's size in bytes, as of the last WAL checkpoint: it changes with those.
+    private(set) var fileBytes = 0
+
+    /// Looks how large the database file is.
+    func measure() {
+        var information = stat()
+        guard stat(database.path, &information) == 0 else { return }
+        fileBytes = Int(information.st_size)
     }
 
     /// What the WAL holds that is not in the database file yet, in bytes.
@@ -65,6 +77,11 @@ final class QueueFile {
         let made = try database.prepare(sql)
         others[sql] = made
         return made
+    }
+
+    /// Lets the database file grow to its bound and no further.
+    func limit(to bounds: FileBounds) throws(QueueError) {
+        try database.execute("PRAGMA max_page_count = \(bounds.file / pageSize)")
     }
 
     // MARK: Chunks
@@ -166,6 +183,30 @@ final class QueueFile {
         while try statement.step() {
             guard try body(DeliveryRow(statement)) else { return }
         }
+    }
+
+    /// Reads again when the oldest waiting event of a lane was accepted, and the earliest event time among the oldest
+    /// ones; moves the lane's cursor over what this process holds.
+    func refreshOldest(
+        of lane: inout Lane, lookahead: Int, isHeld: (BatchID) -> Bool = { _ in false }
+    ) throws(QueueError) {
+        guard lane.oldestIsStale, lane.waitingEvents > 0 else { return }
+        var oldest: (acceptedAt: Timestamp, earliest: Timestamp)?
+        var cursor: Int64?
+        var budget = lookahead
+        try walk(destination: lane.destination, priority: lane.priority, from: lane.cursor) { row in
+            if let id = row.batch, isHeld(id) { return true }
+            if cursor == nil { cursor = row.chunk }
+            if row.isFormed { return true }
+            let known = oldest ?? (row.acceptedAt, row.firstTime)
+            oldest = (known.acceptedAt, min(known.earliest, row.firstTime))
+            budget -= 1
+            return budget > 0
+        }
+        if let cursor { lane.cursor = cursor }
+        lane.oldestAcceptedAt = oldest?.acceptedAt
+        lane.earliestEventTime = oldest?.earliest
+        lane.oldestIsStale = false
     }
 
     /// The rows of a batch, in order, and whose they are; nil if there is no such batch.

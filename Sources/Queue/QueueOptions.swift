@@ -19,6 +19,15 @@ public struct QueueOptions: Sendable, Equatable {
         case evict
     }
 
+    /// Who opens the queue.
+    public enum Opener: Sendable, Equatable {
+        /// The agent: makes what is missing, mends what is damaged.
+        case agent
+        /// A command, while no agent runs: what is missing or damaged stays so and is an error, the cap in force stays
+        /// that of the database, nothing but what is asked for is written.
+        case command
+    }
+
     /// Where the database lies; made if it is missing (its parent is not).
     public var stateDirectory: String
     /// Who gets events, in the order of the configuration. Others in the database are orphans.
@@ -42,6 +51,8 @@ public struct QueueOptions: Sendable, Equatable {
     /// How many of the oldest waiting chunks are looked at for a lane's earliest event time. Default 1: events come
     /// about in the order of their times. More where deadlines go by it: each chunk costs 0.1 us a batch.
     public var eventTimeLookahead = 1
+    /// Who opens it. Default the agent.
+    public var opener = Opener.agent
     /// The SQLite VFS; nil means the system's. Tests pass one that cuts power.
     public var vfs: String?
 

@@ -65,4 +65,54 @@ extension QueueStore {
         }
         return true
     }
+
+    // MARK: Chunks of which only some events are too old
+
+    /// Whether some of a row's events may have expired, so that each has to be looked at (ac12).
+    func isToBeSifted(_ row: DeliveryRow) -> Bool { eventTime != nil && isExpired(row.firstTime) }
+
+    /// Takes those events out of a row that have expired, inside the running transaction. The row is in no batch that
+    /// was ever attempted: such a one goes whole or stays whole (invariant 2).
+    func sift(_ row: DeliveryRow, _ lane: Int, _ file: QueueFile) throws(QueueError) {
+        guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil, let lines = unpacker.lines(of: chunk)
+        else { return try lose(chunk: row.chunk, of: file) }
+        guard !isExpired(chunk.lastTime) else { return try takeOut([row], lane, \.expired, of: file) }
+        let destination = figures.lanes[lane].destination
+        let priority = figures.lanes[lane].priority
+        try file.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
+        figures.lanes[lane].oldestIsStale = true
+        figures.lanes[lane].cursor = min(figures.lanes[lane].cursor, row.chunk)
+        var expired = 0
+        var run = row
+        run.batch = nil
+        run.events = 0
+        for event in row.first..<row.first + row.events {
+            // What does not say when it happened is as new as the newest.
+            let time = eventTime?(Array(lines.slice(event..<event + 1)), row.acceptedAt) ?? chunk.lastTime
+            if isExpired(time) {
+                expired += 1
+                figures.lanes[lane].remove(\.expired, events: 1, bytes: lines.size(event..<event + 1))
+                try keep(run, lines, lane, file)
+                run.events = 0
+            } else {
+                if run.events == 0 {
+                    run.first = event
+                    run.firstTime = time
+                }
+                run.events += 1
+                run.firstTime = min(run.firstTime, time)
+            }
+        }
+        try keep(run, lines, lane, file)
+        try dismiss(chunk: row.chunk, from: file)
+        if expired > 0 { log.warning("events expired", ["deliveries": expired]) }
+    }
+
+    private func keep(_ run: DeliveryRow, _ lines: Lines, _ lane: Int, _ file: QueueFile) throws(QueueError) {
+        guard run.events > 0 else { return }
+        var kept = run
+        kept.bytes = lines.size(run.first..<run.first + run.events)
+        try file.insert(
+            kept, destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority)
+    }
 }

@@ -9,7 +9,7 @@ extension QueueStore {
     func failed(_ error: QueueError, _ operations: [Operation]) {
         health.count(error)
         switch error.code {
-        case .corrupt:
+        case .corrupt where options.opener == .agent:
             recover(error, operations)
         case .fileFull:
             shrinkCap(operations)

@@ -100,7 +100,7 @@ extension QueueStore {
     /// Sends dead letters again: they are queued anew for their destinations, and counted as retried.
     ///
     /// - Returns: how many.
-    /// - Throws: `QueueError` with code `fileFull` when the queue has no room for them; those before it are queued.
+    /// - Throws: `QueueError` with code `full` when the queue has no room for them; those before it are queued.
     public func retryDeadLetters(_ selection: RecordSelection = RecordSelection()) async throws(QueueError) -> Int {
         var total = 0
         var after: Int64 = 0
@@ -142,7 +142,7 @@ extension QueueStore {
                 min($0.lowerBound, $1.eventTimes.lowerBound)...max($0.upperBound, $1.eventTimes.upperBound)
             }, acceptedAt: time.wallTime, compression: .none, frame: frame, isFull: false)
         guard figures.totals.stored + cost(chunk) <= effectiveCap else {
-            throw QueueError(.fileFull, "the queue has no room for dead letters; send or purge first")
+            throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
         }
         try insert(chunk, file)
         // They were accepted before: once is enough.

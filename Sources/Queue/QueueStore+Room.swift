@@ -12,8 +12,25 @@ struct FullEpisode {
 
 // The storage cap: waiting, evicting, refusing (ac07 to ac11). All of it runs inside the running transaction.
 extension QueueStore {
-    /// Why a commit has to wait; nil if it may be stored.
-    func waitReason(for commit: Commit, _ needs: Int, _ file: QueueFile) throws(QueueError) -> WaitReason? {
+    /// Which chunks of a commit can never be stored, and what the others need.
+    ///
+    /// Those larger than the whole queue; and where nothing is evicted, what a commit brings beyond all that the queue
+    /// may hold: it would wait for ever.
+    func neverFitting(_ commit: Commit) -> (chunks: [Bool], needs: Int) {
+        var needs = 0
+        let chunks = commit.chunks.map { chunk in
+            let cost = cost(chunk)
+            guard cost <= options.maxSize, options.whenFull == .evict || needs + cost <= options.maxSize else {
+                return true
+            }
+            needs += cost
+            return false
+        }
+        return (chunks, needs)
+    }
+
+    /// Why a commit that needs so many bytes has to wait; nil if it may be stored.
+    func waitReason(_ needs: Int, _ file: QueueFile) throws(QueueError) -> WaitReason? {
         if let refusal, refusal.reason != .full { return refusal.reason }
         if file.walBytes > bounds.storeBelow {
             refusal = (.walPinned, 0)
@@ -26,16 +43,10 @@ extension QueueStore {
         }
         guard options.whenFull == .wait, needs > 0 else { return nil }
         if let refusal { return refusal.reason }
-        // Chunks that can never fit go to the quarantine and need no room.
-        let storable = commit.chunks.reduce(0) { $0 + (cost($1) > options.maxSize ? 0 : cost($1)) }
-        guard storable <= options.maxSize else {
-            throw QueueError(
-                .commitTooLarge, "a commit of \(storable) bytes cannot fit queue.max_size of \(options.maxSize) bytes")
-        }
-        guard figures.totals.stored + storable > effectiveCap else { return nil }
+        guard figures.totals.stored + needs > effectiveCap else { return nil }
         try expireOldest(file, atMost: 1_000)
-        guard figures.totals.stored + storable > effectiveCap else { return nil }
-        refusal = (.full, storable)
+        guard figures.totals.stored + needs > effectiveCap else { return nil }
+        refusal = (.full, needs)
         log.info("queue is full", ["stored_bytes": figures.totals.stored, "max_size": options.maxSize])
         return .full
     }
@@ -57,10 +68,6 @@ extension QueueStore {
     /// - Returns: how many of its events were refused.
     func admit(_ chunk: NewChunk, _ file: QueueFile) throws(QueueError) -> Int {
         let needs = cost(chunk)
-        guard needs <= options.maxSize else {
-            try refuse(chunk, .neverFits, "larger than queue.max_size", file)
-            return chunk.events
-        }
         if figures.totals.stored + needs > effectiveCap {
             try expireOldest(file, atMost: 1_000)
             while figures.totals.stored + needs > effectiveCap {
@@ -126,7 +133,7 @@ extension QueueStore {
     }
 
     /// Keeps a chunk's lines in the quarantine instead of storing them.
-    private func refuse(
+    func refuse(
         _ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String, _ file: QueueFile
     ) throws(QueueError) {
         if reason == .refused {
@@ -142,11 +149,14 @@ extension QueueStore {
         }
         guard let lines = unpacker.lines(chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
         else { throw QueueError(.misuse, "a chunk's frame does not hold the lines that it names") }
+        let origins = chunk.origins.flatMap { origin in origin.offsets.map { (origin.app, origin.path, $0) } }
         for line in 0..<lines.count {
             let content = lines.slice(line..<line + 1)
+            let (app, path, offset) = line < origins.count ? origins[line] : ("", "", 0)
             let record = QuarantineRecord(
-                reason: reason, detail: detail, app: "", path: "", offset: 0, length: Int64(content.count),
-                content: Array(reason == .neverFits ? content.prefix(4_096) : content), time: time.wallTime)
+                reason: reason, detail: detail, app: app, path: path, offset: offset, length: Int64(content.count),
+                content: Array(reason == .neverFits && chunk.events == 1 ? content.prefix(4_096) : content),
+                time: time.wallTime)
             try keep(record, file)
         }
         try trimQuarantine(file)

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Logs
 internal import Model
 
@@ -19,7 +20,7 @@ extension QueueStore {
             kept.durability = self.options.durability
             kept.vfs = self.options.vfs
             let bounds = FileBounds(kept)
-            try file.database.execute("PRAGMA max_page_count = \(bounds.file / file.pageSize)")
+            try file.limit(to: bounds)
             // Nothing after this fails: the settings change with the COMMIT, or not at all.
             self.options = kept
             self.bounds = bounds
@@ -38,8 +39,43 @@ extension QueueStore {
     }
 
     /// Makes durable what was stored with `durability = "crash"`; with `"power_loss"` it is already.
-    public func sync() throws(QueueError) {
+    ///
+    /// A sync a second at most: who asks sooner after the last one waits for the next, together with all others.
+    public func sync() async throws(QueueError) {
         guard options.durability == .crash else { return }
-        try opened().database.syncWAL()
+        _ = try opened()
+        let result: Result<Void, QueueError> = await withUnsafeContinuation { continuation in
+            syncWaiters.append(continuation)
+            guard syncTimer == nil else { return }
+            let since = lastSync.map { time.bootTime - $0 } ?? .seconds(1)
+            guard since < .seconds(1) else { return endSync() }
+            syncTimer = loop.after(.seconds(1) - since) { self.assumeIsolated { $0.endSync() } }
+        }
+        try result.get()
+    }
+
+    /// Syncs for all who wait.
+    func endSync() {
+        if let syncTimer { loop.cancel(syncTimer) }
+        syncTimer = nil
+        let waiters = syncWaiters
+        syncWaiters = []
+        guard !waiters.isEmpty else { return }
+        let result: Result<Void, QueueError>
+        do throws(QueueError) {
+            result = .success(try syncNow())
+        } catch {
+            health.count(error)
+            result = .failure(error)
+        }
+        for waiter in waiters { waiter.resume(returning: result) }
+    }
+
+    /// Syncs the WAL, which holds whatever is not synced in the database file.
+    func syncNow() throws(QueueError) {
+        let file = try opened()
+        lastSync = time.bootTime
+        syncs += 1
+        try file.database.syncWAL()
     }
 }

@@ -7,24 +7,32 @@ extension QueueStore {
     /// Commits, settlements and batches that wait when a transaction begins share it. When there is no room nothing of
     /// the commit is stored and it stays with the caller, who is told by the observer when there is: once less than
     /// 90 % of the cap is used, and the commit would fit.
-    /// - Throws: `QueueError` with code `commitTooLarge` if it could never fit as a whole; give less at once.
+    /// What could never fit goes to the quarantine: chunks larger than the cap, and where nothing is evicted the rest
+    /// of a commit that is larger than the cap as a whole.
     public func store(_ commit: Commit) async throws(QueueError) -> StoreResult {
         guard commit.chunks.allSatisfy({ $0.events > 0 && !$0.destinations.isEmpty }) else {
             throw QueueError(.misuse, "a chunk needs an event and a destination")
         }
         if file == nil, !isClosed { return .wait(.readOnly) }
-        let needs = commit.chunks.reduce(0) { $0 + cost($1) }
         let bytes = commit.chunks.reduce(0) { $0 + $1.frame.count }
         return try await write(bytes: bytes, wait: { .wait($0) }) { () throws(QueueError) in
-            try self.insert(commit, needs)
+            try self.insert(commit)
         }
     }
 
-    private func insert(_ commit: Commit, _ needs: Int) throws(QueueError) -> StoreResult {
+    private func insert(_ commit: Commit) throws(QueueError) -> StoreResult {
         let file = try opened()
-        if let reason = try waitReason(for: commit, needs, file) { return .wait(reason) }
+        let (neverFit, needs) = neverFitting(commit)
+        if let reason = try waitReason(needs, file) { return .wait(reason) }
         var refused = 0
-        for chunk in commit.chunks { refused += try admit(chunk, file) }
+        for (chunk, neverFits) in zip(commit.chunks, neverFit) {
+            guard neverFits else {
+                refused += try admit(chunk, file)
+                continue
+            }
+            try refuse(chunk, .neverFits, "does not fit queue.max_size", file)
+            refused += chunk.events
+        }
         for entry in commit.notStored { try count(entry, file) }
         try set(commit.progress, file)
         for record in commit.quarantined { try keep(record, file) }

@@ -106,6 +106,7 @@ extension QueueStore {
     func checkpoint(_ file: QueueFile) {
         do throws(QueueError) {
             try file.database.checkpointWAL()
+            file.measure()
         } catch {
             if error.code == .corrupt { return failed(error, []) }
             // The WAL holds everything and the next transaction tries again; the failure is told and counted.

@@ -21,6 +21,9 @@ public actor QueueStore: BatchStore {
     nonisolated let time: any TimeSource
     nonisolated let log: Log
     let observer: @Sendable (QueueSnapshot) -> Void
+    /// Tells when an event happened, by its line and its acceptance; nil when the line does not say.
+    public typealias EventTimes = @Sendable (_ line: [UInt8], _ acceptedAt: Timestamp) -> Timestamp?
+    let eventTime: EventTimes?
     let directory: StateDirectory
     let ballast: Ballast
     private nonisolated let published: Mutex<QueueSnapshot>
@@ -46,6 +49,12 @@ public actor QueueStore: BatchStore {
     var waiting: [Operation] = []
     var isScheduled = false
     var acknowledgementTimer: EventLoop.TimerID?
+    /// Who waits for the next sync (`durability = "crash"`), and when the last one was.
+    var syncWaiters: [UnsafeContinuation<Result<Void, QueueError>, Never>] = []
+    var syncTimer: EventLoop.TimerID?
+    var lastSync: BootInstant?
+    /// Syncs since the start.
+    var syncs = 0
     var isPublishing = false
     /// Why nothing is stored, and how many bytes the caller that was turned away needs.
     var refusal: (reason: WaitReason, needs: Int)?
@@ -66,22 +75,26 @@ public actor QueueStore: BatchStore {
     ///   - random: where batch ids get their chance from: the kernel in the agent, a seed in tests.
     ///   - log: for what a person should know.
     ///   - observer: told of each change, on the store's loop; to be quick.
+    ///   - eventTime: asked only where some of a chunk's events have expired and others have not; without it a chunk
+    ///     goes as a whole, with its newest event.
     /// - Throws: `QueueError` with code `locked` (exit 75), `newerSchema`, `foreign`, `noPermission`, `capBelowStored`,
     ///   `diskFull`, `readOnly`, `misuse` or `io`.
     public init(
         _ options: QueueOptions, on loop: EventLoop, time: any TimeSource,
         random: sending any RandomNumberGenerator = KernelRandom(), log: Log,
-        observer: @escaping @Sendable (QueueSnapshot) -> Void = { _ in }
+        observer: @escaping @Sendable (QueueSnapshot) -> Void = { _ in }, eventTime: EventTimes? = nil
     ) throws(QueueError) {
         try options.validate()
-        directory = try StateDirectory(options.stateDirectory)
+        directory = try StateDirectory(options.stateDirectory, for: options.opener)
         let opened = try Opening.open(options, directory, now: time.wallTime, log)
+        var options = options
+        if options.opener == .command { options.maxSize = opened.figures.totals.maxSize }
         self.options = options
         bounds = FileBounds(options)
         effectiveCap = options.maxSize
         health.recoveries = opened.recoveries
         ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: bounds.wal + (1 << 20))
-        if !ballast.restore() {
+        if options.opener == .agent, !ballast.restore() {
             log.warning("no room for the queue's ballast", ["path": ballast.path, "bytes": ballast.size])
         }
         file = opened.file
@@ -93,8 +106,9 @@ public actor QueueStore: BatchStore {
         self.random = random
         self.log = log
         self.observer = observer
+        self.eventTime = eventTime
         published = Mutex(
-            QueueSnapshot.of(opened.figures, options, health: health, refusal: nil, file: nil))
+            QueueSnapshot.of(opened.figures, options, health: health, refusal: nil, file: opened.file))
     }
 
     // MARK: State
@@ -109,6 +123,7 @@ public actor QueueStore: BatchStore {
     public func close() {
         guard !isClosed else { return }
         transact()
+        endSync()
         isClosed = true
         file?.database.close()
         file = nil
@@ -152,12 +167,10 @@ public actor QueueStore: BatchStore {
     private func refreshOldest() {
         guard let file else { return }
         for index in figures.lanes.indices where figures.lanes[index].oldestIsStale {
-            guard figures.lanes[index].waitingEvents > 0 else { continue }
             do throws(QueueError) {
-                let oldest = try oldestWaiting(in: index, of: file)
-                figures.lanes[index].oldestAcceptedAt = oldest?.acceptedAt
-                figures.lanes[index].earliestEventTime = oldest?.earliest
-                figures.lanes[index].oldestIsStale = false
+                try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead) {
+                    held[$0] != nil
+                }
             } catch {
                 // The summary keeps the older time; the next transaction meets the same failure and handles it.
                 health.count(error)

@@ -12,10 +12,14 @@ final class StateDirectory {
     /// A complete replacement of a damaged database, waiting to take its place.
     var salvaged: String { "\(database).salvaged" }
 
-    /// Makes the directory if it is missing, and takes ownership of it.
-    init(_ path: String) throws(QueueError) {
+    /// Takes ownership of the directory; the agent makes it if it is missing.
+    init(_ path: String, for opener: QueueOptions.Opener) throws(QueueError) {
         self.path = path
-        if mkdir(path, 0o700) != 0 && errno != EEXIST {
+        if opener == .command {
+            guard access("\(path)/queue.sqlite", F_OK) == 0 || errno != ENOENT && errno != ENOTDIR else {
+                throw QueueError(.missing, "there is no queue in \(path); has an agent run with this state_directory?")
+            }
+        } else if mkdir(path, 0o700) != 0 && errno != EEXIST {
             throw StateDirectory.error("cannot make \(path)", SystemError("mkdir"))
         }
         let opened: Descriptor

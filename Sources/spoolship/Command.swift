@@ -68,6 +68,8 @@ struct Invocation: Sendable {
     let options: [String: [String]]
     /// Where to write.
     let console: Console
+    /// The command line without the program's name, for a message that repeats it.
+    var words: [String] = []
 
     /// Whether an option without a value stands there.
     func has(_ option: String) -> Bool { options[option] != nil }

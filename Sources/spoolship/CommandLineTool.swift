@@ -53,7 +53,7 @@ struct CommandLineTool: Sendable {
                 .usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")
         }
         return try command.run(
-            Invocation(arguments: parsed.arguments, options: parsed.options, console: console))
+            Invocation(arguments: parsed.arguments, options: parsed.options, console: console, words: words))
     }
 
     /// The command that the first words name; two words stand before one.

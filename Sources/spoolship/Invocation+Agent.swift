@@ -90,7 +90,7 @@ extension Invocation {
         if let failure { throw failure }
     }
 
-    private static func refusal(_ json: JSONValue) -> CommandFailure {
+    static func refusal(_ json: JSONValue) -> CommandFailure {
         let code: ExitCode =
             switch json["error"]?["status"]?.integer ?? 500 {
             case 400, 404, 405, 413: .badData

@@ -88,6 +88,43 @@ struct QueueCrashTests {
         CrashDisk.reset()
     }
 
+    @Test(
+        "fault04: cut at every single write and sync of a commit, the position is never there without its events",
+        arguments: [CrashDisk.Cut.power, .process])
+    func fault04_positionWithEvents(cut: CrashDisk.Cut) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        CrashDisk.reset()
+        CrashDisk.record()
+        defer { CrashDisk.reset() }
+        let writing = try fixture.open { $0.vfs = CrashDisk.name }
+        for _ in 0..<3 { _ = try await writing.store(positioned(&maker, 20)) }
+        let before = CrashDisk.operations
+        #expect(try await writing.store(positioned(&maker, 50)) == .stored(refused: 0))
+        let after = CrashDisk.operations
+        await writing.close()
+        #expect(after - before > 4)
+        var seen: Set<Int> = []
+        for place in before...after {
+            for seed in 0..<UInt64(3) {
+                CrashDisk.cut(cut, after: place, seed: seed)
+                let store = try fixture.open {
+                    $0.vfs = CrashDisk.name
+                    $0.durability = .crash
+                }
+                let (position, events) = try await standing(store)
+                #expect(events == Array(0..<position), "cut after \(place)")
+                #expect(
+                    store.snapshot.intake.accepted == position && store.snapshot.lanes.allSatisfy { $0.ledger.balances }
+                )
+                seen.insert(position)
+                await store.close()
+            }
+        }
+        // Both sides of the commit were met, and nothing between.
+        #expect(seen == [60, 110])
+    }
+
     private func run(_ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability) async throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var random = SplitMix64(seed: seed)
@@ -178,7 +215,7 @@ struct QueueCrashTests {
                 journal.mark(store) { $0.dead = dead }
             case 18:
                 if let header = leased.popLast() { await store.release(header.id) }
-                try await store.sync()
+                if durability == .crash { try await store.syncNow() }
                 journal.mark(store) { $0.synced = $0.committed }
             default:
                 if Int.random(in: 0..<3, using: &random) == 0 {

@@ -29,13 +29,15 @@ final class QueueFixture: Sendable {
         QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"])
     }
 
-    func open(_ change: (inout QueueOptions) -> Void = { _ in }) throws -> QueueStore {
+    func open(
+        _ change: (inout QueueOptions) -> Void = { _ in }, eventTime: QueueStore.EventTimes? = nil
+    ) throws -> QueueStore {
         var options = options
         change(&options)
         return try QueueStore(
             options, on: loop, time: time, random: SplitMix64(seed: opened.add(1, ordering: .relaxed).newValue),
-            log: Log(log),
-            observer: { [weak self] snapshot in self?.seen.withLock { $0.append(snapshot) } })
+            log: Log(log), observer: { [weak self] snapshot in self?.seen.withLock { $0.append(snapshot) } },
+            eventTime: eventTime)
     }
 }
 
@@ -70,6 +72,24 @@ struct ChunkMaker {
         commit.read = events
         return commit
     }
+}
+
+/// A commit of a chunk and of the position after it: the number of events before it.
+func positioned(_ maker: inout ChunkMaker, _ events: Int) -> Commit {
+    var commit = maker.commit(events, size: 60, full: events == 50)
+    commit.progress.checkpoints = [Checkpoint(key: [1], path: "a", offset: Int64(maker.next), state: [])]
+    return commit
+}
+
+/// The position that a start would go on from, and the events that are there; both are the same number.
+func standing(_ store: QueueStore) async throws -> (position: Int, events: [Int]) {
+    let position = Int(try await store.restore().checkpoints.first?.offset ?? 0)
+    var events: [Int] = []
+    while let batch = try await store.leaseNext(request(events: 1_000)) {
+        events += numbers(batch)
+        _ = try await store.settle(.acknowledged(batch.header))
+    }
+    return (position, events)
 }
 
 /// The numbers of a batch's events, in order.

@@ -13,8 +13,17 @@ struct QueueModel {
         let priority: Priority
         let cost: Int
         let isFull: Bool
-        let time: Timestamp
-        let numbers: Range<Int>
+        /// The least and the greatest event time.
+        let times: ClosedRange<Timestamp>
+        /// Its events in their order.
+        let numbers: [Int]
+    }
+
+    /// A rejected event that is kept.
+    struct DeadLetter {
+        let number: Int
+        let lane: LaneKey
+        let times: ClosedRange<Timestamp>
     }
 
     struct Batch {
@@ -34,7 +43,12 @@ struct QueueModel {
     var lastChunk = 0
     /// The events of each lane that are still there, with the batch that each is in.
     var lanes: [LaneKey: [Int: BatchID?]] = [:]
-    var chunkOf: [Int: Int] = [:]
+    /// The chunk of each event, in each lane: one that was sent again is in another.
+    var chunkOf: [LaneKey: [Int: Int]] = [:]
+    /// The bytes of each event's line.
+    var sizes: [Int: Int] = [:]
+    /// The oldest first.
+    var dead: [DeadLetter] = []
     var batches: [BatchID: Batch] = [:]
     var ledgers: [LaneKey: Ledger] = [:]
     /// The id under which a destination has seen a full chunk.
@@ -59,9 +73,22 @@ struct QueueModel {
     /// The cost of all chunks.
     var stored = 0
 
-    func isExpired(_ chunk: Chunk) -> Bool { now - chunk.time > maxAge }
+    func isExpired(_ time: Timestamp) -> Bool { now - time > maxAge }
 
-    func waiting(_ lane: LaneKey) -> [Int] { (lanes[lane] ?? [:]).filter { $0.value == nil }.keys.sorted() }
+    func isExpired(_ chunk: Chunk) -> Bool { isExpired(chunk.times.upperBound) }
+
+    func chunk(_ number: Int, _ lane: LaneKey) -> Chunk? { chunkOf[lane]?[number].flatMap { chunks[$0] } }
+
+    /// Events in the order of acceptance: by chunk, and by their place in it.
+    func ordered(_ numbers: some Sequence<Int>, _ lane: LaneKey) -> [Int] {
+        numbers.map { number in
+            let chunk = chunk(number, lane)
+            return (chunk?.id ?? 0, chunk?.numbers.firstIndex(of: number) ?? 0, number)
+        }
+        .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+    }
+
+    func waiting(_ lane: LaneKey) -> [Int] { ordered((lanes[lane] ?? [:]).filter { $0.value == nil }.keys, lane) }
 
     func waitingCount(_ lane: LaneKey) -> Int { (lanes[lane] ?? [:]).values.count { $0 == nil } }
 
@@ -78,12 +105,15 @@ struct QueueModel {
         lastChunk += 1
         stored += cost
         chunks[lastChunk] = Chunk(
-            id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull,
-            time: new.eventTimes.upperBound, numbers: numbers)
-        for number in numbers { chunkOf[number] = lastChunk }
+            id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull, times: new.eventTimes,
+            numbers: Array(numbers))
+        for number in numbers { sizes[number] = new.bytes / new.events }
         for destination in new.destinations {
             let key = LaneKey(destination: destination, priority: new.priority)
-            for number in numbers { lanes[key]?[number] = .some(nil) }
+            for number in numbers {
+                lanes[key]?[number] = .some(nil)
+                chunkOf[key, default: [:]][number] = lastChunk
+            }
             ledgers[key]?.accepted += numbers.count
             ledgers[key]?.queued += numbers.count
         }
@@ -95,7 +125,7 @@ struct QueueModel {
             let candidates = chunks.values.filter { $0.priority == priority && !isInFlight($0) }
             if let chunk = candidates.min(by: { $0.id < $1.id }) {
                 for lane in lanes.keys where lane.priority == priority {
-                    for number in chunk.numbers {
+                    for number in chunk.numbers where chunkOf[lane]?[number] == chunk.id {
                         guard let place = lanes[lane]?[number] else { continue }
                         if let id = place, let batch = batches[id] {
                             remove(batch.numbers, lane, \.evicted)
@@ -113,7 +143,7 @@ struct QueueModel {
 
     private func isInFlight(_ chunk: Chunk) -> Bool {
         for (lane, events) in lanes where lane.priority == chunk.priority {
-            for number in chunk.numbers {
+            for number in chunk.numbers where chunkOf[lane]?[number] == chunk.id {
                 if let place = events[number], let id = place, batches[id]?.isLeased == true { return true }
             }
         }
@@ -126,14 +156,14 @@ struct QueueModel {
         var touched: Set<Int> = []
         for number in numbers {
             lanes[lane]?[number] = nil
-            if let chunk = chunkOf[number] { touched.insert(chunk) }
+            if let chunk = chunkOf[lane]?.removeValue(forKey: number) { touched.insert(chunk) }
         }
         ledgers[lane]?.queued -= numbers.count
         ledgers[lane]?[keyPath: fate] += numbers.count
         for id in touched {
             guard let chunk = chunks[id] else { continue }
-            let isNeeded = lanes.contains { lane, events in
-                lane.priority == chunk.priority && chunk.numbers.contains { events[$0] != nil }
+            let isNeeded = lanes.keys.contains { lane in
+                lane.priority == chunk.priority && chunk.numbers.contains { chunkOf[lane]?[$0] == id }
             }
             if !isNeeded {
                 chunks[id] = nil
@@ -142,35 +172,87 @@ struct QueueModel {
         }
     }
 
-    /// Takes out what is too old and not in flight.
+    /// Takes out what is too old and not in flight, at the head of each lane as far as all of it may be.
     @discardableResult
     mutating func sweep() -> Int {
         var expired = 0
-        for (id, batch) in batches where !batch.isLeased && isExpired(batch) {
-            remove(batch.numbers, batch.lane, \.expired)
-            batches[id] = nil
-            expired += batch.numbers.count
-        }
-        for chunk in chunks.values where isExpired(chunk) {
-            for lane in lanes.keys {
-                let left = chunk.numbers.filter { lanes[lane]?[$0] == .some(.none) }
-                remove(Array(left), lane, \.expired)
-                expired += left.count
+        for lane in lanes.keys {
+            var head: [Int] = []
+            for number in ordered((lanes[lane] ?? [:]).keys, lane) {
+                if let place = lanes[lane]?[number], let id = place, batches[id]?.isLeased == true { continue }
+                guard let chunk = chunk(number, lane), isExpired(chunk.times.lowerBound) else { break }
+                head.append(number)
+            }
+            for number in head {
+                // Gone with the batch of one before it.
+                guard let place = lanes[lane]?[number] else { continue }
+                guard let chunk = chunk(number, lane), isExpired(chunk) else { break }
+                guard let id = place, let batch = batches[id] else {
+                    remove([number], lane, \.expired)
+                    expired += 1
+                    continue
+                }
+                guard isExpired(batch) else { continue }
+                remove(batch.numbers, lane, \.expired)
+                batches[id] = nil
+                expired += batch.numbers.count
             }
         }
         return expired
     }
 
     func isExpired(_ batch: Batch) -> Bool {
-        batch.numbers.allSatisfy { number in
-            chunkOf[number].flatMap { chunks[$0] }.map { isExpired($0) } ?? false
+        batch.numbers.allSatisfy { number in chunk(number, batch.lane).map { isExpired($0) } ?? false }
+    }
+
+    // MARK: Dead letters
+
+    /// Sends dead letters of a destination again, in pages of 500 of which each is done as a whole.
+    ///
+    /// - Returns: how many; nil if there was no room for a page.
+    mutating func retry(_ destination: DestinationName?, atMost events: Int) -> Int? {
+        let chosen = dead.filter { destination ?? $0.lane.destination == $0.lane.destination }
+        for start in stride(from: 0, to: chosen.count, by: 500) {
+            let saved = self
+            var page = chosen[start..<min(start + 500, chosen.count)]
+            while let first = page.first {
+                let run = page.prefix { $0.lane == first.lane }.prefix(events)
+                page.removeFirst(run.count)
+                let cost = run.reduce(0) { $0 + (sizes[$1.number] ?? 0) } + 64 * 2
+                guard stored + cost <= cap else {
+                    self = saved
+                    return nil
+                }
+                let times = run.reduce(first.times) {
+                    min($0.lowerBound, $1.times.lowerBound)...max($0.upperBound, $1.times.upperBound)
+                }
+                lastChunk += 1
+                stored += cost
+                chunks[lastChunk] = Chunk(
+                    id: lastChunk, priority: first.lane.priority, cost: cost, isFull: false, times: times,
+                    numbers: run.map(\.number))
+                for letter in run {
+                    lanes[letter.lane]?[letter.number] = .some(nil)
+                    chunkOf[letter.lane, default: [:]][letter.number] = lastChunk
+                }
+                ledgers[first.lane]?.retried += run.count
+                ledgers[first.lane]?.queued += run.count
+            }
+            let gone = Set(chosen[start..<min(start + 500, chosen.count)].map { [$0.lane.hashValue, $0.number] })
+            dead.removeAll { gone.contains([$0.lane.hashValue, $0.number]) }
         }
+        return chosen.count
     }
 
     /// All free batches of a lane, the oldest first.
     func free(_ lane: LaneKey) -> [BatchID] {
         batches.filter { $0.value.lane == lane && !$0.value.isLeased }
-            .sorted { ($0.value.numbers.first ?? 0) < ($1.value.numbers.first ?? 0) }.map(\.key)
+            .map { id, batch in
+                let first = batch.numbers.first ?? 0
+                let chunk = chunk(first, lane)
+                return (chunk?.id ?? 0, chunk?.numbers.firstIndex(of: first) ?? 0, id)
+            }
+            .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
 
     /// The process ends: leases are gone, and a full chunk that was leased as it is waits again.

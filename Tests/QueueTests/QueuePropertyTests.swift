@@ -76,6 +76,7 @@ struct PropertyRun {
             $0.maxAge = .seconds(600)
             $0.durability = .crash
             $0.batchEvents = 20
+            $0.deadLettersMaxSize = 64 << 20
         }
     }
 
@@ -91,6 +92,7 @@ struct PropertyRun {
         case 95..<97: try await passTime()
         case 97: try await reopen()
         case 98: if Int.random(in: 0..<20, using: &random) == 0 { try await discard() }
+        case 99: try await sendDeadLettersAgain()
         default: break
         }
     }
@@ -165,11 +167,13 @@ struct PropertyRun {
             return
         }
         let taken = numbers(got)
-        guard taken.first == waiting.first, taken == taken.sorted(), taken.allSatisfy({ waiting.contains($0) }) else {
+        guard taken.first == waiting.first, taken == model.ordered(taken, lane),
+            taken.allSatisfy({ waiting.contains($0) })
+        else {
             throw Difference("leased \(taken) of \(waiting.prefix(40))")
         }
-        let chunk = taken.first.flatMap { model.chunkOf[$0] }.flatMap { model.chunks[$0] }
-        let isWhole = chunk.map { $0.isFull && Array($0.numbers) == taken } ?? false
+        let chunk = taken.first.flatMap { model.chunk($0, lane) }
+        let isWhole = chunk.map { $0.isFull && $0.numbers == taken } ?? false
         guard taken.count <= limit || isWhole else { throw Difference("\(taken.count) events instead of \(limit)") }
         if isWhole, let chunk, taken.count <= 20, got.parts.count == 1 {
             let known = model.drawn[lane.destination]?[chunk.id]
@@ -178,14 +182,23 @@ struct PropertyRun {
         }
         for number in taken { model.lanes[lane]?[number] = .some(got.header.id) }
         model.batches[got.header.id] = .init(lane: lane, numbers: taken, isWholeChunk: isWhole, isLeased: true)
+        try expireAmong(lane)
+    }
+
+    /// What was found too old while a batch was formed, behind what went into it: dead letters sent again are older than
+    /// their neighbours.
+    private mutating func expireAmong(_ lane: LaneKey) throws {
+        let expired = store.snapshot.lane(lane.destination, lane.priority)?.ledger.expired ?? 0
+        guard let known = model.ledgers[lane]?.expired, expired > known else { return }
+        let row = model.waiting(lane).first { number in model.chunk(number, lane).map { model.isExpired($0) } ?? false }
+        guard let row, let chunk = model.chunk(row, lane) else { throw Difference("something expired too soon") }
+        model.remove(model.waiting(lane).filter { chunk.numbers.contains($0) }, lane, \.expired)
     }
 
     /// What is too old at the head of a lane goes when something is asked of it.
     private mutating func expireHead(_ lane: LaneKey) {
         for number in model.waiting(lane) {
-            guard let chunk = model.chunkOf[number].flatMap({ model.chunks[$0] }), model.isExpired(chunk) else {
-                return
-            }
+            guard let chunk = model.chunk(number, lane), model.isExpired(chunk) else { return }
             model.remove([number], lane, \.expired)
         }
     }
@@ -216,7 +229,12 @@ struct PropertyRun {
             let events = Array(batch.numbers[part.events])
             switch part.disposition {
             case .acknowledged: model.remove(events, batch.lane, \.acknowledged)
-            case .deadLetter: model.remove(events, batch.lane, \.deadLettered)
+            case .deadLetter:
+                for number in events {
+                    guard let chunk = model.chunk(number, batch.lane) else { continue }
+                    model.dead.append(.init(number: number, lane: batch.lane, times: chunk.times))
+                }
+                model.remove(events, batch.lane, \.deadLettered)
             case .again(let group): groups[group, default: []] += events
             }
         }
@@ -281,6 +299,22 @@ struct PropertyRun {
         }
     }
 
+    private mutating func sendDeadLettersAgain() async throws {
+        var selection = RecordSelection()
+        selection.destination = Bool.random(using: &random) ? nil : destinations.randomElement(using: &random)
+        let expected = model.retry(selection.destination, atMost: 20)
+        do {
+            let retried = try await store.retryDeadLetters(selection)
+            guard retried == expected else { throw Difference("\(retried) retried, not \(expected ?? -1)") }
+        } catch let error as QueueError {
+            guard error.code == .full, expected == nil else { throw error }
+            // They would stay for ever.
+            guard model.dead.count > 100 else { return }
+            guard try await store.purge(.deadLetters) == model.dead.count else { throw Difference("purged others") }
+            model.dead = []
+        }
+    }
+
     // MARK: Comparing
 
     mutating func compare() async throws {
@@ -294,6 +328,7 @@ struct PropertyRun {
         guard snapshot.storedBytes == model.stored else {
             throw Difference("\(snapshot.storedBytes) bytes stored instead of \(model.stored)")
         }
+        guard snapshot.deadLetters.count == model.dead.count else { throw Difference("other dead letters") }
         guard snapshot.storedBytes <= cap else { throw Difference("the cap is passed") }
         for lane in lanes {
             let state = snapshot.lane(lane.destination, lane.priority)
@@ -321,7 +356,7 @@ struct PropertyRun {
                 _ = try await store.settle(.acknowledged(batch.header))
             }
             let late = left.filter { number in
-                model.chunkOf[number].flatMap { model.chunks[$0] }.map { model.isExpired($0) } ?? false
+                model.chunk(number, lane).map { model.isExpired($0) } ?? false
             }
             #expect(left.count == late.count, "events are left behind in \(lane)")
         }

@@ -176,7 +176,6 @@ struct QueueStoreTests {
         _ = try await store.store(maker.commit(1))
         await store.close()
         store = try fixture.open()
-        await store.publish()
         let summary = try #require(store.snapshot.lane("main", .normal)?.summary)
         #expect(summary.oldestAcceptedAt == ChunkMaker().time)
         #expect(summary.waitingEvents == 2 && summary.waitingBytes == 32)

@@ -2,7 +2,7 @@ internal import Control
 internal import EventLoops
 internal import Model
 
-/// Commands that look into the queue, the dead letters and the quarantine.
+/// Commands that look into the queue, the dead letters and the quarantine: of a running agent, or on the queue's file.
 extension Command {
     static let records: [Command] =
         stored(
@@ -20,24 +20,30 @@ extension Command {
     ) -> [Command] {
         let word = store.rawValue
         let path = "/v1/\(word)"
+        let access =
+            "While no agent runs it works on the queue's file, for root and the agent's user; others get 77 and the line "
+            + "to run."
         var commands = [
             Command(
-                name: "\(word) list", summary: "lists \(what)",
+                name: "\(word) list", summary: "lists \(what)", details: access,
                 options: filters + [
                     Option(name: "limit", value: "N", help: "at most so many; default 100"), .json,
                 ]
             ) { try RecordList(invocation: $0, path: path, filters: filters).run() },
             Command(
                 name: "\(word) show", summary: "shows one of them, its content included", arguments: "ID",
-                argumentCount: 1...1
+                argumentCount: 1...1, details: access
             ) { invocation in
-                try invocation.console.print(try invocation.ask("GET", "\(path)/\(invocation.arguments[0])").pretty)
+                let record = try invocation.askForRecords(
+                    "GET", "\(path)/\(invocation.arguments[0])", timeout: .seconds(60))
+                try invocation.console.print(record.pretty)
                 return .success
             },
             Command(
-                name: "\(word) export", summary: "writes them to standard output, one a line", options: filters
+                name: "\(word) export", summary: "writes them to standard output, one a line", details: access,
+                options: filters
             ) { invocation in
-                try invocation.export("\(path)/export", query: invocation.filterQuery(filters))
+                try invocation.exportRecords(store, query: invocation.filterQuery(filters))
                 return .success
             },
         ]
@@ -45,9 +51,10 @@ extension Command {
             commands.append(
                 Command(
                     name: "\(word) retry", summary: retry, arguments: "[ID]…", argumentCount: 0...1000,
-                    details: "Without ids and filters: all of them.", options: filters
+                    details: "Without ids and filters: all of them. "
+                        + (store == .quarantine ? "The agent does it, and has to run." : access), options: filters
                 ) { invocation in
-                    let answer = try invocation.ask(
+                    let answer = try invocation.askForRecords(
                         "POST", "\(path)/retry", body: invocation.filterBody(filters), timeout: .seconds(120))
                     try invocation.console.print("\(answer["retried"]?.integer ?? 0) retried")
                     return .success
@@ -56,11 +63,11 @@ extension Command {
         commands.append(
             Command(
                 name: "\(word) purge", summary: "removes them \(purge)", arguments: "[ID]…", argumentCount: 0...1000,
-                details: "Without ids and filters: all of them.", options: filters + [.yes]
+                details: "Without ids and filters: all of them. \(access)", options: filters + [.yes]
             ) { invocation in
                 let isAll = invocation.arguments.isEmpty && invocation.filterQuery(filters).isEmpty
                 try invocation.confirm(isAll ? "everything in \(word) will be removed" : "they will be removed")
-                let answer = try invocation.ask(
+                let answer = try invocation.askForRecords(
                     "POST", "\(path)/purge", body: invocation.filterBody(filters), timeout: .seconds(120))
                 try invocation.console.print("\(answer["purged"]?.integer ?? 0) removed")
                 return .success
@@ -87,21 +94,6 @@ extension Invocation {
         let ids = arguments.isEmpty ? nil : JSONValue.array(arguments.map(JSONValue.string))
         return body(filterQuery(filters).map { ($0.0, .string($0.1)) } + [("ids", ids)])
     }
-
-    /// Writes an export as it comes. Its last line is never an event: it says whether the export is whole.
-    fileprivate func export(_ path: String, query: [(String, String)]) throws(CommandFailure) {
-        var last: [UInt8]?
-        try lines("GET", path, query: query) { line throws(CommandFailure) in
-            // As they are: reading and writing them again would change their numbers.
-            if let last { try console.write(bytes: last + [UInt8(ascii: "\n")]) }
-            last = line
-            return true
-        }
-        let end = last.flatMap { try? JSONValue(parsing: $0) }
-        guard end == ["end": true] else {
-            throw CommandFailure(.inputOutput, end?["error"]?["message"]?.string ?? "the export is not whole")
-        }
-    }
 }
 
 /// Prints records page by page, one a line.
@@ -117,7 +109,7 @@ private struct RecordList {
         repeat {
             var query = invocation.filterQuery(filters) + [("limit", "\(min(left, 1000))")]
             if let after { query.append(("after", after)) }
-            let page = try invocation.ask("GET", path, query: query, timeout: .seconds(60))
+            let page = try invocation.askForRecords("GET", path, query: query, timeout: .seconds(60))
             let records = page["records"]?.array ?? []
             for record in records {
                 try invocation.console.print(invocation.has("json") ? record.description : RecordList.line(record))

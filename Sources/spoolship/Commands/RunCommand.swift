@@ -108,8 +108,9 @@ extension Command {
 
 extension AgentError {
     /// What the command ends with.
-    fileprivate var exitCode: ExitCode {
+    var exitCode: ExitCode {
         switch code {
+        case .missing: .unreachable
         case .configuration: .configuration
         case .locked, .inUse: .temporaryFailure
         case .cannotCreate: .cannotCreate

@@ -1,0 +1,77 @@
+public import Configuration
+public import Control
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Model
+internal import Queue
+
+/// The queue, the dead letters and the quarantine while no agent runs: on the file itself, whose directory nobody else
+/// owns meanwhile.
+public enum StoredRecords {
+    /// Opens the queue of a configuration and hands over what is stored.
+    ///
+    /// Root becomes the directory's owner first, for good: whatever SQLite makes must stay the agent's.
+    /// - Throws: `AgentError` with code `locked` while an agent runs, `missing` without a queue, `noPermission` for who
+    ///   is neither root nor the directory's owner.
+    public static func use<Value: Sendable>(
+        _ settings: Settings, _ body: @escaping @Sendable (any RecordControl) async -> Value
+    ) throws(AgentError) -> Value {
+        try becomeOwner(of: settings.agent.stateDirectory)
+        let sink = StandardErrorLog(level: .error)
+        defer { sink.finish() }
+        var options = settings.queueOptions
+        options.opener = .command
+        let result: Result<Value, AgentError>
+        do throws(SystemError) {
+            result = try EventLoop.runProgram(name: "records") { [options] loop in
+                sink.attach(to: loop)
+                do throws(QueueError) {
+                    let queue = try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink))
+                    let value = await body(AgentRecords(queue: queue, rereader: nil))
+                    await queue.close()
+                    return .success(value)
+                } catch {
+                    return .failure(AgentError(error))
+                }
+            }
+        } catch {
+            throw AgentError(.io, "cannot begin: \(error)")
+        }
+        return try result.get()
+    }
+
+    private static func becomeOwner(of directory: String) throws(AgentError) {
+        var information = stat()
+        guard stat(directory, &information) == 0 else {
+            guard errno == ENOENT || errno == ENOTDIR else {
+                throw AgentError(.noPermission, "the queue in \(directory) is the agent's (\(SystemError("stat")))")
+            }
+            throw AgentError(.missing, "there is no queue in \(directory)")
+        }
+        guard geteuid() == 0 else {
+            guard geteuid() == information.st_uid else {
+                throw AgentError(.noPermission, "the queue in \(directory) is the agent's")
+            }
+            return
+        }
+        guard information.st_uid != 0 else { return }
+        // As root these set the saved ids as well: there is no way back.
+        guard setgroups(0, nil) == 0, setgid(information.st_gid) == 0, setuid(information.st_uid) == 0 else {
+            throw AgentError(.io, "cannot become the owner of \(directory) (\(SystemError("setuid")))")
+        }
+    }
+}
+
+extension AgentError {
+    /// What a failure to open the queue means for who wanted it.
+    init(_ error: QueueError) {
+        switch error.code {
+        case .locked: self.init(.locked, error.message)
+        case .missing: self.init(.missing, error.message)
+        case .noPermission: self.init(.noPermission, error.message)
+        case .capBelowStored, .misuse: self.init(.configuration, error.message)
+        default: self.init(.io, error.message)
+        }
+    }
+}

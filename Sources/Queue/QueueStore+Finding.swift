@@ -1,0 +1,97 @@
+internal import EventLoops
+internal import Model
+
+// What comes next in a lane, without changing anything.
+extension QueueStore {
+    /// What comes next in a lane.
+    enum Candidate {
+        /// A full chunk, under the id that was drawn when it was stored.
+        case whole(DeliveryRow, BatchID)
+        /// Rows to be joined, in order.
+        case join([DeliveryRow])
+        /// A row of which some events may be too old to be sent.
+        case sift(DeliveryRow)
+        /// Everything is held.
+        case nothing
+    }
+
+    /// Looks for what comes next, from the lane's cursor on, and moves the cursor over what is held.
+    func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Candidate {
+        if let urgent = request.urgentBefore {
+            let found = try scan(lane, request, urgentBefore: urgent, file)
+            if case .nothing = found {} else { return found }
+        }
+        return try scan(lane, request, urgentBefore: nil, file)
+    }
+
+    private func scan(
+        _ lane: Int, _ request: LeaseRequest, urgentBefore: Timestamp?, _ file: QueueFile
+    ) throws(QueueError) -> Candidate {
+        // How far it looks: for urgent events among others, and for small neighbours to join.
+        var budget = urgentBefore == nil ? 256 : 4_096
+        var rows: [DeliveryRow] = []
+        var events = 0
+        var bytes = 0
+        var result = Candidate.nothing
+        var cursor: Int64?
+        let start = figures.lanes[lane]
+        try file.walk(destination: start.destination, priority: start.priority, from: start.cursor) { row in
+            if let id = row.batch, held[id] != nil { return true }
+            if cursor == nil { cursor = row.chunk }
+            budget -= 1
+            guard budget > 0 else { return false }
+            if let urgentBefore, row.firstTime >= urgentBefore { return true }
+            if row.isFormed { return true }
+            if let id = row.batch {
+                guard rows.isEmpty else { return true }
+                let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
+                let mayHaveBeenSent = row.chunk <= lastChunkAtOpen && start.allows(row)
+                if !mayHaveBeenSent, isToBeSifted(row) {
+                    result = .sift(row)
+                    return false
+                }
+                if fits || mayHaveBeenSent { result = .whole(row, id) } else { rows = [row] }
+                return false
+            }
+            if isToBeSifted(row) {
+                if rows.isEmpty { result = .sift(row) }
+                return false
+            }
+            rows.append(row)
+            events += row.events
+            bytes += row.bytes
+            return events < request.maxEvents && bytes < request.maxBytes
+        }
+        if let cursor { figures.lanes[lane].cursor = cursor }
+        return rows.isEmpty ? result : .join(rows)
+    }
+
+    /// The lane's oldest batch that is free: given back, made by a settlement, or formed before this start.
+    func oldestFree(
+        in lane: Int, except: Set<BatchID>, of file: QueueFile
+    ) throws(QueueError) -> BatchID? {
+        guard figures.lanes[lane].freeBatches > 0 else { return nil }
+        var heldFree = 0
+        var oldest: (chunk: Int64, first: Int, id: BatchID)?
+        for (id, batch) in held where batch.lane == lane && batch.status == .free {
+            heldFree += 1
+            guard !except.contains(id), let row = batch.rows.first else { continue }
+            if oldest.map({ (row.chunk, row.first) < ($0.chunk, $0.first) }) ?? true {
+                oldest = (row.chunk, row.first, id)
+            }
+        }
+        guard figures.lanes[lane].freeBatches > heldFree else { return oldest?.id }
+        let formed = try file.statement(
+            "SELECT chunk, first, batch FROM delivery INDEXED BY delivery_formed "
+                + "WHERE state = 1 AND destination = ? AND priority = ? ORDER BY chunk, first")
+        formed.bind(1, figures.lanes[lane].destination)
+        formed.bind(2, Int64(figures.lanes[lane].priority.rawValue))
+        defer { formed.reset() }
+        while try formed.step() {
+            guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !except.contains(id) else { continue }
+            let place = (chunk: Int64(formed.integer(0)), first: formed.integer(1))
+            return oldest.map { ($0.chunk, $0.first) < place } ?? false ? oldest?.id : id
+        }
+        return oldest?.id
+    }
+}

@@ -1,0 +1,162 @@
+internal import EventLoops
+internal import Model
+
+// Making batches of what waits. All of it runs inside the running transaction.
+extension QueueStore {
+    /// Forms and leases what comes next in a lane.
+    func form(_ request: LeaseRequest, _ lane: Int) throws(QueueError) -> Batch? {
+        let file = try opened()
+        // Each round that gives no batch has taken something out of the lane: lost or expired.
+        while true {
+            switch try next(in: lane, request, of: file) {
+            case .nothing:
+                return nil
+            case .whole(let row, let id):
+                if let batch = try takeWhole(row, id, lane, file) { return batch }
+            case .join(let rows):
+                if let batch = try join(rows, request, lane, file) { return batch }
+            case .sift(let row):
+                try sift(row, lane, file)
+            }
+        }
+    }
+
+    /// Leases a full chunk for which a write is needed first; nil if it was lost or has expired.
+    private func takeWhole(
+        _ row: DeliveryRow, _ id: BatchID, _ lane: Int, _ file: QueueFile
+    ) throws(QueueError) -> Batch? {
+        guard let loaded = try load([row], id, lane, of: file) else {
+            try lose(chunk: row.chunk, of: file)
+            return nil
+        }
+        guard !isExpired(loaded.newest) else {
+            try takeOut([row], lane, \.expired, of: file)
+            return nil
+        }
+        if !figures.lanes[lane].allows(row) { try allow(row, in: lane, of: file) }
+        hold(loaded, lane, isNew: true)
+        return loaded.batch
+    }
+
+    /// Leases a batch that this process does not hold yet; nil if there is none of that id, or it went.
+    func takeUp(_ id: BatchID) throws(QueueError) -> Batch? {
+        let file = try opened()
+        guard held[id] == nil, let found = try file.lookUp(id),
+            let lane = figures.lane(found.destination, found.priority), let first = found.rows.first
+        else { return nil }
+        guard first.isFormed else { return try takeWhole(first, id, lane, file) }
+        guard let loaded = try load(found.rows, id, lane, of: file) else {
+            try loseDamaged(found.rows, of: file)
+            return nil
+        }
+        guard !isExpired(loaded.newest) else {
+            try takeOut(found.rows, lane, \.expired, of: file)
+            return nil
+        }
+        hold(loaded, lane, isNew: false)
+        return loaded.batch
+    }
+
+    /// Takes out a held batch that has expired; of one whose bytes are damaged, what is sound waits again.
+    func removeUnfit(_ id: BatchID) throws(QueueError) {
+        let file = try opened()
+        guard let known = held[id], known.status == .free else { return }
+        if try load(known.rows, id, known.lane, of: file) == nil {
+            try loseDamaged(known.rows, of: file)
+        } else {
+            try takeOut(known.rows, known.lane, \.expired, of: file)
+        }
+    }
+
+    /// Joins small chunks into a batch, the last one in part where that fills it; nil if some were lost or expired.
+    private func join(
+        _ rows: [DeliveryRow], _ request: LeaseRequest, _ lane: Int, _ file: QueueFile
+    ) throws(QueueError) -> Batch? {
+        let destination = figures.lanes[lane].destination
+        let id = drawID()
+        var taken: [DeliveryRow] = []
+        var room = (events: request.maxEvents, bytes: request.maxBytes)
+        for row in rows {
+            guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil else {
+                try lose(chunk: row.chunk, of: file)
+                if taken.isEmpty { return nil } else { break }
+            }
+            if isExpired(chunk.lastTime) {
+                try takeOut([row], lane, \.expired, of: file)
+                if taken.isEmpty { return nil } else { break }
+            }
+            guard let run = fit(row, chunk, room, isFirst: taken.isEmpty) else { break }
+            guard run.events > 0 else {
+                try lose(chunk: row.chunk, of: file)
+                if taken.isEmpty { return nil } else { break }
+            }
+            let mine = try split(row, run, id, destination, request.priority, file)
+            taken.append(mine)
+            room.events -= run.events
+            room.bytes -= run.bytes
+            if run.events < row.events { break }
+        }
+        guard let loaded = try load(taken, id, lane, of: file) else { return nil }
+        hold(loaded, lane, isNew: true)
+        return loaded.batch
+    }
+
+    /// Gives the first events of a row to a batch; what is left waits on.
+    private func split(
+        _ row: DeliveryRow, _ run: (events: Int, bytes: Int), _ id: BatchID, _ destination: Int64,
+        _ priority: Priority, _ file: QueueFile
+    ) throws(QueueError) -> DeliveryRow {
+        var mine = row
+        mine.events = run.events
+        mine.bytes = run.bytes
+        mine.batch = id
+        mine.isFormed = true
+        try file.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
+        try file.insert(mine, destination: destination, priority: priority)
+        if run.events < row.events {
+            var rest = row
+            rest.first += run.events
+            rest.events -= run.events
+            rest.bytes -= run.bytes
+            rest.batch = nil
+            try file.insert(rest, destination: destination, priority: priority)
+        }
+        return mine
+    }
+
+    /// How much of a row a batch still takes: nil for nothing, 0 events if the frame cannot be read.
+    private func fit(
+        _ row: DeliveryRow, _ chunk: StoredChunk, _ room: (events: Int, bytes: Int), isFirst: Bool
+    ) -> (events: Int, bytes: Int)? {
+        if row.events <= room.events && (row.bytes <= room.bytes || isFirst && row.events == 1) {
+            return (row.events, row.bytes)
+        }
+        guard room.events > 0 && room.bytes > 0 else { return nil }
+        // Cutting a packed frame costs unpacking it here and again when it is sent: only where it must be.
+        guard isFirst || chunk.compression == .none else { return nil }
+        guard let lines = unpacker.lines(of: chunk) else { return (0, 0) }
+        var count = min(row.events, room.events)
+        while count > 0 && lines.size(row.first..<row.first + count) > room.bytes { count -= 1 }
+        if count == 0 {
+            guard isFirst else { return nil }
+            count = 1
+        }
+        return (count, lines.size(row.first..<row.first + count))
+    }
+
+    /// Notes that full chunks of that size may have been sent as they are.
+    private func allow(_ row: DeliveryRow, in lane: Int, of file: QueueFile) throws(QueueError) {
+        let destination = figures.lanes[lane].destination
+        let events = max(figures.lanes[lane].leaseEvents, row.events, options.batchEvents)
+        let bytes = max(figures.lanes[lane].leaseBytes, row.bytes, options.batchBytes)
+        let update = try file.statement("UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?")
+        update.bind(1, events)
+        update.bind(2, bytes)
+        update.bind(3, destination)
+        try update.run()
+        for index in figures.lanes.indices where figures.lanes[index].destination == destination {
+            figures.lanes[index].leaseEvents = events
+            figures.lanes[index].leaseBytes = bytes
+        }
+    }
+}
