@@ -100,7 +100,8 @@ let package = Package(
 
         // Containers
         shim("CRE2"),
-        module("Containers", ["COpenSSL", "CRE2", "EventLoops", "Events", "Logs", "Model"]),
+        shim("CPlist"),
+        module("Containers", ["CLinux", "COpenSSL", "CPlist", "CRE2", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
         // Queue

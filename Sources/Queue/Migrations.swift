@@ -18,7 +18,20 @@ enum Migrations {
             FROM delivery JOIN destination ON destination.id = delivery.destination
             ORDER BY delivery.priority DESC, delivery.chunk, delivery.first
             """
-        )
+        ),
+        (
+            // The saved copies of containers.
+            from: 2,
+            sql: """
+            CREATE TABLE container (
+                id TEXT PRIMARY KEY,
+                version INTEGER NOT NULL,
+                etag TEXT,
+                confirmed_at INTEGER NOT NULL,
+                file BLOB NOT NULL
+            ) STRICT
+            """
+        ),
     ]
 
     /// Upgrades a database, inside the caller's transaction.

@@ -54,7 +54,7 @@ private struct SalvageCopy {
         for table in ["destination", "total", "ledger", "discard", "checkpoint", "done_record", "memory", "switch"] {
             try copy(table)
         }
-        for table in ["dead_letter", "quarantine", "chunk", "delivery"] { try copy(table) }
+        for table in ["container", "dead_letter", "quarantine", "chunk", "delivery"] { try copy(table) }
         try settle()
         try target.database.commit()
         try target.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

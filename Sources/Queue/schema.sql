@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -127,6 +127,15 @@ CREATE TABLE switch (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- The last good fetch of each container; what is read back is verified again.
+CREATE TABLE container (
+    id TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,      -- the least that is taken from now on
+    etag TEXT,
+    confirmed_at INTEGER NOT NULL, -- when the server last said that it is the newest
+    file BLOB NOT NULL             -- as served: the document with its signatures
+) STRICT;
 
 -- Events that a destination rejected for good.
 CREATE TABLE dead_letter (

@@ -34,18 +34,23 @@ struct QueueMigrationTests {
         }
     }
 
-    @Test("a database of schema 1 is upgraded, with all that it holds")
-    func schema1() async throws {
+    @Test("a database of an older schema is upgraded, with all that it holds", arguments: [1, 2])
+    func olderSchema(_ version: Int) async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
-        try copyFixture("queue-schema-1.sqlite", to: path)
+        try copyFixture("queue-schema-\(version).sqlite", to: path)
         let store = try fixture.open()
         #expect(store.snapshot.recoveries == 0)
         let restored = try await store.restore()
         #expect(restored.checkpoints == [Checkpoint(key: [1], path: "app/a.jsonl", offset: 77, state: [9])])
         #expect(restored.memory == ["sessions": [5, 6]])
         #expect(try await store.switches() == ["delivery.network": "off"])
+        #expect(try await store.savedContainer("GTM-1234") == nil)
+        let copy = SavedContainer(
+            version: 7, etag: "\"a\"", confirmed: Timestamp(milliseconds: 5), file: [1, 2, 3])
+        try await store.saveContainer("GTM-1234", copy)
+        #expect(try await store.savedContainer("GTM-1234") == copy)
         #expect(store.snapshot.lane("main", .critical)?.summary.freeBatches == 1)
         #expect(try await store.list(.quarantine).records.count == 1)
         let formed = try #require(try await store.leaseNext(request("main", .critical)))
@@ -61,11 +66,11 @@ struct QueueMigrationTests {
         #expect(store.snapshot.storedBytes == 0)
     }
 
-    @Test("an upgraded database has the tables of a new one")
-    func upgradedIsLikeNew() async throws {
+    @Test("an upgraded database has the tables of a new one", arguments: [1, 2])
+    func upgradedIsLikeNew(_ version: Int) async throws {
         let old = try QueueFixture()
         #expect(mkdir(old.options.stateDirectory, 0o700) == 0)
-        try copyFixture("queue-schema-1.sqlite", to: "\(old.options.stateDirectory)/queue.sqlite")
+        try copyFixture("queue-schema-\(version).sqlite", to: "\(old.options.stateDirectory)/queue.sqlite")
         let new = try QueueFixture()
         var schemas: [[String]] = []
         for fixture in [old, new] {

@@ -2,6 +2,11 @@ internal import Model
 
 /// One request, ready to be sent.
 struct HTTPRequest {
+    /// What is asked.
+    enum Method { case post, get }
+
+    /// What is asked; a GET has no body.
+    var method = Method.post
     /// Where it goes.
     var url: String
     /// `Name: value`, one each.
@@ -26,6 +31,8 @@ struct HTTPAnswer: Sendable, Equatable {
     var retryAfterMilliseconds: String?
     /// `Date`.
     var date: String?
+    /// `ETag`, of answers to a GET.
+    var etag: String?
 }
 
 /// What became of a request.

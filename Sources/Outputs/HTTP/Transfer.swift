@@ -27,6 +27,7 @@ final class Transfer {
     private var hasHead = false
     private var sent = 0
     private var url = ""
+    private var method = HTTPRequest.Method.post
     private var headers: UnsafeMutablePointer<curl_slist>?
     private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private let errorText: UnsafeMutablePointer<CChar>
@@ -81,12 +82,19 @@ final class Transfer {
             body = .allocate(byteCount: request.body.count, alignment: 16)
         }
         request.body.withUnsafeBytes { body.copyMemory(from: $0) }
-        shim_curl_set_body(easy, body.baseAddress, request.body.count)
+        setMethod(request.method)
+        if request.method == .post { shim_curl_set_body(easy, body.baseAddress, request.body.count) }
         setHeaders(request.headers)
         if request.url != url {
             shim_curl_set_string(easy, CURLOPT_URL, request.url)
             url = request.url
         }
+    }
+
+    private func setMethod(_ wanted: HTTPRequest.Method) {
+        guard wanted != method else { return }
+        shim_curl_set_long(easy, wanted == .get ? CURLOPT_HTTPGET : CURLOPT_POST, 1)
+        method = wanted
     }
 
     private func setHeaders(_ lines: [String]) {
@@ -135,6 +143,7 @@ final class Transfer {
         guard hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
         var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut)
+        if method == .get { result.etag = header("ETag") }
         // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.
         if status >= 300 {
             result.retryAfter = header("Retry-After")

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include "clinux_files.h"
+#include "clinux_process.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

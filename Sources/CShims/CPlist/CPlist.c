@@ -1,0 +1,181 @@
+#include "CPlist.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What plist/plist.h declares (libplist 2.0 to 2.6), so that building needs no package for it.
+typedef void *node;
+enum { BOOLEAN = 0, INTEGER = 1, REAL = 2, STRING = 3, ARRAY = 4, DICTIONARY = 5 };
+
+static struct {
+    void (*parse)(const char *, uint32_t, node *);
+    void (*free)(node);
+    int (*type)(node);
+    void (*get_bool)(node, uint8_t *);
+    void (*get_integer)(node, uint64_t *);
+    void (*get_real)(node, double *);
+    void (*get_string)(node, char **);
+    uint32_t (*count)(node);
+    node (*item)(node, uint32_t);
+    void (*new_iterator)(node, void **);
+    void (*next)(node, void *, char **, node *);
+} library;
+
+typedef struct {
+    char *bytes;
+    size_t length, capacity;
+    const char *problem;
+} text;
+
+static void add(text *out, const char *bytes, size_t length) {
+    if (out->problem) return;
+    if (out->capacity - out->length < length) {
+        size_t wanted = (out->capacity + length) * 2;
+        char *grown = realloc(out->bytes, wanted);
+        if (!grown) {
+            out->problem = "there is no memory for it";
+            return;
+        }
+        out->bytes = grown;
+        out->capacity = wanted;
+    }
+    memcpy(out->bytes + out->length, bytes, length);
+    out->length += length;
+}
+
+static void add_string(text *out, const char *value) {
+    add(out, "\"", 1);
+    for (const unsigned char *byte = (const unsigned char *)(value ? value : ""); *byte; byte++) {
+        char escaped[8];
+        if (*byte == '"' || *byte == '\\') {
+            escaped[0] = '\\';
+            escaped[1] = (char)*byte;
+            add(out, escaped, 2);
+        } else if (*byte < 0x20) {
+            add(out, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", *byte));
+        } else {
+            add(out, (const char *)byte, 1);
+        }
+    }
+    add(out, "\"", 1);
+}
+
+static void add_node(text *out, node value, int depth) {
+    if (depth > 32) out->problem = "it is nested too deeply";
+    if (out->problem) return;
+    char number[64];
+    switch (library.type(value)) {
+    case BOOLEAN: {
+        uint8_t flag = 0;
+        library.get_bool(value, &flag);
+        add(out, flag ? "true" : "false", flag ? 4 : 5);
+        return;
+    }
+    case INTEGER: {
+        uint64_t found = 0;
+        library.get_integer(value, &found);
+        add(out, number, (size_t)snprintf(number, sizeof number, "%lld", (long long)found));
+        return;
+    }
+    case REAL: {
+        double found = 0;
+        library.get_real(value, &found);
+        if (!isfinite(found)) {
+            out->problem = "it holds a number that JSON has not";
+            return;
+        }
+        int length = snprintf(number, sizeof number, "%.17g", found);
+        add(out, number, (size_t)length);
+        if (!strpbrk(number, ".e")) add(out, ".0", 2);
+        return;
+    }
+    case STRING: {
+        char *found = NULL;
+        library.get_string(value, &found);
+        add_string(out, found);
+        free(found);
+        return;
+    }
+    case ARRAY: {
+        uint32_t count = library.count(value);
+        add(out, "[", 1);
+        for (uint32_t place = 0; place < count; place++) {
+            if (place > 0) add(out, ",", 1);
+            add_node(out, library.item(value, place), depth + 1);
+        }
+        add(out, "]", 1);
+        return;
+    }
+    case DICTIONARY: {
+        void *iterator = NULL;
+        library.new_iterator(value, &iterator);
+        add(out, "{", 1);
+        for (bool first = true; !out->problem; first = false) {
+            char *key = NULL;
+            node member = NULL;
+            library.next(value, iterator, &key, &member);
+            if (!member) {
+                free(key);
+                break;
+            }
+            if (!first) add(out, ",", 1);
+            add_string(out, key);
+            free(key);
+            add(out, ":", 1);
+            add_node(out, member, depth + 1);
+        }
+        free(iterator);
+        add(out, "}", 1);
+        return;
+    }
+    default: out->problem = "it holds a value that is no text, number, truth value, array or dictionary";
+    }
+}
+
+static bool load(void) {
+    static bool is_loaded = false;
+    if (is_loaded) return true;
+    void *handle = dlopen("libplist-2.0.so.3", RTLD_NOW | RTLD_LOCAL);
+    if (!handle) handle = dlopen("libplist-2.0.so.4", RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return false;
+    struct { void **place; const char *name; } functions[] = {
+        {(void **)&library.parse, "plist_from_memory"},       {(void **)&library.free, "plist_free"},
+        {(void **)&library.type, "plist_get_node_type"},      {(void **)&library.get_bool, "plist_get_bool_val"},
+        {(void **)&library.get_integer, "plist_get_uint_val"}, {(void **)&library.get_real, "plist_get_real_val"},
+        {(void **)&library.get_string, "plist_get_string_val"}, {(void **)&library.count, "plist_array_get_size"},
+        {(void **)&library.item, "plist_array_get_item"},     {(void **)&library.new_iterator, "plist_dict_new_iter"},
+        {(void **)&library.next, "plist_dict_next_item"},
+    };
+    for (size_t place = 0; place < sizeof functions / sizeof functions[0]; place++)
+        if (!(*functions[place].place = dlsym(handle, functions[place].name))) return false;
+    is_loaded = true;
+    return true;
+}
+
+char *cplist_to_json(const char *bytes, size_t length, size_t *result_length, char *message, size_t message_size) {
+    if (!load()) {
+        snprintf(message, message_size, "property lists need libplist: install the package libplist3, or use JSON");
+        return NULL;
+    }
+    node root = NULL;
+    if (length <= UINT32_MAX) library.parse(bytes, (uint32_t)length, &root);
+    if (!root) {
+        snprintf(message, message_size, "it is no property list, neither XML nor binary");
+        return NULL;
+    }
+    text out = {0};
+    add_node(&out, root, 0);
+    library.free(root);
+    if (out.problem) {
+        snprintf(message, message_size, "%s", out.problem);
+        free(out.bytes);
+        return NULL;
+    }
+    *result_length = out.length;
+    return out.bytes;
+}

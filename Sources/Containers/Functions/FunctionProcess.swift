@@ -1,0 +1,177 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// One run of a function's program: started, fed, listened to, ended. On one loop's thread.
+///
+/// It ends exactly once: when the program ends, prints too much, or is killed. Whatever it has forked into its process
+/// group is killed then, before its id can become another's; what left the group is not waited for.
+final class FunctionProcess {
+    /// How a run ended.
+    enum End {
+        /// The program ended by itself with 0; what it printed.
+        case printed([UInt8])
+        /// With another code, or by a signal.
+        case failed
+        /// It printed more than is allowed.
+        case tooLarge
+        /// It was killed by us.
+        case killed
+    }
+
+    /// The most that a function may print, in bytes.
+    static let largestOutput = 64 << 10
+
+    private let loop: EventLoop
+    private let process: pid_t
+    private let watch: Int32
+    private var input: Int32
+    private var output: Int32
+    private var request: ArraySlice<UInt8>
+    private var printed: [UInt8] = []
+    private var end: ((End) -> Void)?
+
+    /// Starts a program.
+    ///
+    /// - Parameter end: told once how it ended, never before this returns.
+    /// - Throws: `SystemError` when nothing was started.
+    init(
+        _ command: [String], request: [UInt8], on loop: EventLoop, end: @escaping (End) -> Void
+    ) throws(SystemError) {
+        self.loop = loop
+        self.request = request[...]
+        self.end = end
+        let toProgram = try Pipe()
+        let fromProgram = try Pipe()
+        process = try FunctionProcess.spawn(command, input: toProgram.read.raw, output: fromProgram.write.raw)
+        let descriptor = clinux_pidfd_open(process)
+        guard descriptor >= 0 else {
+            let error = SystemError("pidfd_open")
+            FunctionProcess.finish(process)
+            throw error
+        }
+        watch = descriptor
+        input = toProgram.write.release()
+        output = fromProgram.read.release()
+        for descriptor in [input, output] { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
+        do throws(SystemError) {
+            // What a loop calls back holds the run until it has ended.
+            try loop.watch(watch, for: .readable) { _ in self.processEnded() }
+            try loop.watch(output, for: .readable) { _ in self.takeOutput() }
+            try loop.watch(input, for: .writable) { _ in self.giveInput() }
+        } catch {
+            _ = over()
+            throw error
+        }
+    }
+
+    /// Kills the program and what it has started.
+    func stop() { over()?(.killed) }
+
+    // MARK: Starting
+
+    private struct Pipe: ~Copyable {
+        let read: Descriptor
+        let write: Descriptor
+
+        init() throws(SystemError) {
+            var ends: [Int32] = [-1, -1]
+            guard clinux_pipe(&ends) == 0 else { throw SystemError("pipe") }
+            read = Descriptor(ends[0])
+            write = Descriptor(ends[1])
+        }
+    }
+
+    private static func spawn(_ command: [String], input: Int32, output: Int32) throws(SystemError) -> pid_t {
+        // Nothing of the agent's own environment: it may name secrets.
+        let environment = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
+        let words = (command + environment).map { strdup($0) }
+        defer { for word in words { free(word) } }
+        let arguments = words[..<command.count].map { UnsafePointer($0) } + [nil]
+        let variables = words[command.count...].map { UnsafePointer($0) } + [nil]
+        guard words.allSatisfy({ $0 != nil }) else { throw SystemError("strdup", number: ENOMEM) }
+        let process = clinux_spawn(arguments, variables, input, output)
+        guard process > 0 else { throw SystemError("posix_spawn") }
+        return process
+    }
+
+    // MARK: Running
+
+    private func giveInput() {
+        while !request.isEmpty {
+            let count = request.withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN { return }
+            // A program need not read what it does not want (EPIPE).
+            guard count > 0 else { break }
+            request = request.dropFirst(count)
+        }
+        drop(&input)
+    }
+
+    /// Takes what the program has printed; false when that was too much, and it is over.
+    @discardableResult
+    private func takeOutput() -> Bool {
+        var block = [UInt8](repeating: 0, count: 16_384)
+        while output >= 0 {
+            let count = read(output, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN { return true }
+            guard count > 0 else {
+                drop(&output)
+                break
+            }
+            printed += block[..<count]
+            guard printed.count <= FunctionProcess.largestOutput else {
+                over()?(.tooLarge)
+                return false
+            }
+        }
+        return true
+    }
+
+    private func processEnded() {
+        // What it printed is in the pipe by now; a child of its that holds the pipe open is not waited for.
+        guard takeOutput() else { return }
+        var status: Int32 = 0
+        guard let end = over(&status) else { return }
+        end(status == 0 ? .printed(printed) : .failed)
+    }
+
+    // MARK: Ending
+
+    private func over() -> ((End) -> Void)? {
+        var status: Int32 = 0
+        return over(&status)
+    }
+
+    /// Leaves nothing behind; gives whom to tell, once.
+    private func over(_ status: inout Int32) -> ((End) -> Void)? {
+        guard let end else { return nil }
+        self.end = nil
+        drop(&input)
+        drop(&output)
+        loop.forget(watch)
+        close(watch)
+        status = FunctionProcess.finish(process)
+        return end
+    }
+
+    /// Kills what is left of a process group and takes its leader's status.
+    @discardableResult
+    private static func finish(_ process: pid_t) -> Int32 {
+        // Until its status is taken the leader's id is nobody else's, its group's neither.
+        kill(-process, SIGKILL)
+        var status: Int32 = -1
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        return status
+    }
+
+    private func drop(_ descriptor: inout Int32) {
+        guard descriptor >= 0 else { return }
+        loop.forget(descriptor)
+        close(descriptor)
+        descriptor = -1
+    }
+}

@@ -1,0 +1,229 @@
+public import EventLoops
+internal import Glibc
+public import Model
+internal import Synchronization
+
+/// Runs the functions that the configuration names (tm14): no shell, one JSON value in, one out, bounded in time, number
+/// and size. The loop never waits: a function that hangs, dies, prints rubbish or forks costs its own call, and null is
+/// the answer.
+///
+/// It lives on the loop that it is given; `figures` may be read from any thread.
+///
+/// Source: Google Tag Manager for iOS v3, function call macros and tags (tm14).
+public final class FunctionRunner: FunctionCaller {
+    /// Bytes of results that serve again, with their questions, of all functions together; the oldest go first.
+    static let mostCached = 4 << 20
+    /// The most that a function is given, in bytes.
+    static let largestRequest = 64 << 10
+    /// Calls of one function that may wait for a place.
+    static let mostWaiting = 256
+
+    private struct Cached {
+        let value: JSONValue
+        let until: BootInstant
+        /// What it counts for in the bound.
+        let bytes: Int
+    }
+
+    /// A call under way, and all who want its result.
+    private final class Running {
+        let call: FunctionCall
+        let request: [UInt8]
+        var answers: [(JSONValue) -> Void]
+        var process: FunctionProcess?
+        var timer: EventLoop.TimerID?
+
+        init(_ call: FunctionCall, _ request: [UInt8], _ answer: @escaping (JSONValue) -> Void) {
+            self.call = call
+            self.request = request
+            answers = [answer]
+        }
+    }
+
+    private let loop: EventLoop
+    private let time: any TimeSource
+    private var definitions: [String: FunctionDefinition]
+    private var cache: [FunctionCall: Cached] = [:]
+    private var cacheOrder: [FunctionCall] = []
+    private var cachedBytes = 0
+    private var isStopped = false
+    private var active: [String: [Running]] = [:]
+    private var waiting: [String: [Running]] = [:]
+    private let shared = SharedFigures()
+
+    /// A runner of these functions.
+    public init(_ definitions: [String: FunctionDefinition], on loop: EventLoop, time: any TimeSource = SystemTime()) {
+        self.loop = loop
+        self.time = time
+        self.definitions = definitions
+    }
+
+    /// What functions did. From any thread.
+    public var figures: FunctionFigures { shared.current }
+
+    /// A way to the figures that may be kept on any thread.
+    public var figuresReader: @Sendable () -> FunctionFigures {
+        let shared = shared
+        return { shared.current }
+    }
+
+    /// Other functions from now on; calls that run end as they began. What was cached of a changed one is forgotten.
+    public func configure(_ definitions: [String: FunctionDefinition]) {
+        let changed = self.definitions.filter { definitions[$0.key] != $0.value }.map(\.key)
+        self.definitions = definitions
+        guard !changed.isEmpty else { return }
+        cache = cache.filter { !changed.contains($0.key.function) }
+        cacheOrder = cacheOrder.filter { cache[$0] != nil }
+        cachedBytes = cache.values.reduce(0) { $0 + $1.bytes }
+    }
+
+    /// Kills what runs; every call, also those to come, is answered with null.
+    public func stop() {
+        isStopped = true
+        for call in active.values.joined() { call.process?.stop() }
+        for call in Array(waiting.values.joined()) { finish(call, .timeout, .null) }
+    }
+
+    // MARK: Calls
+
+    /// A result that serves again; nil where the function must be asked.
+    public func cachedResult(of call: FunctionCall) -> JSONValue? {
+        guard let known = cache[call] else { return nil }
+        guard known.until > time.bootTime else { return nil }
+        count(call, .cached)
+        return known.value
+    }
+
+    /// Asks a function; the answer comes on the loop, never before this returns.
+    public func call(_ call: FunctionCall, answer: @escaping (JSONValue) -> Void) {
+        guard !isStopped else { return refuse(call, .notStarted, answer) }
+        guard let definition = definitions[call.function] else { return refuse(call, .unknown, answer) }
+        // The same question twice at once is asked once, where its answer would serve again anyway.
+        if definition.cache > .zero,
+            let same = (active[call.function, default: []] + waiting[call.function, default: []])
+                .first(where: { $0.call == call })
+        {
+            same.answers.append(answer)
+            return
+        }
+        guard waiting[call.function, default: []].count < FunctionRunner.mostWaiting else {
+            return refuse(call, .busy, answer)
+        }
+        let request = Array("\(call.request)\n".utf8)
+        guard request.count <= FunctionRunner.largestRequest else { return refuse(call, .tooLarge, answer) }
+        let running = Running(call, request, answer)
+        running.timer = loop.after(definition.timeout) { [weak self] in self?.timeIsUp(running) }
+        waiting[call.function, default: []].append(running)
+        // Never before this call returns: whoever asks may not be ready for the answer yet.
+        loop.post { [box = Unchecked(self)] in box.value.startNext(of: call.function) }
+    }
+
+    /// For closures that the loop runs on the thread where everything of this class happens.
+    private struct Unchecked: @unchecked Sendable {
+        // Used on the loop's thread only, which is where this class lives.
+        let value: FunctionRunner
+        init(_ value: FunctionRunner) { self.value = value }
+    }
+
+    private struct Refused: @unchecked Sendable {
+        // Called on the loop's thread, where it came from.
+        let answer: (JSONValue) -> Void
+    }
+
+    private func refuse(_ call: FunctionCall, _ result: FunctionResult, _ answer: @escaping (JSONValue) -> Void) {
+        count(call, result)
+        let refused = Refused(answer: answer)
+        loop.post { refused.answer(.null) }
+    }
+
+    private func startNext(of function: String) {
+        guard let definition = definitions[function] else {
+            for call in waiting[function, default: []] { finish(call, .unknown, .null) }
+            return
+        }
+        while active[function, default: []].count < definition.parallel, let next = waiting[function]?.first {
+            waiting[function]?.removeFirst()
+            start(next, definition)
+        }
+        publishRunning(function)
+    }
+
+    private func start(_ call: Running, _ definition: FunctionDefinition) {
+        do throws(SystemError) {
+            call.process = try FunctionProcess(definition.command, request: call.request, on: loop) { [weak self] end in
+                self?.ended(call, end)
+            }
+            active[call.call.function, default: []].append(call)
+        } catch {
+            finish(call, .notStarted, .null)
+        }
+    }
+
+    private func ended(_ call: Running, _ end: FunctionProcess.End) {
+        switch end {
+        case .printed(let bytes):
+            guard let value = try? JSONValue(parsing: bytes) else { return finish(call, .badJSON, .null) }
+            keep(value, of: call.call, bytes: bytes.count + call.request.count + 256)
+            finish(call, .success, value)
+        case .failed: finish(call, .exit, .null)
+        case .tooLarge: finish(call, .tooLarge, .null)
+        case .killed: finish(call, .timeout, .null)
+        }
+    }
+
+    private func timeIsUp(_ call: Running) {
+        call.timer = nil
+        if let process = call.process { process.stop() } else { finish(call, .timeout, .null) }
+    }
+
+    private func finish(_ call: Running, _ result: FunctionResult, _ value: JSONValue) {
+        let function = call.call.function
+        if let timer = call.timer { loop.cancel(timer) }
+        call.timer = nil
+        call.process = nil
+        active[function]?.removeAll { $0 === call }
+        waiting[function]?.removeAll { $0 === call }
+        let answers = call.answers
+        call.answers = []
+        publishRunning(function)
+        for (number, answer) in answers.enumerated() {
+            count(call.call, number == 0 || result != .success ? result : .cached)
+            answer(value)
+        }
+        if waiting[function]?.isEmpty == false {
+            loop.post { [box = Unchecked(self)] in box.value.startNext(of: function) }
+        }
+    }
+
+    // MARK: Cache and figures
+
+    private func keep(_ value: JSONValue, of call: FunctionCall, bytes: Int) {
+        guard let lifetime = definitions[call.function]?.cache, lifetime > .zero else { return }
+        let new = Cached(value: value, until: time.bootTime + lifetime, bytes: bytes)
+        if let old = cache.updateValue(new, forKey: call) { cachedBytes -= old.bytes } else { cacheOrder.append(call) }
+        cachedBytes += bytes
+        guard cachedBytes > FunctionRunner.mostCached else { return }
+        // A half at once, so that a full cache costs no shifting for each new result.
+        let old = cacheOrder.prefix(max(1, cacheOrder.count / 2))
+        for call in old { cachedBytes -= cache.removeValue(forKey: call)?.bytes ?? 0 }
+        cacheOrder.removeFirst(old.count)
+    }
+
+    private func count(_ call: FunctionCall, _ result: FunctionResult) {
+        // Names come from documents: only those of the configuration become labels.
+        let name = definitions[call.function] == nil ? "unknown" : call.function
+        shared.update { $0.calls[name, default: [:]][result, default: 0] += 1 }
+    }
+
+    private func publishRunning(_ function: String) {
+        let count = active[function, default: []].count
+        shared.update { $0.running[function] = count }
+    }
+
+    /// Written on the loop, read from any thread.
+    private final class SharedFigures: Sendable {
+        private let figures = Mutex(FunctionFigures())
+        var current: FunctionFigures { figures.withLock { $0 } }
+        func update(_ body: (inout FunctionFigures) -> Void) { figures.withLock { body(&$0) } }
+    }
+}

@@ -1,0 +1,150 @@
+internal import COpenSSL
+internal import EventLoops
+internal import Glibc
+
+/// What containers are signed with: an Ed25519 private key, kept in a file that its owner alone may read.
+///
+/// The file is PKCS #8 in PEM, which `openssl pkey` reads as well. A key never stands on a command line.
+public final class SigningKey {
+    /// The key that verifies what this one signs.
+    public let publicKey: PublicKey
+
+    private let key: OpaquePointer
+
+    private init(_ key: OpaquePointer) throws(SigningError) {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        var count = bytes.count
+        guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1, count == 32 else {
+            EVP_PKEY_free(key)
+            throw SigningError(.badKey, "the key has no public part")
+        }
+        self.key = key
+        publicKey = PublicKey(bytes: bytes)
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    /// A new key, by the system's randomness.
+    ///
+    /// - Throws: `SigningError` with code `library`.
+    public static func generate() throws(SigningError) -> SigningKey {
+        ERR_clear_error()
+        let context = EVP_PKEY_CTX_new_id(EVP_PKEY_ED25519, nil)
+        defer { EVP_PKEY_CTX_free(context) }
+        var key: OpaquePointer?
+        guard let context, EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_keygen(context, &key) == 1, let key else {
+            throw SigningError(.library, "OpenSSL made no key")
+        }
+        return try SigningKey(key)
+    }
+
+    /// Reads a key.
+    ///
+    /// - Throws: `SigningError`: `io` when the file cannot be read, `permission` when others may read it, `badKey` when it
+    ///   holds none.
+    public static func load(_ path: String) throws(SigningError) -> SigningKey {
+        var pem: [UInt8]
+        do throws(SystemError) {
+            let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "open")
+            var status = stat()
+            guard fstat(file.raw, &status) == 0 else { throw SystemError("fstat") }
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 == 0 else {
+                throw SystemError("mode", number: EACCES)
+            }
+            pem = [UInt8](repeating: 0, count: 16_384)
+            let count = read(file.raw, &pem, pem.count)
+            guard count >= 0 else { throw SystemError("read") }
+            pem.removeSubrange(count...)
+        } catch {
+            guard error.call == "mode" else {
+                throw SigningError(.io, "cannot read \(path): \(SystemError.message(error.number))")
+            }
+            throw SigningError(.permission, "\(path) can be read by others than its owner; run chmod 600 \(path)")
+        }
+        defer { for index in pem.indices { pem[index] = 0 } }
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        let memory = shim_openssl_copy(pem, pem.count)
+        defer { BIO_free(memory) }
+        // Without a callback of its own the library would ask for a password on the terminal.
+        guard let key = PEM_read_bio_PrivateKey(memory, nil, { _, _, _, _ in -1 }, nil) else {
+            throw SigningError(.badKey, "\(path) holds no private key; `spoolship container keygen` makes one")
+        }
+        guard EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 else {
+            EVP_PKEY_free(key)
+            throw SigningError(.badKey, "the key in \(path) is not of Ed25519; `spoolship container keygen` makes one")
+        }
+        return try SigningKey(key)
+    }
+
+    /// Keeps the key in a new file that its owner alone may read (0600), durably. An older file is never replaced.
+    ///
+    /// - Throws: `SigningError`: `exists`, or `io`.
+    public func save(_ path: String) throws(SigningError) {
+        ERR_clear_error()
+        let memory = BIO_new(BIO_s_mem())
+        defer { BIO_free(memory) }
+        var text: UnsafePointer<CChar>?
+        guard let memory, PEM_write_bio_PrivateKey(memory, key, nil, nil, 0, nil, nil) == 1 else {
+            throw SigningError(.library, "OpenSSL wrote no key")
+        }
+        let count = shim_openssl_memory(memory, &text)
+        guard let text, count > 0 else { throw SigningError(.library, "OpenSSL wrote no key") }
+        do throws(SystemError) {
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+            let file = try Descriptor(checking: open(path, flags, 0o600), "open")
+            guard write(file.raw, text, count) == count, fsync(file.raw) == 0 else {
+                let error = SystemError("write")
+                unlink(path)
+                throw error
+            }
+        } catch {
+            guard error.number != EEXIST else {
+                throw SigningError(
+                    .exists, "\(path) is there already; a lost key cannot be made again, so give another name")
+            }
+            throw SigningError(.io, "cannot write \(path): \(SystemError.message(error.number))")
+        }
+    }
+
+    /// The signature over just these bytes: 64 bytes.
+    ///
+    /// - Throws: `SigningError` with code `library`.
+    public func sign(_ message: [UInt8]) throws(SigningError) -> [UInt8] {
+        let context = EVP_MD_CTX_new()
+        defer { EVP_MD_CTX_free(context) }
+        var signature = [UInt8](repeating: 0, count: 64)
+        var count = signature.count
+        guard let context, EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
+            EVP_DigestSign(context, &signature, &count, message, message.count) == 1, count == 64
+        else { throw SigningError(.library, "OpenSSL did not sign") }
+        return signature
+    }
+}
+
+/// Why a key cannot be used.
+public struct SigningError: Error, Sendable, Equatable {
+    /// Closed; decides the exit code.
+    public enum Code: String, Sendable, CaseIterable {
+        /// The file holds no key of the right kind.
+        case badKey = "bad_key"
+        /// The file may be read by others.
+        case permission
+        /// The file is there already.
+        case exists
+        /// The disk fails, or the file is not there.
+        case io
+        /// OpenSSL fails.
+        case library
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// One line for a person. Never of the key.
+    public let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}

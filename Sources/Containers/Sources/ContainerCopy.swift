@@ -1,0 +1,49 @@
+public import EventLoops
+
+/// A container's document that was found good: verified where it must be, well formed, of the right id.
+public struct ContainerCopy: Sendable, Equatable {
+    /// Its version; a later one counts more.
+    public let version: Int
+    /// When it ends; nil for never.
+    public let expires: Timestamp?
+    /// The document's exact bytes: the same version must always have the same.
+    public let content: [UInt8]
+
+    /// A copy of known parts.
+    public init(version: Int, expires: Timestamp?, content: [UInt8]) {
+        self.version = version
+        self.expires = expires
+        self.content = content
+    }
+}
+
+/// Where the document in force comes from.
+public enum ContainerSource: String, Sendable, CaseIterable {
+    /// There is none: the container is empty.
+    case none
+    /// The default file on this machine.
+    case standard = "default"
+    /// The copy of the last good fetch.
+    case saved
+    /// The network.
+    case network
+    /// A draft that rules for a time.
+    case preview
+}
+
+/// A document and where it comes from.
+public struct HeldContainer: Sendable, Equatable {
+    /// Where it comes from.
+    public let source: ContainerSource
+    /// The document.
+    public let copy: ContainerCopy
+    /// When the network last said that this is the newest; nil for a default file and a draft.
+    public let confirmed: Timestamp?
+
+    /// A document of that source.
+    public init(source: ContainerSource, copy: ContainerCopy, confirmed: Timestamp? = nil) {
+        self.source = source
+        self.copy = copy
+        self.confirmed = confirmed
+    }
+}

@@ -1,0 +1,430 @@
+public import EventLoops
+
+/// When things happen: waits go by the one clock, ages and dates by the other.
+public struct ContainerMoment: Sendable {
+    /// The clock for waits.
+    public var boot: BootInstant
+    /// The time of day.
+    public var wall: Timestamp
+    /// Whether the time of day can be trusted: nothing expires while it cannot.
+    public var isTrusted: Bool
+
+    /// A moment of known parts.
+    public init(boot: BootInstant, wall: Timestamp, isTrusted: Bool = true) {
+        self.boot = boot
+        self.wall = wall
+        self.isTrusted = isTrusted
+    }
+}
+
+/// Decides which document of a container is in force, and when it is fetched: no I/O, no clock, no chance of its own.
+///
+/// There are three sources (tm01): the default file, the saved copy of the last good fetch, the network. Opening (tm03,
+/// tm04) ends within the timeout whatever they do; what comes later takes over. What was found bad changes nothing.
+///
+/// Source: Google Tag Manager for iOS v3 (tm01 to tm08, tm16).
+public struct ContainerMachine: Sendable {
+    /// How a container is opened.
+    public enum Opening: Sendable, Equatable {
+        /// The first of saved and network, however old; then the default.
+        case preferNonDefault
+        /// A fresh one of saved and network; then the saved one; then the default.
+        case preferFresh
+        /// The default at once, then saved, then network as they come.
+        case immediate
+    }
+
+    /// The settings of a container.
+    public struct Options: Sendable, Equatable {
+        /// How it is opened.
+        public var opening = Opening.preferNonDefault
+        /// How long opening may take.
+        public var timeout = Duration.seconds(2)
+        /// How old a confirmed copy may be to count as fresh.
+        public var freshFor = Duration.seconds(12 * 3600)
+        /// How often it is fetched.
+        public var refreshInterval = Duration.seconds(12 * 3600)
+        /// Whether it has an address; without one the default file serves for ever.
+        public var hasAddress = true
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// What happens to a container.
+    public enum Input: Sendable {
+        /// It is to be opened; with the document of its default file, if there is a good one.
+        case start(standard: ContainerCopy?)
+        /// The saved copy was read.
+        case saved(Saved)
+        /// A fetch ended.
+        case fetched(Fetched)
+        /// The time that was asked for has come.
+        case timer
+        /// A person wants it fetched now.
+        case refresh
+        /// The network is back.
+        case networkChanged
+        /// A draft is to rule for so long.
+        case preview(ContainerCopy, Duration)
+        /// The draft's time is over.
+        case endPreview
+        /// Opening ends now with what there is: the agent stops.
+        case stopOpening
+    }
+
+    /// What reading the saved copy came to.
+    public enum Saved: Sendable {
+        /// A good one, with the tag of its fetch, and when it was last confirmed.
+        case copy(ContainerCopy, etag: String?, confirmed: Timestamp)
+        /// None was ever saved.
+        case missing
+        /// It could not be read.
+        case failed(String)
+        /// What was read is not good; its version still is the least that is taken.
+        case refused(ContainerError, version: Int)
+    }
+
+    /// What a fetch came to.
+    public enum Fetched: Sendable {
+        /// A document that is signed and well formed.
+        case copy(ContainerCopy, etag: String?)
+        /// The server says that ours is the newest.
+        case notModified
+        /// What came is not good.
+        case refused(ContainerError)
+        /// Nothing came.
+        case failed(RefreshResult, String)
+    }
+
+    /// What is to be done.
+    public enum Effect: Sendable, Equatable {
+        /// Read the saved copy; answer with `saved`.
+        case loadSaved
+        /// Fetch, conditionally where there is a tag; answer with `fetched`. One at a time.
+        case fetch(etag: String?)
+        /// Save this copy.
+        case keep(ContainerCopy, etag: String?, confirmed: Timestamp)
+        /// The saved copy was confirmed.
+        case confirm(Timestamp)
+        /// Reading of the spool may begin, as far as this container goes.
+        case open
+        /// This is in force from now on; nil for nothing.
+        case apply(HeldContainer?)
+        /// Tell it.
+        case tell(ContainerNote)
+    }
+
+    /// The least time between two fetches that nobody asked for.
+    public static let leastPause = Duration.seconds(60)
+    static let longestBackoff = Duration.seconds(3600)
+
+    /// The settings.
+    public private(set) var options: Options
+
+    /// Whether it is open: its documents may still change.
+    public private(set) var isOpen = false
+    /// Whether a fetch is under way.
+    public private(set) var isFetching = false
+    /// Why the last fetch, or the document, was no good; nil when it was.
+    public private(set) var problem: String?
+    /// When the draft's time is over; nil without a draft.
+    public private(set) var previewEnd: BootInstant?
+
+    private var standard: ContainerCopy?
+    private var saved: HeldContainer?
+    private var held: HeldContainer?
+    private var draft: HeldContainer?
+    private var etag: String?
+    /// No document of a lower version is taken, and of this version only the same.
+    private var least: Int?
+    private var openBy: BootInstant?
+    private var nextFetch: BootInstant?
+    private var lastOwnFetch: BootInstant?
+    private var failures = 0
+    private var isSavedKnown = false
+
+    /// A container that is not open yet.
+    public init(_ options: Options) { self.options = options }
+
+    /// What is in force; nil for nothing.
+    public var inForce: HeldContainer? { draft ?? held }
+
+    /// Where what is in force comes from.
+    public var source: ContainerSource { inForce?.source ?? .none }
+
+    /// Whether what was last confirmed is at most `freshFor` old. A default file is never fresh, unless nothing else is
+    /// ever to come.
+    public func isFresh(at moment: ContainerMoment) -> Bool {
+        guard options.hasAddress else { return held != nil }
+        return held.map { isFresh($0, at: moment) } ?? false
+    }
+
+    /// All documents that may come into force again.
+    public var known: [ContainerCopy] { [standard, saved?.copy, held?.copy, draft?.copy].compactMap { $0 } }
+
+    /// Takes other settings; whether there is an address must stay.
+    public mutating func configure(
+        _ options: Options, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
+    ) {
+        let old = self.options
+        let isOther = old.freshFor != options.freshFor || old.refreshInterval != options.refreshInterval
+        self.options = options
+        guard isOther, nextFetch != nil, failures == 0, let confirmed = saved?.confirmed else { return }
+        schedule(after: moment.wall - confirmed, moment, &random)
+    }
+
+    /// When the machine wants its timer.
+    public func wake(at moment: ContainerMoment) -> BootInstant? {
+        var wanted = [openBy, previewEnd, isFetching ? nil : nextFetch].compactMap { $0 }
+        if let end = held?.copy.expires, held?.source != .standard {
+            // By the time of day, which may be set: looked at once an hour at least.
+            wanted.append(moment.boot + max(.milliseconds(1), min(end - moment.wall, .seconds(3600))))
+        }
+        return wanted.min()
+    }
+
+    /// Takes what happened and says what is to be done, in that order.
+    ///
+    /// - Parameter random: where the jitter of fetches comes from, so that a fleet does not fetch in step.
+    public mutating func handle(
+        _ input: Input, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
+    ) -> [Effect] {
+        var effects: [Effect] = []
+        switch input {
+        case .start(let copy): start(copy, moment, &effects)
+        case .saved(let result): takeSaved(result, moment, &random, &effects)
+        case .fetched(let result): takeFetched(result, moment, &random, &effects)
+        case .timer: timerFired(moment, &random, &effects)
+        case .refresh: fetch(moment, isOwn: false, &effects)
+        case .networkChanged:
+            if !isFetching, isSavedKnown, failures > 0 || !isFresh(at: moment) { fetchSoon(moment) }
+            if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true, &effects) }
+        case .preview(let copy, let time):
+            draft = HeldContainer(source: .preview, copy: copy)
+            previewEnd = moment.boot + time
+            effects += [.apply(inForce), .tell(.previewBegan(version: copy.version))]
+        case .endPreview: endPreview(byTime: false, &effects)
+        case .stopOpening: if !isOpen { open(with: saved ?? standardHeld, &effects) }
+        }
+        return effects
+    }
+
+    // MARK: Opening
+
+    private var standardHeld: HeldContainer? { standard.map { HeldContainer(source: .standard, copy: $0) } }
+
+    private mutating func start(_ copy: ContainerCopy?, _ moment: ContainerMoment, _ effects: inout [Effect]) {
+        standard = copy
+        guard options.hasAddress else {
+            isSavedKnown = true
+            return open(with: standardHeld, &effects)
+        }
+        openBy = moment.boot + options.timeout
+        if options.opening == .immediate { open(with: standardHeld, &effects) }
+        effects += [.tell(.began(.saved)), .loadSaved]
+    }
+
+    private mutating func open(with container: HeldContainer?, _ effects: inout [Effect]) {
+        isOpen = true
+        openBy = nil
+        held = container
+        effects += [
+            .apply(inForce), .open,
+            .tell(.opened(container?.source ?? .none, version: container?.copy.version)),
+        ]
+    }
+
+    /// Brings a document into force, now or by opening with it.
+    private mutating func take(_ container: HeldContainer?, _ effects: inout [Effect]) {
+        guard isOpen else { return open(with: container, &effects) }
+        let isOther = held?.copy != container?.copy || held?.source != container?.source
+        held = container
+        guard isOther else { return }
+        if draft == nil { effects.append(.apply(inForce)) }
+        effects.append(.tell(.tookOver(container?.source ?? .none, version: container?.copy.version)))
+    }
+
+    // MARK: Saved
+
+    private mutating func takeSaved(
+        _ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
+        _ effects: inout [Effect]
+    ) {
+        isSavedKnown = true
+        switch result {
+        case .copy(let copy, let tag, let confirmed):
+            least = max(least ?? copy.version, copy.version)
+            // A fetch that somebody asked for may have been quicker.
+            guard held?.source != .network else { return }
+            guard !isOver(copy, at: moment) else {
+                fail(.saved, .expired, "version \(copy.version) has expired; publish a newer one", &effects)
+                break
+            }
+            let container = HeldContainer(source: .saved, copy: copy, confirmed: confirmed)
+            saved = container
+            etag = tag
+            effects.append(.tell(.succeeded(.saved, version: copy.version, isNew: true)))
+            let fresh = isFresh(container, at: moment)
+            if fresh || options.opening != .preferFresh || isOpen { take(container, &effects) }
+            if fresh {
+                schedule(after: moment.wall - confirmed, moment, &random)
+                return
+            }
+        case .missing:
+            fail(.saved, .noSavedContainer, "nothing was saved yet", &effects)
+        case .failed(let message):
+            fail(.saved, .ioError, message, &effects)
+        case .refused(let refusal, let version):
+            least = max(least ?? version, version)
+            fail(.saved, RefreshResult(refusal.code), refusal.message, &effects)
+        }
+        fetch(moment, isOwn: true, &effects)
+    }
+
+    // MARK: Network
+
+    private mutating func fetch(_ moment: ContainerMoment, isOwn: Bool, _ effects: inout [Effect]) {
+        guard options.hasAddress, !isFetching else { return }
+        if isOwn {
+            if let last = lastOwnFetch, moment.boot < last + ContainerMachine.leastPause {
+                nextFetch = last + ContainerMachine.leastPause
+                return
+            }
+            lastOwnFetch = moment.boot
+        }
+        isFetching = true
+        nextFetch = nil
+        effects += [.tell(.began(.network)), .fetch(etag: etag)]
+    }
+
+    private mutating func takeFetched(
+        _ result: Fetched, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
+        _ effects: inout [Effect]
+    ) {
+        isFetching = false
+        var result = result
+        if case .copy(let copy, _) = result, let refusal = refusal(of: copy, at: moment) { result = .refused(refusal) }
+        switch result {
+        case .copy(let copy, let tag):
+            let isNew = saved?.copy != copy
+            least = copy.version
+            etag = tag
+            let container = HeldContainer(source: .network, copy: copy, confirmed: moment.wall)
+            saved = container
+            effects.append(.keep(copy, etag: tag, confirmed: moment.wall))
+            succeed(copy.version, isNew: isNew, moment, &random, &effects)
+            take(container, &effects)
+        case .notModified:
+            guard let known = saved, etag != nil else {
+                return failFetch(.unknownError, "304 for a request that named no ETag", moment, &random, &effects)
+            }
+            let container = HeldContainer(source: known.source, copy: known.copy, confirmed: moment.wall)
+            saved = container
+            effects.append(.confirm(moment.wall))
+            succeed(known.copy.version, isNew: false, moment, &random, &effects)
+            take(container, &effects)
+        case .refused(let refusal):
+            failFetch(RefreshResult(refusal.code), refusal.message, moment, &random, &effects)
+        case .failed(let reason, let message):
+            failFetch(reason, message, moment, &random, &effects)
+        }
+    }
+
+    private func refusal(of copy: ContainerCopy, at moment: ContainerMoment) -> ContainerError? {
+        if isOver(copy, at: moment) {
+            return ContainerError(
+                .expired, "version \(copy.version) has expired already; publish one with a later expiry date")
+        }
+        if let least, copy.version < least {
+            return ContainerError(
+                .version,
+                "version \(copy.version) is older than the saved \(least); to go back, sign the old content under a higher version"
+            )
+        }
+        if let known = saved?.copy, known.version == copy.version, known.content != copy.content {
+            return ContainerError(
+                .version, "version \(copy.version) is known with another content; publish it under a higher version")
+        }
+        return nil
+    }
+
+    private mutating func succeed(
+        _ version: Int, isNew: Bool, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
+        _ effects: inout [Effect]
+    ) {
+        failures = 0
+        problem = nil
+        schedule(after: .zero, moment, &random)
+        effects.append(.tell(.succeeded(.network, version: version, isNew: isNew)))
+    }
+
+    private mutating func failFetch(
+        _ reason: RefreshResult, _ message: String, _ moment: ContainerMoment,
+        _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
+    ) {
+        failures += 1
+        problem = message
+        fail(.network, reason, message, &effects)
+        let longest = max(min(ContainerMachine.longestBackoff, options.refreshInterval), ContainerMachine.leastPause)
+        let wait = min(ContainerMachine.leastPause * (1 << min(failures - 1, 10)), longest)
+        nextFetch = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
+        // Whoever waits for the network waits in vain.
+        if !isOpen { open(with: saved ?? standardHeld, &effects) }
+    }
+
+    private func fail(_ type: RefreshType, _ reason: RefreshResult, _ message: String, _ effects: inout [Effect]) {
+        effects.append(.tell(.failed(type, reason, message: message)))
+    }
+
+    /// Plans the next fetch of a copy that was confirmed so long ago: a little earlier than it must be, by chance.
+    private mutating func schedule(
+        after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
+    ) {
+        let wait = min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random)
+        nextFetch = moment.boot + max(.zero, wait - age)
+    }
+
+    private mutating func fetchSoon(_ moment: ContainerMoment) {
+        let earliest = lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? moment.boot
+        nextFetch = max(moment.boot, earliest)
+    }
+
+    // MARK: Time
+
+    private mutating func timerFired(
+        _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
+    ) {
+        if let openBy, openBy <= moment.boot {
+            if isOpen { self.openBy = nil } else { open(with: saved ?? standardHeld, &effects) }
+        }
+        if let end = previewEnd, end <= moment.boot { endPreview(byTime: true, &effects) }
+        if let container = held, container.source != .standard, isOver(container.copy, at: moment) {
+            problem = "version \(container.copy.version) has expired; publish a newer one"
+            saved = nil
+            etag = nil
+            effects.append(.tell(.expired(version: container.copy.version)))
+            take(standardHeld, &effects)
+            fetchSoon(moment)
+        }
+        if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true, &effects) }
+    }
+
+    private mutating func endPreview(byTime: Bool, _ effects: inout [Effect]) {
+        guard draft != nil else { return }
+        draft = nil
+        previewEnd = nil
+        effects += [.apply(inForce), .tell(.previewEnded(byTime: byTime))]
+    }
+
+    private func isOver(_ copy: ContainerCopy, at moment: ContainerMoment) -> Bool {
+        guard let end = copy.expires, moment.isTrusted else { return false }
+        return end <= moment.wall
+    }
+
+    private func isFresh(_ container: HeldContainer, at moment: ContainerMoment) -> Bool {
+        guard let confirmed = container.confirmed else { return false }
+        // Confirmed in the future: the clock was wrong then, or is now.
+        return (Duration.zero...options.freshFor).contains(moment.wall - confirmed)
+    }
+}

@@ -1,0 +1,136 @@
+internal import CPlist
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// A container's default file (tm02): what serves until the first fetch.
+///
+/// It is named by the container's id: `GTM-1234`, a complete document; `GTM-1234.plist` and `GTM-1234.json`, values only.
+/// Where several lie side by side the complete one wins, then plist, then json. It is not signed: it is trusted because
+/// nobody but root and the agent's own user can change it.
+public struct DefaultFile: Sendable {
+    /// The document.
+    public let document: ContainerDocument
+    /// The exact bytes of the file.
+    public let bytes: [UInt8]
+    /// The file that was read.
+    public let path: String
+    /// What a person should look at: names of files that stand behind this one; empty for nothing.
+    public let overshadowed: [String]
+
+    /// Reads the default file of a container.
+    ///
+    /// - Parameters:
+    ///   - path: the configured one; a better one beside it wins.
+    ///   - id: the container's.
+    ///   - user: the agent's own, default this process's; files of others are not trusted, root's are.
+    /// - Throws: `ContainerError`: `file` when it cannot be read or trusted, or has another name; else what is wrong
+    ///   with the document.
+    public init(path: String, id: String, user: UInt32? = nil) throws(ContainerError) {
+        let parts = path.split(separator: "/")
+        let name = String(parts.last ?? "")
+        if let mistake = DefaultFile.mistake(name, id: id) { throw ContainerError(.file, "\(name) \(mistake)") }
+        let directory = "/" + parts.dropLast().joined(separator: "/")
+        let names = [id, "\(id).plist", "\(id).json"].filter { other in
+            other == name || access("\(directory)/\(other)", F_OK) == 0
+        }
+        let chosen = names[0]
+        self.path = "\(directory)/\(chosen)"
+        overshadowed = Array(names.dropFirst())
+        bytes = try DefaultFile.read(self.path, user: user ?? geteuid())
+        do throws(ContainerError) {
+            if chosen.hasSuffix(".plist") {
+                document = try ContainerDocument(id: id, valuesOnly: try DefaultFile.propertyList(bytes))
+            } else if chosen.hasSuffix(".json") {
+                document = try ContainerDocument(id: id, valuesOnly: try DefaultFile.json(bytes))
+            } else {
+                // A published file serves as it is: its signature is not needed here.
+                let content = (try? SignedDocument(bytes).document) ?? bytes
+                document = try ContainerDocument(reading: content)
+                guard document.id == id else {
+                    throw ContainerError(.id, "it is the container \(document.id)")
+                }
+            }
+        } catch {
+            throw ContainerError(error.code, at: error.path, "\(chosen): \(error.message)")
+        }
+    }
+
+    /// What is wrong with a default file's name; nil when it is right.
+    ///
+    /// A version behind the id, as an export may carry, is refused with the right name.
+    public static func mistake(_ name: String, id: String) -> String? {
+        let right = [id, "\(id).plist", "\(id).json"]
+        if right.contains(name) { return nil }
+        let ending = ["plist", "json"].first { name.hasSuffix(".\($0)") }
+        let base = ending.map { name.dropLast($0.count + 1) } ?? Substring(name)
+        if base.hasPrefix(id), isVersion(base.dropFirst(id.count)) {
+            return "carries a version; call it \(id)\(ending.map { ".\($0)" } ?? "")"
+        }
+        if right.contains(where: { $0.lowercased() == name.lowercased() }) {
+            return "is spelled in other letters; call it \(id)\(ending.map { ".\($0)" } ?? "")"
+        }
+        return "is not the container's; call it \(id) (complete), \(id).plist or \(id).json (values only)"
+    }
+
+    /// `_v5`, `-12`, `.v3`, `_12.json` without its ending.
+    private static func isVersion(_ text: Substring) -> Bool {
+        guard let first = text.first, "_-. ".contains(first) else { return false }
+        let rest = text.dropFirst()
+        let digits = rest.first == "v" || rest.first == "V" ? rest.dropFirst() : rest
+        return !digits.isEmpty && digits.allSatisfy { $0.isNumber || $0 == "." }
+    }
+
+    private static func read(_ path: String, user: UInt32) throws(ContainerError) -> [UInt8] {
+        do throws(SystemError) {
+            // Never blocks: a FIFO of that name is refused below.
+            let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "open")
+            var status = stat()
+            guard fstat(file.raw, &status) == 0 else { throw SystemError("fstat") }
+            guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open", number: EINVAL) }
+            guard status.st_uid == 0 || status.st_uid == user, status.st_mode & 0o022 == 0 else {
+                throw SystemError("trust", number: EPERM)
+            }
+            var bytes: [UInt8] = []
+            var block = [UInt8](repeating: 0, count: 65_536)
+            while bytes.count <= SignedDocument.largest {
+                let count = Glibc.read(file.raw, &block, block.count)
+                if count == 0 { return bytes }
+                if count > 0 { bytes += block[..<count] } else if errno != EINTR { throw SystemError("read") }
+            }
+            throw SystemError("read", number: EFBIG)
+        } catch {
+            guard error.call == "trust" else {
+                throw ContainerError(.file, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
+            }
+            throw ContainerError(
+                .file,
+                "\(path) can be changed by others than root and the agent's user; run chown root \(path) && chmod go-w \(path)"
+            )
+        }
+    }
+
+    private static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
+        do throws(JSONError) {
+            return try JSONValue(parsing: bytes)
+        } catch {
+            throw ContainerError(.notJSON, error.description)
+        }
+    }
+
+    private static func propertyList(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
+        var message = [CChar](repeating: 0, count: 256)
+        var length = 0
+        let text = bytes.withUnsafeBytes { raw in
+            raw.withMemoryRebound(to: CChar.self) {
+                cplist_to_json($0.baseAddress, $0.count, &length, &message, message.count)
+            }
+        }
+        guard let text else {
+            let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw ContainerError(.form, reason)
+        }
+        defer { free(text) }
+        return try json(Array(UnsafeRawBufferPointer(start: text, count: length)))
+    }
+}

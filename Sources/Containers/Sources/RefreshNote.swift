@@ -1,0 +1,65 @@
+/// What a refresh is of (tm07).
+public enum RefreshType: String, Sendable, CaseIterable {
+    /// The copy of the last good fetch.
+    case saved
+    /// The network.
+    case network
+}
+
+/// How a refresh ended (tm07). Closed, because it is a metric label.
+public enum RefreshResult: String, Sendable, CaseIterable {
+    /// A document was taken, or the one in force is still the newest.
+    case success
+    /// Nothing was saved yet.
+    case noSavedContainer = "no_saved_container"
+    /// The disk failed.
+    case ioError = "io_error"
+    /// No route leads there, or the network was switched off.
+    case noNetwork = "no_network"
+    /// No answer: name, connection, TLS, time.
+    case networkError = "network_error"
+    /// The answer was neither 200 nor 304.
+    case serverError = "server_error"
+    /// Anything else.
+    case unknownError = "unknown_error"
+    /// The document was refused: unsigned, or badly signed.
+    case signature
+    /// The document was refused: older than the saved one.
+    case version
+    /// The document was refused: no container, or another one.
+    case form
+    /// The document was refused: its time is over.
+    case expired
+
+    /// The result of a document that was refused.
+    public init(_ code: ContainerError.Code) {
+        self =
+            switch code {
+            case .signature: .signature
+            case .version: .version
+            case .expired: .expired
+            case .file: .ioError
+            case .notJSON, .form, .limit, .expression, .id: .form
+            }
+    }
+}
+
+/// What happens in the life of a container, to be told: log, counters, `container watch`.
+public enum ContainerNote: Sendable, Equatable {
+    /// A refresh begins.
+    case began(RefreshType)
+    /// A refresh ended well; `isNew` when it brought another document.
+    case succeeded(RefreshType, version: Int, isNew: Bool)
+    /// A refresh ended badly; what is in force stays.
+    case failed(RefreshType, RefreshResult, message: String)
+    /// The container is open, with this document; version nil without any.
+    case opened(ContainerSource, version: Int?)
+    /// Another document came into force after the opening.
+    case tookOver(ContainerSource, version: Int?)
+    /// A draft rules now.
+    case previewBegan(version: Int)
+    /// The draft's time is over: by command, or by time.
+    case previewEnded(byTime: Bool)
+    /// The document in force has reached its expiry date.
+    case expired(version: Int)
+}

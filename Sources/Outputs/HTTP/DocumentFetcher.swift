@@ -1,0 +1,103 @@
+public import EventLoops
+internal import Glibc
+public import Model
+
+/// What a document is fetched with.
+public struct FetchOptions: Sendable, Equatable {
+    /// Where it is: `https://…`; plain `http://` only on loopback.
+    public var url: String
+    /// The certificates that are trusted, in PEM; nil for the system's. Read again when the file changes.
+    public var caFile: String?
+    /// The largest document, in bytes; a larger one is not taken. Default 1 MiB.
+    public var largest = 1 << 20
+    /// The longest wait for a connection; default 10 s.
+    public var connectTimeout = Duration.seconds(10)
+    /// The longest time for all of it; default 30 s.
+    public var timeout = Duration.seconds(30)
+    /// How the agent names itself.
+    public var userAgent = "spoolship"
+
+    /// The defaults, and an address.
+    public init(url: String) { self.url = url }
+}
+
+/// What a fetch came to.
+public enum FetchResult: Sendable, Equatable {
+    /// A document, whole, with the tag that the server gave it.
+    case document([UInt8], etag: String?)
+    /// The server's document still is the one of the tag (304).
+    case notModified
+    /// Another status: redirects are not followed.
+    case status(Int)
+    /// It is larger than is taken.
+    case tooLarge
+    /// No answer came, or only a part of it.
+    case failed(Failure)
+}
+
+/// Fetches one document again and again: over TLS, without redirects, bounded in size and time.
+///
+/// Lives on the loop that it is given; between fetches nothing runs, and the connection is left to time out.
+public actor DocumentFetcher {
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let loop: EventLoop
+    private let options: FetchOptions
+    private let http: HTTPOptions
+    private let client: HTTPClient
+    private var material: TLSMaterial
+
+    /// Sets the fetcher up; reads `caFile` for the first time. Connects to nothing.
+    ///
+    /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
+    public init(_ options: FetchOptions, on loop: EventLoop) throws(OutputError) {
+        var http = HTTPOptions(url: options.url)
+        http.tls.caFile = options.caFile
+        http.connectTimeout = options.connectTimeout
+        http.requestTimeout = options.timeout
+        http.userAgent = options.userAgent
+        // Hours lie between two fetches: no connection is worth keeping.
+        http.connectionAge = .seconds(60)
+        try http.check()
+        self.options = options
+        self.http = http
+        self.loop = loop
+        material = try TLSMaterial(http.tls)
+        try material.refresh()
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: http, tls: material.contents))
+    }
+
+    /// Fetches the document, if it is another one than that of the tag.
+    ///
+    /// - Parameter etag: the tag of the document in hand; nil for none.
+    public func fetch(etag: String?) async -> FetchResult {
+        if material.hasChanged {
+            do throws(OutputError) {
+                try material.refresh()
+                await client.use(TransferSettings(options: http, tls: material.contents))
+            } catch {
+                return .failed(Failure(kind: .local, message: error.message))
+            }
+        }
+        var headers = ["Accept: application/json, */*"]
+        if let etag { headers.append("If-None-Match: \(etag)") }
+        let request = HTTPRequest(
+            method: .get, url: options.url, headers: headers, body: [], answerLimit: options.largest + 1)
+        switch await client.perform(request) {
+        case .failed(let failure): return .failed(failure)
+        case .answered(let answer):
+            guard answer.status == 200 else { return answer.status == 304 ? .notModified : .status(answer.status) }
+            guard answer.body.count <= options.largest else { return .tooLarge }
+            guard answer.isWhole else {
+                return .failed(Failure(kind: .connection, message: "the document broke off; it is tried again"))
+            }
+            return .document(answer.body, etag: answer.etag.flatMap { DocumentFetcher.usable($0) ? $0 : nil })
+        }
+    }
+
+    /// Whether a tag can be sent back as it came.
+    private static func usable(_ etag: String) -> Bool {
+        (1...256).contains(etag.utf8.count) && etag.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+    }
+}

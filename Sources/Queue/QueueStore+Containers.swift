@@ -1,0 +1,59 @@
+public import EventLoops
+internal import Model
+
+/// The last good fetch of a container, as it is kept.
+public struct SavedContainer: Sendable, Equatable {
+    /// The document's version.
+    public var version: Int
+    /// The tag that the server gave it; nil for none.
+    public var etag: String?
+    /// When the server last said that it is the newest.
+    public var confirmed: Timestamp
+    /// What was served: the document with its signatures.
+    public var file: [UInt8]
+
+    /// A copy of known parts.
+    public init(version: Int, etag: String?, confirmed: Timestamp, file: [UInt8]) {
+        self.version = version
+        self.etag = etag
+        self.confirmed = confirmed
+        self.file = file
+    }
+}
+
+extension QueueStore {
+    /// The saved copy of a container; nil when none was ever saved. What is in it must be verified again.
+    public func savedContainer(_ id: String) throws(QueueError) -> SavedContainer? {
+        let row = try opened().statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?")
+        row.bind(1, id)
+        guard try row.step() else { return nil }
+        defer { row.reset() }
+        return SavedContainer(
+            version: row.integer(0), etag: row.isNull(1) ? nil : row.text(1),
+            confirmed: Timestamp(nanoseconds: Int64(row.integer(2))), file: row.bytes(3))
+    }
+
+    /// Keeps a copy of a container in place of an older one; durable when it returns.
+    public func saveContainer(_ id: String, _ copy: SavedContainer) async throws(QueueError) {
+        try await write { () throws(QueueError) in
+            let change = try self.opened().statement(
+                "REPLACE INTO container (id, version, etag, confirmed_at, file) VALUES (?, ?, ?, ?, ?)")
+            change.bind(1, id)
+            change.bind(2, copy.version)
+            if let etag = copy.etag { change.bind(3, etag) } else { change.bindNull(3) }
+            change.bind(4, copy.confirmed.nanoseconds)
+            change.bind(5, copy.file)
+            try change.run()
+        }
+    }
+
+    /// Notes that the server has confirmed the saved copy.
+    public func confirmContainer(_ id: String, at time: Timestamp) async throws(QueueError) {
+        try await write { () throws(QueueError) in
+            let change = try self.opened().statement("UPDATE container SET confirmed_at = ? WHERE id = ?")
+            change.bind(1, time.nanoseconds)
+            change.bind(2, id)
+            try change.run()
+        }
+    }
+}

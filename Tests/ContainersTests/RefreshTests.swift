@@ -1,0 +1,260 @@
+import EventLoops
+import TestKit
+import Testing
+
+@testable import Containers
+
+@Suite("Refreshing a container")
+struct RefreshTests {
+    private func open(_ change: (inout ContainerMachine.Options) -> Void = { _ in }) -> MachineBench {
+        var bench = MachineBench(change)
+        bench.handle(.start(standard: MachineBench.copy(1)))
+        bench.handle(bench.saved(5, age: .zero))
+        return bench
+    }
+
+    @Test("tm06: a fresh one is fetched again before it is 12 h old, conditionally")
+    func periodic() {
+        var bench = open()
+        #expect(bench.wait(.seconds(38_000)).fetches == 0)
+        #expect(bench.wait(.seconds(5_200)).contains(.fetch(etag: "\"tag\"")))
+    }
+
+    @Test("tm06: refresh_interval is the timer where it is shorter than fresh_for, and the other way round")
+    func interval() {
+        for (fresh, interval) in [(Duration.seconds(43_200), Duration.seconds(600)), (.seconds(600), .seconds(43_200))]
+        {
+            var bench = open {
+                $0.freshFor = fresh
+                $0.refreshInterval = interval
+            }
+            #expect(bench.wait(.seconds(539)).fetches == 0)
+            #expect(bench.wait(.seconds(61)).fetches == 1)
+        }
+    }
+
+    @Test("tm06: a 304 renews the age, and is written down")
+    func notModified() {
+        var bench = open()
+        bench.wait(.seconds(43_200))
+        let effects = bench.handle(.fetched(.notModified))
+        #expect(effects.contains(.confirm(bench.time.wallTime)))
+        #expect(effects.notes == [.succeeded(.network, version: 5, isNew: false)])
+        #expect(bench.source == .saved && bench.version == 5)
+        #expect(bench.machine.isFresh(at: bench.moment))
+        #expect(bench.wait(.seconds(38_000)).fetches == 0)
+    }
+
+    @Test("tm06: a 304 that nobody asked for is an error, not a document")
+    func strange304() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: nil))
+        bench.handle(.saved(.missing))
+        let effects = bench.handle(.fetched(.notModified))
+        #expect(effects.results.contains { $0 == (.network, .unknownError) })
+        #expect(bench.source == .none)
+    }
+
+    @Test("tm06: by itself it is fetched at most once a minute, whatever happens; a person's refresh goes at once")
+    func atMostOnceAMinute() {
+        var random = SplitMix64(seed: 66)
+        for run in 0..<300 {
+            var bench = MachineBench {
+                $0.refreshInterval = .seconds(60)
+                $0.freshFor = .seconds(60)
+            }
+            var own: [BootInstant] = []
+            bench.handle(.start(standard: nil))
+            for _ in 0..<60 {
+                let start = bench.effects.count
+                bench.wait(.seconds(Int.random(in: 0...50, using: &random)))
+                let input = bench.anything(using: &random)
+                if case .refresh = input { continue }
+                if case .fetched = input, !bench.machine.isFetching { continue }
+                bench.handle(input)
+                let fetches = bench.effects[start...].filter { if case .fetch = $0 { true } else { false } }.count
+                for _ in 0..<fetches { own.append(bench.time.bootTime) }
+            }
+            // Each was noted after its step, which took at most 50 s.
+            for (earlier, later) in zip(own, own.dropFirst(2)) {
+                #expect(later - earlier >= .seconds(60), "seed 66, run \(run)")
+            }
+        }
+        var bench = open()
+        #expect(bench.handle(.refresh).fetches == 1)
+        #expect(bench.handle(.refresh).fetches == 0, "one at a time")
+        bench.handle(.fetched(.notModified))
+        #expect(bench.handle(.refresh).fetches == 1)
+    }
+
+    @Test("tm06: failures are tried again after 1, 2, 4 … minutes, an hour at most, with jitter; a success ends that")
+    func backoff() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: nil))
+        bench.handle(.saved(.missing))
+        for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
+            bench.handle(.fetched(.failed(.networkError, "refused")))
+            #expect(bench.wait(.seconds(minutes * 60 - 1)).fetches == 0)
+            #expect(bench.wait(.seconds(minutes * 15 + 1)).fetches == 1, "after \(minutes) min")
+        }
+        bench.handle(bench.fetched(2))
+        #expect(bench.wait(.seconds(38_000)).fetches == 0)
+    }
+
+    @Test("tm06: when the network is back, what is stale is fetched, still at most once a minute")
+    func networkBack() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: nil))
+        bench.handle(.saved(.missing))
+        bench.handle(.fetched(.failed(.noNetwork, "no route")))
+        #expect(bench.handle(.networkChanged).fetches == 0)
+        bench.wait(.seconds(59))
+        #expect(bench.wait(.seconds(1)).fetches == 1)
+        bench.handle(.fetched(.notModified))
+        var fresh = open()
+        #expect(fresh.handle(.networkChanged).fetches == 0)
+    }
+
+    @Test("tm07: every refresh begins, and ends with one result; a first start offline gives these two")
+    func firstStartOffline() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: nil))
+        bench.handle(.saved(.missing))
+        bench.handle(.fetched(.failed(.noNetwork, "no route")))
+        #expect(bench.effects.results.map(\.1) == [.noSavedContainer, .noNetwork])
+        #expect(bench.effects.notes.filter { if case .began = $0 { true } else { false } }.count == 2)
+        #expect(bench.isOpen && bench.source == .none)
+    }
+
+    @Test(
+        "tm07: each result is told with its type, and the reason of a refusal is its own",
+        arguments: RefreshResult.allCases)
+    func results(_ result: RefreshResult) {
+        var bench = open()
+        bench.handle(.refresh)
+        let input: ContainerMachine.Input =
+            switch result {
+            case .success: .fetched(.notModified)
+            case .signature: .fetched(.refused(ContainerError(.signature, "unsigned")))
+            case .version: bench.fetched(4)
+            case .form: .fetched(.refused(ContainerError(.notJSON, "no JSON")))
+            case .expired: .fetched(.copy(MachineBench.copy(6, expires: bench.time.wallTime), etag: nil))
+            default: .fetched(.failed(result, "it failed"))
+            }
+        let effects = bench.handle(input)
+        #expect(effects.results.map(\.0) == [.network] && effects.results.map(\.1) == [result])
+        #expect(bench.version == 5)
+        #expect((bench.machine.problem == nil) == (result == .success))
+    }
+
+    @Test("tm08: a version below the saved one is refused, also when the saved copy itself is damaged")
+    func rollback() {
+        var bench = open()
+        bench.handle(.refresh)
+        #expect(bench.handle(bench.fetched(4)).results.map(\.1) == [.version])
+        #expect(bench.version == 5)
+
+        var damaged = MachineBench()
+        damaged.handle(.start(standard: MachineBench.copy(1)))
+        damaged.handle(.saved(.refused(ContainerError(.signature, "damaged"), version: 5)))
+        #expect(damaged.handle(damaged.fetched(4)).results.map(\.1) == [.version])
+        #expect(damaged.source == .standard)
+        damaged.handle(.refresh)
+        damaged.handle(damaged.fetched(5))
+        #expect(damaged.source == .network && damaged.version == 5)
+    }
+
+    @Test("tm08: going back is the old content under a higher version; one version has one content")
+    func goingBack() {
+        var bench = open()
+        bench.handle(.refresh)
+        #expect(bench.handle(bench.fetched(5, "changed in place")).results.map(\.1) == [.version])
+        bench.handle(.refresh)
+        #expect(bench.handle(bench.fetched(5)).results.map(\.1) == [.success])
+        bench.handle(.refresh)
+        bench.handle(bench.fetched(6, "document 4"))
+        #expect(bench.version == 6)
+    }
+
+    @Test("tm08: the version in force never sinks, whatever comes")
+    func neverBack() {
+        var random = SplitMix64(seed: 88)
+        for run in 0..<1000 {
+            var bench = MachineBench { $0.opening = .immediate }
+            bench.handle(.start(standard: nil))
+            var highest = 0
+            for _ in 0..<30 {
+                bench.handle(bench.anything(using: &random))
+                guard bench.source == .network || bench.source == .saved, let version = bench.version else { continue }
+                #expect(version >= highest || bench.source == .saved && highest == 0, "seed 88, run \(run)")
+                if bench.source == .network { highest = max(highest, version) }
+            }
+        }
+    }
+
+    @Test("tm08: an expired document is not taken; one that expires gives way to the default, and a fetch begins")
+    func expiry() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: MachineBench.copy(1)))
+        let end = bench.time.wallTime + .seconds(7_200)
+        bench.handle(.saved(.copy(MachineBench.copy(5, expires: end), etag: nil, confirmed: bench.time.wallTime)))
+        bench.wait(.seconds(7_199))
+        #expect(bench.version == 5)
+        let effects = bench.wait(.seconds(1))
+        #expect(effects.notes.contains(.expired(version: 5)))
+        #expect(bench.source == .standard)
+        #expect(effects.contains(.fetch(etag: nil)))
+        #expect(bench.machine.problem != nil)
+
+        var late = MachineBench()
+        late.handle(.start(standard: MachineBench.copy(1)))
+        let over = late.time.wallTime - .seconds(1)
+        let result = late.handle(.saved(.copy(MachineBench.copy(5, expires: over), etag: nil, confirmed: over)))
+        #expect(result.results.map(\.1) == [.expired])
+        #expect(late.version == nil)
+    }
+
+    @Test("tm08: nothing expires while the clock cannot be trusted; a clock that was set is noticed within the hour")
+    func clocks() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: MachineBench.copy(1)))
+        let end = bench.time.wallTime + .seconds(50_000)
+        bench.handle(.saved(.copy(MachineBench.copy(5, expires: end), etag: nil, confirmed: bench.time.wallTime)))
+        bench.isTrusted = false
+        bench.time.step(to: end + .seconds(100))
+        bench.handle(.timer)
+        #expect(bench.version == 5)
+        bench.isTrusted = true
+        bench.wait(.seconds(3_600))
+        #expect(bench.source == .standard)
+    }
+
+    @Test("tm16: a draft of any version rules for its time; what arrives meanwhile rules after it")
+    func preview() {
+        var bench = open()
+        let effects = bench.handle(.preview(MachineBench.copy(2, "draft"), .seconds(600)))
+        #expect(effects.notes == [.previewBegan(version: 2)])
+        #expect(bench.source == .preview && bench.version == 2)
+        bench.handle(.refresh)
+        let fetched = bench.handle(bench.fetched(6))
+        #expect(!fetched.contains { if case .apply = $0 { true } else { false } })
+        #expect(bench.version == 2)
+        bench.wait(.seconds(599))
+        #expect(bench.version == 2)
+        let over = bench.wait(.seconds(1))
+        #expect(over.notes == [.previewEnded(byTime: true)])
+        #expect(bench.version == 6 && bench.source == .network)
+    }
+
+    @Test("tm16: a draft is ended by command; ending none changes nothing; a draft never counts as seen")
+    func endPreview() {
+        var bench = open()
+        #expect(bench.handle(.endPreview).isEmpty)
+        bench.handle(.preview(MachineBench.copy(900), .seconds(600)))
+        #expect(bench.handle(.endPreview).notes == [.previewEnded(byTime: false)])
+        #expect(bench.version == 5)
+        bench.handle(.refresh)
+        bench.handle(bench.fetched(6))
+        #expect(bench.version == 6)
+    }
+}

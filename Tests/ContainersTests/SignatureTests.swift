@@ -1,0 +1,114 @@
+import EventLoops
+import Glibc
+import TestKit
+import Testing
+
+@testable import Containers
+
+@Suite("Signatures")
+struct SignatureTests {
+    private let document = Array(#"{"id":"GTM-1234","version":7}"#.utf8)
+
+    @Test("tm08: a signed document verifies by its key, byte for byte, and by no other")
+    func verifies() throws {
+        let key = try SigningKey.generate()
+        let file = try SignedDocument(signing: document, with: [key]).bytes
+        let read = try SignedDocument(file)
+        #expect(read.document == document)
+        #expect(try read.verify(by: [key.publicKey]) == key.publicKey)
+        let other = try SigningKey.generate()
+        #expect(throws: ContainerError.self) { try read.verify(by: [other.publicKey]) }
+        #expect(throws: ContainerError.self) { try read.verify(by: []) }
+    }
+
+    @Test("tm08: whichever bit of the document or the signature is changed, it is refused")
+    func everyBitCounts() throws {
+        let key = try SigningKey.generate()
+        let file = try SignedDocument(signing: document, with: [key]).bytes
+        for place in file.indices {
+            var changed = file
+            changed[place] ^= 1 << (place % 8)
+            let isTaken = (try? SignedDocument(changed).verify(by: [key.publicKey])) != nil
+            #expect(!isTaken, "byte \(place)")
+        }
+    }
+
+    @Test(
+        "tm08: keys are rotated: a document signed by both is taken by agents that know either, and by those with both")
+    func rotation() throws {
+        let old = try SigningKey.generate()
+        let new = try SigningKey.generate()
+        let both = try SignedDocument(try SignedDocument(signing: document, with: [old, new]).bytes)
+        for keys in [[old], [new], [new, old]] { try both.verify(by: keys.map(\.publicKey)) }
+        let onlyNew = try SignedDocument(try SignedDocument(signing: document, with: [new]).bytes)
+        try onlyNew.verify(by: [old.publicKey, new.publicKey])
+        #expect(throws: ContainerError.self) { try onlyNew.verify(by: [old.publicKey]) }
+    }
+
+    @Test(
+        "tm08: what is not signed says so, in one line",
+        arguments: [
+            "", "{}", #"{"id":"GTM-1234","version":7}"#, "Spoolship-Container-Signature: ed25519\n{}",
+            "Spoolship-Container-Signature: ed25519 AAAA\n{}", "Spoolship-Container-Signature: rsa AAAA\n{}",
+            "Spoolship-Container-Signature: ed25519 \n{}",
+            "Spoolship-Container-Signature: ed25519 " + String(repeating: "A", count: 2000),
+        ])
+    func unsigned(_ text: String) {
+        #expect {
+            try SignedDocument(Array(text.utf8))
+        } throws: { error in
+            guard let error = error as? ContainerError else { return false }
+            return error.code == .signature && !error.message.isEmpty && !error.message.utf8.contains(0x0A)
+        }
+    }
+
+    @Test("a key is kept in a file of its owner alone, is read again, and never replaces another")
+    func keyFile() throws {
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/key.pem"
+        let key = try SigningKey.generate()
+        umask(0o022)
+        try key.save(path)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o600)
+        #expect(try SigningKey.load(path).publicKey == key.publicKey)
+        let signature = try SigningKey.load(path).sign(document)
+        #expect(key.publicKey.verifies(signature, of: document))
+        #expect { try key.save(path) } throws: { ($0 as? SigningError)?.code == .exists }
+        #expect(chmod(path, 0o640) == 0)
+        #expect { try SigningKey.load(path) } throws: { ($0 as? SigningError)?.code == .permission }
+        #expect { try SigningKey.load("\(directory.path)/none") } throws: { ($0 as? SigningError)?.code == .io }
+    }
+
+    @Test("a file without a key of the right kind is refused")
+    func wrongKey() throws {
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/key.pem"
+        let file = try Descriptor(checking: open(path, O_WRONLY | O_CREAT, 0o600), "open")
+        #expect(write(file.raw, "no key\n", 7) == 7)
+        #expect { try SigningKey.load(path) } throws: { ($0 as? SigningError)?.code == .badKey }
+    }
+
+    @Test("the public key is what the configuration takes: 44 characters; anything else is none")
+    func publicKeys() throws {
+        let key = try SigningKey.generate().publicKey
+        #expect(key.text.utf8.count == 44)
+        #expect(PublicKey(key.text) == key)
+        for text in ["", "AAAA", String(key.text.dropLast()), key.text + "=", "!" + key.text.dropFirst()] {
+            #expect(PublicKey(text) == nil)
+        }
+    }
+
+    @Test("base64: what is decoded encodes to the same text, for every length")
+    func base64() {
+        var random = SplitMix64(seed: 8)
+        for length in 0..<100 {
+            let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
+            #expect(Base64.decode(Base64.encode(bytes)) == bytes)
+        }
+        for text in ["A", "AA", "AA=", "AB==", "AAB=", "A===", "====", "AA==AA=="] {
+            #expect(Base64.decode(text) == nil)
+        }
+    }
+}
