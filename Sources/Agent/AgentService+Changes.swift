@@ -152,6 +152,8 @@ extension AgentService {
     func startSession(of app: String) async -> String {
         guard let parts else { return "the agent is starting; nothing changed" }
         let hasStarted = await parts.reader.withSink { ($0 as? Intake)?.startSession(of: app) ?? false }
+        // Without a line to read it would wait for the next one, and a crash would forget it.
+        if hasStarted { await parts.reader.commitSoon() }
         return hasStarted
             ? "a new session of \(app) has begun" : "sessions are \(settings.session.mode.rawValue); nothing changed"
     }

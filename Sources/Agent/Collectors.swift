@@ -92,6 +92,17 @@ struct IntakeCollector: MetricCollector {
         for (mode, count) in counts.events.sessions.sorted(by: { $0.key < $1.key }) {
             exposition.set(.sessions, [mode], to: count)
         }
+        for kind in LimitKind.allCases {
+            for (word, figure) in [
+                ("refuse", \EventCounts.refused), ("quarantine", \.quarantined), ("allow", \.allowed),
+            ] as [(String, KeyPath<EventCounts, [Int]>)] {
+                let count = counts.events[keyPath: figure][kind.rawValue] + old.events[keyPath: figure][kind.rawValue]
+                exposition.set(.beyondLimit, [kind.name, word], to: count)
+            }
+        }
+        for (new, old) in zip(counts.events.oddities, old.events.oddities) {
+            exposition.set(.oddities, [new.kind], to: new.count + old.count)
+        }
         for (label, kind) in kinds {
             exposition.set(.truncations, [label], to: counts.events.cut[kind.rawValue] + old.events.cut[kind.rawValue])
         }

@@ -35,6 +35,7 @@ extension EventPass {
             counts.refused[kind.rawValue] += 1
             failure = .refused
         case .quarantine:
+            counts.quarantined[kind.rawValue] += 1
             failure = .quarantined
         }
         let unit = kind == .eventNames || kind == .properties ? "" : " UTF-16 code units"

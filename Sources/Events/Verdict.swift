@@ -49,6 +49,8 @@ public struct EventCounts: Sendable, Equatable {
     public var allowed = [Int](repeating: 0, count: LimitKind.allCases.count)
     /// Events refused by a limit, by the raw value of the limit.
     public var refused = [Int](repeating: 0, count: LimitKind.allCases.count)
+    /// Events quarantined by a limit, by the raw value of the limit.
+    public var quarantined = [Int](repeating: 0, count: LimitKind.allCases.count)
     /// Properties merged into an earlier one of the same name.
     public var merged = 0
     /// Members that the agent reads and that a later one of the same name replaced.
@@ -72,6 +74,16 @@ public struct EventCounts: Sendable, Equatable {
 
     /// All figures are zero.
     public init() {}
+
+    /// What events said that was mended or passed over, by kind: the words are metric labels.
+    public var oddities: [(kind: String, count: Int)] {
+        [
+            ("unknown_priority", unknownPriorities), ("critical_denied", criticalDenied),
+            ("unreadable_time", unreadableTimes), ("unknown_country", unknownCountries),
+            ("unknown_address", unknownAddresses), ("replaced_app", replacedApps), ("repeated_member", repeated),
+            ("merged_property", merged), ("ignored_session_start", ignoredSessionStarts),
+        ]
+    }
 }
 
 /// Different names of an app's events within a day.

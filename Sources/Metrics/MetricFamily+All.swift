@@ -77,6 +77,27 @@ extension MetricFamily {
     public static let truncations = MetricFamily(
         .counter, "spoolship_event_truncations_total", "What the limits cut off events since the start, by kind.",
         [.closed("kind", ["name", "property_key", "property_value", "properties"])])
+    /// Events beyond a limit that were not cut.
+    public static let beyondLimit = MetricFamily(
+        .counter, "spoolship_events_beyond_limit_total",
+        "Events beyond a limit that were not cut since the start, by limit and what happened to them.",
+        [
+            .closed(
+                "limit", ["event_names", "name_length", "properties", "property_key_length", "property_value_length"]),
+            .closed("consequence", ["refuse", "quarantine", "allow"]),
+        ])
+    /// What was mended.
+    public static let oddities = MetricFamily(
+        .counter, "spoolship_event_oddities_total",
+        "What events said that was mended or passed over since the start, by kind.",
+        [
+            .closed(
+                "kind",
+                [
+                    "unknown_priority", "critical_denied", "unreadable_time", "unknown_country", "unknown_address",
+                    "replaced_app", "repeated_member", "merged_property", "ignored_session_start",
+                ])
+        ])
     /// What rules discarded.
     public static let discards = MetricFamily(
         .counter, "spoolship_events_discarded_total", "Events discarded since the start, by reason or rule.",
@@ -91,7 +112,7 @@ extension MetricFamily {
 
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
-        truncations, discards, eventNames, sessions,
+        truncations, beyondLimit, oddities, discards, eventNames, sessions,
     ]
 
     // MARK: Queue

@@ -164,6 +164,12 @@ public actor SpoolReader {
         try body(sink)
     }
 
+    /// Has what the sink holds committed soon, although nothing was read: it took something from elsewhere.
+    public func commitSoon() {
+        sinkWantsCommit = true
+        wake()
+    }
+
     /// Begins to watch and to read.
     public func start() {
         guard phase == .idle else { return }
@@ -250,7 +256,7 @@ public actor SpoolReader {
 
     private func windUp() {
         guard closing == nil, commitsUnderWay < 2 else { return }
-        if !pass.isEmpty { return beginCommit() }
+        if !pass.isEmpty || sinkWantsCommit { return beginCommit() }
         guard tasks == 0 else { return }
         phase = .stopped
         endWatching()

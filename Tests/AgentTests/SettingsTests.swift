@@ -1,6 +1,9 @@
 import Configuration
 import Delivery
+import Events
+import Logs
 import Model
+import TestKit
 import Testing
 
 @testable import Agent
@@ -46,5 +49,43 @@ struct SettingsTests {
         #expect(code("bank", "bern-1") == "CH")
         #expect(code(nil, "bern-1") == "CH")
         #expect(code(nil, "rome-7") == "DE")
+    }
+}
+
+extension SettingsTests {
+    @Test("ac19: each limit and each consequence of the configuration reaches the pass, and an app's own goes first")
+    func ac19_limitsReachThePass() throws {
+        let directory = try TemporaryDirectory()
+        for (word, expected) in [("cut", .cut), ("refuse", .refuse), ("quarantine", .quarantine), ("allow", .allow)]
+            as [(String, Events.LimitConsequence)]
+        {
+            let limits = ["name_length", "properties", "property_key_length", "property_value_length"]
+            let text = """
+                agent.state_directory = "\(directory.path)"
+                [limits]
+                event_names = 7
+                beyond_event_names = "\(expected == .cut ? "refuse" : word)"
+                \(limits.map { "\($0) = 9\nbeyond_\($0) = \"\(word)\"" }.joined(separator: "\n"))
+                [apps.shop.limits]
+                property_value_length = 500
+                beyond_property_value_length = "allow"
+                [apps.bank.limits]
+                name_length = 0
+                """
+            let settings = try Settings.read([ConfigurationText(file: "t.toml", text: text)]).settings
+            let host = HostFacts(settings, version: "1", log: Log(KeptLog()))
+            let events = settings.intakeSettings(cap: 1 << 20, isCollecting: true, country: nil, host: host).events
+            let all = events.defaults.limits
+            #expect(all.eventNames == Limit(7, expected == .cut ? .refuse : expected))
+            for limit in [all.nameLength, all.properties, all.propertyKeyLength, all.propertyValueLength] {
+                #expect(limit == Limit(9, expected))
+            }
+            var shop = all
+            shop.propertyValueLength = Limit(500, .allow)
+            #expect(events.apps["shop"]?.limits == shop)
+            var bank = all
+            bank.nameLength.value = 0
+            #expect(events.apps["bank"]?.limits == bank)
+        }
     }
 }

@@ -48,6 +48,7 @@ struct LimitTests {
             #expect(reading.pass.counts.refused[index] == before.refused[index] + 1)
         case .quarantine:
             #expect(verdict.kind == .quarantined && reading.pass.problem?.reason == .limit)
+            #expect(reading.pass.counts.quarantined[index] == before.quarantined[index] + 1)
             #expect(reading.pass.problem?.limit == kind)
         }
     }

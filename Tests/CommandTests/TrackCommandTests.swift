@@ -1,0 +1,119 @@
+import EventLoops
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import spoolship
+
+@Suite("track")
+struct TrackCommandTests {
+    private let directory: TemporaryDirectory
+    private let configuration: String
+    private var spool: String { "\(directory.path)/spool" }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        configuration = "\(directory.path)/spoolship.toml"
+        mkdir("\(directory.path)/spool", 0o755)
+        let destination = "[[destination]]\nname = \"main\"\nurl = \"https://example.com/\"\n"
+        try write("spool.directory = \"\(directory.path)/spool\"\n\(destination)", to: configuration)
+    }
+
+    private func write(_ text: String, to path: String) throws {
+        let file = try #require(fopen(path, "w"))
+        fputs(text, file)
+        fclose(file)
+    }
+
+    private func track(_ words: String...) -> (ExitCode, KeptConsole) {
+        let kept = KeptConsole()
+        let code = CommandLineTool(console: kept.console()).run(["track"] + words + ["--config", configuration])
+        return (code, kept)
+    }
+
+    /// The events in a directory, by the names of their files; the files go.
+    private func taken(_ path: String) throws -> [JSONValue] {
+        let stream = try #require(opendir(path))
+        defer { closedir(stream) }
+        var events: [JSONValue] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard name != ".", name != "..", entry.pointee.d_type == DT_REG else { continue }
+            // Complete at once: a name that the agent reads, and nothing left of the name it was written under.
+            #expect(name.hasSuffix(".json") && !name.hasPrefix("."), "\(name)")
+            var status = stat()
+            #expect(stat("\(path)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o640)
+            let file = try #require(fopen("\(path)/\(name)", "r"))
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 65_536)
+            let count = fread(&bytes, 1, bytes.count, file)
+            events.append(try JSONValue(parsing: Array(bytes[..<count])))
+            unlink("\(path)/\(name)")
+        }
+        return events
+    }
+
+    @Test("an event with typed properties, its time and its priority, in a file that is complete at once")
+    func event() throws {
+        let before = SystemTime().wallTime
+        let (code, kept) = track(
+            "Video \"clicked\" 😀", "-p", "seconds=41", "-p", "share=0.5", "--property=yes=true", "-p", "text=a=b",
+            "-p", "none=null", "-pquoted=\"x\"", "-t", "number=7", "--critical")
+        #expect(code == .success && kept.output.isEmpty && kept.errorOutput.isEmpty, "\(kept.errorOutput)")
+        let event = try #require(try taken(spool).first)
+        #expect(event["name"]?.string == "Video \"clicked\" 😀" && event["priority"]?.string == "critical")
+        #expect(
+            event["properties"] == [
+                "seconds": 41, "share": .double(0.5), "yes": true, "text": "a=b", "none": "null", "quoted": "\"x\"",
+                "number": "7",
+            ])
+        let time = try #require(event["timestamp"]?.string)
+        #expect(time >= "\(before)" && time <= "\(SystemTime().wallTime)" && time.hasSuffix("Z"))
+        #expect(track("plain").0 == .success)
+        let plain = try #require(try taken(spool).first)
+        #expect(plain["properties"] == nil && plain["priority"] == nil)
+    }
+
+    @Test("the app's directory where one is named, else the drop box where there is one, else the spool itself")
+    func directories() throws {
+        #expect(track("x").0 == .success)
+        #expect(try taken(spool).count == 1)
+        mkdir("\(spool)/incoming", 0o733)
+        mkdir("\(spool)/shop", 0o755)
+        #expect(track("x").0 == .success && track("y", "--app", "shop").0 == .success)
+        #expect(try taken(spool).isEmpty)
+        let (incoming, shop) = (try taken("\(spool)/incoming"), try taken("\(spool)/shop"))
+        #expect(incoming.count == 1 && shop.count == 1)
+        let (code, kept) = track("x", "--app", "bank")
+        #expect(code == .cannotCreate && kept.errorOutput.contains("the spool has no directory \(spool)/bank"))
+        #expect(track("x", "--app", "../etc").0 == .usage && track("x", "--app", ".hidden").0 == .usage)
+    }
+
+    @Test("ac08: what the agent does not accept now is not written, and the exit code is 75")
+    func ac08_state() throws {
+        mkdir("\(spool)/.spoolship", 0o755)
+        for (text, normal, critical) in [
+            ("none\nthe disk is full\n", ExitCode.temporaryFailure, ExitCode.temporaryFailure),
+            ("critical\nfull of critical events\n", .temporaryFailure, .success), ("all\n", .success, .success),
+        ] {
+            try write(text, to: "\(spool)/.spoolship/state")
+            let (code, kept) = track("x")
+            #expect(code == normal)
+            if code != .success { #expect(kept.errorOutput.contains(text.split(separator: "\n")[1])) }
+            #expect(track("x", "--critical").0 == critical)
+            #expect(try taken(spool).count == [normal, critical].filter { $0 == .success }.count)
+        }
+    }
+
+    @Test("what cannot be meant is an error that says what to write")
+    func mistakes() throws {
+        #expect(track("").1.errorOutput.contains("the event's name is empty"))
+        #expect(track("x", "-p", "seconds").1.errorOutput.contains("-p takes KEY=VALUE"))
+        #expect(track("x", "-t", "=1").0 == .usage && track().0 == .usage && track("a", "b").0 == .usage)
+        rmdir(spool)
+        #expect(track("x").0 == .cannotCreate)
+    }
+}
