@@ -6,11 +6,24 @@ internal import Synchronization
 
 /// Tells delivery and the intake that the queue has changed; there is a queue before there is either.
 final class QueueRelay: Sendable {
-    private let target = Mutex<(@Sendable (QueueSnapshot) -> Void)?>(nil)
+    /// A closure in a generic container (a `Mutex` of an optional, here) is wrapped anew each time that it is taken out and
+    /// put back, and the wrappings stay: calls would grow deeper and slower until the stack ends. So it lies in an object.
+    private final class Listener: Sendable {
+        let tell: @Sendable (QueueSnapshot) -> Void
+        init(_ tell: @escaping @Sendable (QueueSnapshot) -> Void) { self.tell = tell }
+    }
+
+    private let listener = Mutex<Listener?>(nil)
 
     /// To be called by the queue after each change, on the store's loop.
     func changed(_ snapshot: QueueSnapshot) {
-        target.withLock { $0 }?(snapshot)
+        listener.withLock { $0 }?.tell(snapshot)
+    }
+
+    /// Has changes told to a closure from now on.
+    func connect(_ tell: @escaping @Sendable (QueueSnapshot) -> Void) {
+        let new = Listener(tell)
+        listener.withLock { $0 = new }
     }
 
     /// Says whom to tell from now on.
@@ -20,34 +33,43 @@ final class QueueRelay: Sendable {
         queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, reader: SpoolReader, mainLoop: EventLoop,
         readerLoop: EventLoop, watch: @escaping @Sendable (QueueSnapshot) -> Void
     ) {
-        // Several changes while a loop is busy make one call.
+        // Several changes while the main loop is busy make one call.
         let isMainTold = Mutex(false)
-        let isReaderTold = Mutex(false)
-        target.withLock { target in
-            target = { snapshot in
-                watch(snapshot)
-                if isMainTold.withLock({ told in
-                    defer { told = true }; return !told
-                }) {
-                    mainLoop.post {
-                        isMainTold.withLock { $0 = false }
-                        driver.assumeIsolated { $0.summariesChanged() }
-                        expiry.assumeIsolated { $0.queueChanged() }
-                    }
+        let wasOpen = Mutex(queue.snapshot.isOpen)
+        connect { snapshot in
+            watch(snapshot)
+            let isNews = isMainTold.withLock { told in
+                defer { told = true }
+                return !told
+            }
+            if isNews {
+                mainLoop.post {
+                    isMainTold.withLock { $0 = false }
+                    driver.assumeIsolated { $0.summariesChanged() }
+                    expiry.assumeIsolated { $0.queueChanged() }
                 }
-                if case .nothing = snapshot.accepting { return }
-                if isReaderTold.withLock({ told in
-                    defer { told = true }; return !told
-                }) {
-                    readerLoop.post {
-                        isReaderTold.withLock { $0 = false }
-                        let accepting = queue.snapshot.accepting
-                        reader.assumeIsolated { reader in
-                            reader.withSink { ($0 as? Intake)?.queueChanged(accepting) }
-                        }
+            }
+            // Whoever waits for room wants to know when there is some again, not of every batch that goes.
+            let hasOpened = wasOpen.withLock { open in
+                defer { open = snapshot.isOpen }
+                return snapshot.isOpen && !open
+            }
+            if hasOpened {
+                readerLoop.post {
+                    let accepting = queue.snapshot.accepting
+                    reader.assumeIsolated { reader in
+                        reader.withSink { ($0 as? Intake)?.queueChanged(accepting) }
                     }
                 }
             }
         }
+    }
+}
+
+extension QueueSnapshot {
+    /// Whether it can store something.
+    fileprivate var isOpen: Bool {
+        if case .nothing = accepting { return false }
+        return failure == nil
     }
 }
