@@ -30,6 +30,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         public static let failed = Readiness(rawValue: EPOLLERR.rawValue)
         /// The other end is gone; always told, asked for or not.
         public static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
+        /// Told once for each change, not for as long as it lasts.
+        static let edge = Readiness(rawValue: EPOLLET.rawValue)
         /// Exceptional data, as `/proc/mounts` gives when a mount changes.
         public static let priority = Readiness(rawValue: EPOLLPRI.rawValue)
     }
@@ -55,6 +57,16 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         case closure(@Sendable () -> Void)
     }
 
+    /// What other threads, and the loop itself, want run.
+    private struct Inbox {
+        var jobs: [Job] = []
+        /// Whether the loop waits without a timeout: only then has it to be woken.
+        var isAsleep = false
+    }
+
+    /// How many rounds of jobs run before descriptors are looked at.
+    private static let mostRounds = 16
+
     /// The thread's name, as `ps -T` shows it.
     public let name: String
 
@@ -62,7 +74,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     private let epoll: Descriptor
     private let wakeup: Descriptor
     private let timer: Descriptor
-    private let inbox = Mutex<[Job]>([])
+    private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt64>(0)
 
     // The loop's own state: touched on its thread only; `precondition(isCurrent)` guards each way in.
@@ -71,6 +83,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     nonisolated(unsafe) private var nextTimer: UInt64 = 0
     nonisolated(unsafe) private var nextGeneration: UInt32 = 0
     nonisolated(unsafe) private var stopping = false
+    nonisolated(unsafe) private var running: [Job] = []
 
     /// A loop without a thread; `start` gives it one, `run` makes the calling thread its own.
     ///
@@ -84,7 +97,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         timer = try Descriptor(
             checking: timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)),
             "timerfd_create")
-        try control(EPOLL_CTL_ADD, wakeup.raw, .readable, generation: 0)
+        // Edge-triggered: each write wakes the loop once, and nothing has to be read back.
+        try control(EPOLL_CTL_ADD, wakeup.raw, [.readable, .edge], generation: 0)
         try control(EPOLL_CTL_ADD, timer.raw, .readable, generation: 0)
     }
 
@@ -177,10 +191,15 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: 64)
         defer { events.deallocate() }
         while !stopping {
-            runJobs()
+            // Jobs that follow from jobs run at once, for some rounds; then descriptors get their turn.
+            var rounds = 0
+            while runJobs(), !stopping, rounds < EventLoop.mostRounds { rounds += 1 }
             if stopping { break }
-            let idle = inbox.withLock { $0.isEmpty }
-            let count = epoll_wait(epoll.raw, events, 64, idle ? -1 : 0)
+            let isIdle = inbox.withLock { inbox in
+                inbox.isAsleep = inbox.jobs.isEmpty
+                return inbox.isAsleep
+            }
+            let count = epoll_wait(epoll.raw, events, 64, isIdle ? -1 : 0)
             guard count >= 0 else {
                 precondition(errno == EINTR, "epoll_wait: \(SystemError.message(errno))")
                 continue
@@ -201,7 +220,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         let descriptor = Int32(truncatingIfNeeded: event.data.u64)
         let generation = UInt32(truncatingIfNeeded: event.data.u64 >> 32)
         if descriptor == wakeup.raw {
-            drain(wakeup.raw)
+            // The jobs that it tells of are run next.
         } else if descriptor == timer.raw {
             drain(timer.raw)
             fireTimers()
@@ -211,13 +230,16 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         }
     }
 
-    private func runJobs() {
-        let jobs = inbox.withLock { jobs in
-            let taken = jobs
-            jobs.removeAll(keepingCapacity: true)
-            return taken
+    /// Runs what is in the inbox; false when it was empty.
+    ///
+    /// The two arrays change places, so that neither is allocated anew.
+    private func runJobs() -> Bool {
+        inbox.withLock { inbox in
+            inbox.isAsleep = false
+            swap(&inbox.jobs, &running)
         }
-        for job in jobs {
+        guard !running.isEmpty else { return false }
+        for job in running {
             switch job {
             case .task(let task):
                 task.runSynchronously(
@@ -226,6 +248,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
                 closure()
             }
         }
+        running.removeAll(keepingCapacity: true)
+        return true
     }
 
     private func fireTimers() {
@@ -250,13 +274,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     }
 
     private func put(_ job: Job) {
-        let first = inbox.withLock { jobs in
-            jobs.append(job)
-            return jobs.count == 1
+        let wasAsleep = inbox.withLock { inbox in
+            inbox.jobs.append(job)
+            defer { inbox.isAsleep = false }
+            return inbox.isAsleep
         }
-        guard first, !isCurrent else { return }
+        guard wasAsleep else { return }
         var one: UInt64 = 1
-        // Fails only when the counter is full, and then the loop is awake.
+        // Cannot fail: nobody writes often enough to fill the counter, which nobody reads.
         _ = write(wakeup.raw, &one, 8)
     }
 
