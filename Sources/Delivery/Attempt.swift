@@ -92,6 +92,11 @@ struct Attempt: Sendable {
         }
     }
 
+    /// Whether the destination has the whole batch and the queue is only being told: the place is free for the next.
+    ///
+    /// The queue is asked for that one in the same turn, after it was told, so no more than a place each are ahead of it.
+    var isDone: Bool { phase == .settling && children.isEmpty && settleAgainAt == nil }
+
     /// Whether the queue still has to hand over a batch that it formed from waiting events.
     var awaitsNewBatch: Bool { phase == .leasing && batch == nil && !takesFree }
 }

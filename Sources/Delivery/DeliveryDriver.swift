@@ -41,6 +41,11 @@ public actor DeliveryDriver {
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
     private var isStopped = false
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
+    private var lastLanes: [DestinationName: Lanes] = [:]
+    private var inputs: [DeliveryInput] = []
+    private var isHandlingSoon = false
+    private var publishedAt: BootInstant?
+    private var publishTimer: EventLoop.TimerID?
     private var toPersist: [(name: String, value: String?)] = []
     private var isPersisting = false
 
@@ -72,6 +77,9 @@ public actor DeliveryDriver {
             options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
     }
 
+    /// How old the snapshot may be while batches come and go.
+    private static let publishInterval = Duration.milliseconds(50)
+
     /// The delivery loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -82,7 +90,13 @@ public actor DeliveryDriver {
     public func start() { handle(.lanes(summaries())) }
 
     /// The queue has published other summaries.
-    public func summariesChanged() { handle(.lanes(summaries())) }
+    public func summariesChanged() {
+        // What comes with an answer of the queue is known then.
+        guard !inputs.contains(where: \.isAnswerOfQueue) else { return }
+        let before = lastLanes
+        let lanes = currentLanes()
+        if lanes != before { handle(.lanes(lanes)) }
+    }
 
     // MARK: Stopping
 
@@ -134,16 +148,61 @@ public actor DeliveryDriver {
         waiters.removeValue(forKey: id)?.continuation.resume(returning: result)
     }
 
-    func handle(_ first: DeliveryInput, _ second: DeliveryInput? = nil) {
+    func handle(_ new: DeliveryInput...) {
+        inputs += new
+        handleAll()
+    }
+
+    /// Takes up what belongs to every batch that comes and goes, once the loop has done what it does now.
+    ///
+    /// Answers of the queue and of the destination often come several at a time; together they cost little more than one.
+    private func handleSoon(_ input: DeliveryInput) {
+        inputs.append(input)
+        guard !isHandlingSoon else { return }
+        isHandlingSoon = true
+        loop.post { self.assumeIsolated { $0.handleAll() } }
+    }
+
+    private func handleAll() {
+        isHandlingSoon = false
+        guard !inputs.isEmpty else { return }
+        var taken = inputs
+        inputs.removeAll(keepingCapacity: true)
+        if let answer = taken.lastIndex(where: \.isAnswerOfQueue) {
+            taken.insert(.lanes(currentLanes()), at: answer + 1)
+        }
         let now = Moment(time)
-        let effects =
-            if let second {
-                machine.handle(first, second, at: now, using: &random)
-            } else {
-                machine.handle(first, at: now, using: &random)
-            }
+        let effects = machine.handle(taken, at: now, using: &random)
         for effect in effects { perform(effect) }
+        for input in taken {
+            switch input {
+            // Refused at the last moment (paused meanwhile): it was given back.
+            case .leased(let id, _) where sends[id] == nil: batches[id] = nil
+            case .sent(let id, _): batches[id] = nil
+            default: break
+            }
+        }
         arm(now)
+        publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
+    }
+
+    /// Publishes what delivery does now; between batches no more often than `publishInterval`, because the copy costs as
+    /// much as handling the batch.
+    private func publish(_ now: Moment, isUrgent: Bool) {
+        let due = publishedAt.map { $0 + DeliveryDriver.publishInterval } ?? now.boot
+        guard isUrgent || due <= now.boot || isStopped else {
+            guard publishTimer == nil else { return }
+            publishTimer = loop.at(due) {
+                self.assumeIsolated {
+                    $0.publishTimer = nil
+                    $0.publish(Moment($0.time), isUrgent: true)
+                }
+            }
+            return
+        }
+        if let publishTimer { loop.cancel(publishTimer) }
+        publishTimer = nil
+        publishedAt = now.boot
         published.withLock { $0 = machine.snapshot(at: now) }
     }
 
@@ -198,6 +257,11 @@ public actor DeliveryDriver {
 
     // MARK: The queue
 
+    private func currentLanes() -> [DestinationName: Lanes] {
+        lastLanes = summaries()
+        return lastLanes
+    }
+
     private func leaseNext(_ id: AttemptID, _ request: LeaseRequest) async {
         await leased(id) { [store] in try await store.leaseNext(request) }
     }
@@ -219,9 +283,7 @@ public actor DeliveryDriver {
             result = .failed
             log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
         }
-        handle(.leased(id, result), .lanes(summaries()))
-        // Refused at the last moment (paused meanwhile): it was given back.
-        if sends[id] == nil { batches[id] = nil }
+        handleSoon(.leased(id, result))
     }
 
     private func settle(_ id: AttemptID, _ settlement: Settlement) async {
@@ -231,7 +293,7 @@ public actor DeliveryDriver {
         } catch {
             log.error("settling a batch failed", ["destination": id.destination, "error": "\(error)"])
         }
-        handle(.settled(id, headers), .lanes(summaries()))
+        handleSoon(.settled(id, headers))
     }
 
     private func persistAll() async {
@@ -261,7 +323,6 @@ public actor DeliveryDriver {
     private func sent(_ id: AttemptID, _ outcome: Outcome) {
         // What was cut is known to be given back already.
         guard sends.removeValue(forKey: id) != nil else { return }
-        handle(.sent(id, outcome))
-        batches[id] = nil
+        handleSoon(.sent(id, outcome))
     }
 }

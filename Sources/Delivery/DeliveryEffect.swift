@@ -27,6 +27,14 @@ enum DeliveryEffect: Sendable, Equatable {
     case stopped
     /// Something that an operator wants to read.
     case note(DestinationName?, DeliveryNote)
+
+    /// Whether it belongs to every batch that comes and goes.
+    var isRoutine: Bool {
+        switch self {
+        case .leaseNext, .leaseAgain, .send, .settle: true
+        default: false
+        }
+    }
 }
 
 /// A change of state, for the log.

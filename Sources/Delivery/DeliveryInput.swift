@@ -39,4 +39,20 @@ enum DeliveryInput: Sendable {
     case stop(grace: Duration)
     /// Give all back at once.
     case hurry
+
+    /// Whether the queue's figures have changed with it.
+    var isAnswerOfQueue: Bool {
+        switch self {
+        case .leased, .settled: true
+        default: false
+        }
+    }
+
+    /// Whether it belongs to every batch that comes and goes.
+    var isRoutine: Bool {
+        switch self {
+        case .lanes, .leased, .sent, .settled: true
+        default: false
+        }
+    }
 }

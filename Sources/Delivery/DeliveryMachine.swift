@@ -73,7 +73,7 @@ struct DeliveryMachine: Sendable {
 
     /// Takes what happened, in order, and tells what is to be done.
     mutating func handle(
-        _ inputs: DeliveryInput..., at now: Moment, using random: inout some RandomNumberGenerator
+        _ inputs: [DeliveryInput], at now: Moment, using random: inout some RandomNumberGenerator
     ) -> [DeliveryEffect] {
         guard stop?.isOver != true else { return inputs.flatMap { handleAfterStop($0) } }
         for input in inputs { take(input, at: now, using: &random) }
@@ -151,10 +151,12 @@ struct DeliveryMachine: Sendable {
     /// When `handle(.timer)` has to be called although nothing has happened; nil for never.
     func wakeAt(_ now: Moment) -> BootInstant? {
         guard stop?.isOver != true else { return nil }
-        var points: [BootInstant?] = [pauses.nextExpiry, stop?.deadline]
-        points += commands.values.map { $0.isTimedOut ? nil : $0.deadline }
-        points += destinations.map { $0.value.wakeAt(gate($0.key), at: now) }
-        return points.compactMap { $0 }.filter { $0 > now.boot }.min()
+        var next = NextPoint(after: now.boot)
+        next.take(pauses.nextExpiry)
+        next.take(stop?.deadline)
+        for command in commands.values where !command.isTimedOut { next.take(command.deadline) }
+        for (name, destination) in destinations { next.take(destination.wakeAt(gate(name), at: now)) }
+        return next.point
     }
 
     // MARK: What stands above a destination

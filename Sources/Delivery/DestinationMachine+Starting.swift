@@ -133,9 +133,10 @@ extension DestinationMachine {
 
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
     private func hasPlace(_ priority: Priority) -> Bool {
-        if attempts.count < options.parallelBatches { return true }
-        return priority == .critical && attempts.count == options.parallelBatches
-            && attempts.values.allSatisfy { $0.priority == .normal }
+        let taken = attempts.values.count { !$0.isDone }
+        if taken < options.parallelBatches { return true }
+        return priority == .critical && taken == options.parallelBatches
+            && attempts.values.allSatisfy { $0.priority == .normal || $0.isDone }
     }
 
     /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04).
@@ -207,30 +208,32 @@ extension DestinationMachine {
 
     /// When `advance` has to be called again although nothing has happened; nil for never.
     func wakeAt(_ gate: Gate, at now: Moment) -> BootInstant? {
-        var points: [BootInstant?] = [retryAfterUntil]
-        points += attempts.values.map(\.settleAgainAt)
-        if case .until(let again) = offline { points.append(again) }
-        if gate.block == nil, gate.automatic != nil || push != nil, mayHaveSomething {
-            points.append(storeRetryAt)
-            if let hold {
-                points.append(hold.nextProbe)
-            } else if let breaker {
-                points.append(breaker.nextProbe)
-            } else {
-                points += [startNotBefore, rateRetryAt]
-                for priority in Priority.inOrder where lanes[priority].waitingEvents + lanes[priority].freeBatches > 0 {
-                    points += [laneStates[priority].takenUntil, laneStates[priority].emptyUntil]
+        var next = NextPoint(after: now.boot)
+        next.take(retryAfterUntil)
+        for attempt in attempts.values { next.take(attempt.settleAgainAt) }
+        if case .until(let again) = offline { next.take(again) }
+        guard gate.block == nil, gate.automatic != nil || push != nil, mayHaveSomething else { return next.point }
+        next.take(storeRetryAt)
+        if let hold {
+            next.take(hold.nextProbe)
+        } else if let breaker {
+            next.take(breaker.nextProbe)
+        } else {
+            next.take(startNotBefore)
+            next.take(rateRetryAt)
+            for batch in tracked.values { next.take(batch.notBefore) }
+            for priority in Priority.inOrder {
+                if lanes[priority].waitingEvents + lanes[priority].freeBatches > 0 {
+                    next.take(laneStates[priority].takenUntil)
+                    next.take(laneStates[priority].emptyUntil)
                 }
-                points += tracked.values.map(\.notBefore)
-                points += Priority.inOrder.map { dueAt($0, gate) }
-                points += Priority.inOrder.map { priority in
-                    guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { return nil }
-                    // An appointment: the time of day may be set meanwhile.
-                    return now.boot + min(risk - now.wall, .seconds(3600))
-                }
+                next.take(dueAt(priority, gate))
+                guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { continue }
+                // An appointment: the time of day may be set meanwhile.
+                next.take(now.boot + min(risk - now.wall, .seconds(3600)))
             }
         }
-        return points.compactMap { $0 }.filter { $0 > now.boot }.min()
+        return next.point
     }
 
     /// When the lane's oldest event has waited long enough.

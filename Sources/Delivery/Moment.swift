@@ -17,3 +17,18 @@ struct Moment: Sendable, Hashable {
         wall = time.wallTime
     }
 }
+
+/// The earliest of some points that lie ahead.
+struct NextPoint {
+    private let now: BootInstant
+    /// Nil: none lies ahead.
+    private(set) var point: BootInstant?
+
+    init(after now: BootInstant) { self.now = now }
+
+    /// Takes one into account; what has passed, or is nil, changes nothing.
+    mutating func take(_ candidate: BootInstant?) {
+        guard let candidate, candidate > now else { return }
+        point = min(point ?? candidate, candidate)
+    }
+}

@@ -38,7 +38,7 @@ extension QueueStore {
                 !isExpired(loaded.newest)
             else { break }
             hold(loaded, lane, isNew: true)
-            publish()
+            publishSoon()
             return loaded.batch
         case .join, .sift:
             break
@@ -71,7 +71,7 @@ extension QueueStore {
         }
         held[id]?.status = .leased
         figures.lanes[known.lane].freeBatches -= 1
-        publish()
+        publishSoon()
         return loaded.batch
     }
 

@@ -78,7 +78,7 @@ struct World {
     }
 
     mutating func input(_ input: DeliveryInput) {
-        perform(machine.handle(input, at: now, using: &random))
+        perform(machine.handle([input], at: now, using: &random))
     }
 
     /// The queue publishes its summaries, at once or a moment later.
