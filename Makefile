@@ -1,24 +1,36 @@
 # make run and make test are all that a newcomer needs; each installs first what is missing.
 
 RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
-	-Xswiftc -gnone -Xlinker -s -Xlinker -z -Xlinker now --disable-local-rpath
+	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test run bench lint format clean
+.PHONY: help build test deb life run bench lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 
-build: ## build the release binary, build/spoolship
+build: ## build the release binary, build/spoolship, and its debug symbols, build/spoolship.debug
 	@scripts/bootstrap build
 	@$(RELEASE)
-	@mkdir -p build && cp .build/release/spoolship build/spoolship
+	@mkdir -p build && objcopy --only-keep-debug --compress-debug-sections .build/release/spoolship build/spoolship.debug
+	@strip --strip-unneeded --remove-section=.comment -o build/spoolship .build/release/spoolship
 	@ls -l build/spoolship | awk '{ printf "built build/spoolship, %.1f MB\n", $$5 / 1000000 }'
 
 test: ## lint, build, and run every test
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory lint build
 	@scripts/test
+
+deb: ## make the Debian package, build/spoolship_VERSION_ARCH.deb, and check it with lintian
+	@scripts/bootstrap package
+	@$(MAKE) --no-print-directory build
+	@scripts/deb build/spoolship --symbols build/spoolship.debug
+	@lintian --fail-on error,warning --allow-root build/spoolship_*.deb build/spoolship-dbgsym_*.deb
+
+life: ## live the package's whole life in a clean Debian: install, deliver, alert, upgrade, purge; needs root
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory deb
+	@scripts/life-test
 
 run: ## show the agent at work: events in, batches out over TLS, the ledger; ends by itself
 	@$(MAKE) --no-print-directory build

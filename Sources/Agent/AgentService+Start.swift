@@ -15,6 +15,7 @@ extension AgentService {
     /// Starts what runs, from the disk to the network: the queue, delivery, the ports, the spool last.
     func start() async throws(AgentError) -> Parts {
         let relay = QueueRelay()
+        lastChange = AgentService.lastChange(ofQueueIn: settings.agent.stateDirectory)
         let queue = try openQueue(relay)
         do throws(AgentError) {
             return try await start(on: queue, relay)
@@ -113,6 +114,34 @@ extension AgentService {
         return monitor
     }
 
+    /// Feeds the service manager's watchdog, where it has one.
+    func startWatchdog(_ parts: Parts) -> Watchdog? {
+        func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+        guard let manager,
+            let limit = ServiceManager.watchdogLimit(
+                microseconds: variable("WATCHDOG_USEC"), process: variable("WATCHDOG_PID"))
+        else { return nil }
+        var watch = ProgressWatch()
+        let (queue, driver, reader, time) = (parts.queue, parts.driver, parts.reader, self.time)
+        let watchdog = Watchdog(
+            limit: limit, manager: manager, on: loop, others: [readerLoop, storeLoop], log: log
+        ) {
+            watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
+            return watch.stalls(
+                ProgressWatch.State(queue: queue.snapshot, delivery: driver.snapshot, spool: reader.figures),
+                at: time.bootTime, wall: time.wallTime)
+        }
+        watchdog.start()
+        return watchdog
+    }
+
+    /// How long a request to each destination may take in all.
+    private var requestTimeouts: [DestinationName: Duration] {
+        Dictionary(
+            settings.destinations.map { (DestinationName($0.name), $0.connectTimeout + $0.requestTimeout) },
+            uniquingKeysWith: { $1 })
+    }
+
     private func openQueue(_ relay: QueueRelay) throws(AgentError) -> QueueStore {
         do throws(QueueError) {
             return try QueueStore(
@@ -148,7 +177,7 @@ extension AgentService {
     ) throws(AgentError) -> SpoolReader {
         let intake = Intake(
             intakeSettings(cap: queue.snapshot.maxSize), store: queue,
-            memory: restored.memory, figures: figures, clock: ClockTrust(), tap: tap, on: readerLoop, time: time,
+            memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, on: readerLoop, time: time,
             log: log)
         do throws(SpoolError) {
             return try SpoolReader(
@@ -157,6 +186,13 @@ extension AgentService {
         } catch {
             throw AgentError(.cannotCreate, error.message)
         }
+    }
+
+    /// When an earlier process last wrote to the queue: a time that is past.
+    private static func lastChange(ofQueueIn directory: String) -> Timestamp? {
+        var status = stat()
+        guard stat("\(directory)/queue.sqlite", &status) == 0 else { return nil }
+        return Timestamp(milliseconds: Int64(status.st_mtim.tv_sec) * 1_000)
     }
 
     private func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {

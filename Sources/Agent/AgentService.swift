@@ -42,7 +42,10 @@ public actor AgentService {
     var isCollecting = true
     /// The country that a person has set; durable in the queue.
     var country: CountryCode?
+    /// When an earlier process last wrote to the queue.
+    var lastChange: Timestamp?
     private var signals: SignalWatcher?
+    private var watchdog: Watchdog?
     private var stopWaiter: CheckedContinuation<Void, Never>?
     private var isStopping = false
     private var taskLoop: EventLoop?
@@ -138,6 +141,7 @@ public actor AgentService {
         let parts = try await start()
         self.parts = parts
         manager?.notify("READY=1\nSTATUS=shipping")
+        watchdog = startWatchdog(parts)
         log.info(
             "agent started",
             ["version": program.version, "spool": settings.spool.directory, "state": settings.agent.stateDirectory])
@@ -187,7 +191,8 @@ public actor AgentService {
     private func beginStopping() {
         guard !isStopping else { return }
         isStopping = true
-        manager?.notify("STOPPING=1")
+        // Besides what is sent while it lasts, requests end and the database is closed.
+        manager?.notifyStopping(within: settings.agent.shutdownDrainTimeout + .seconds(60))
         stopWaiter?.resume()
         stopWaiter = nil
     }
@@ -203,6 +208,7 @@ public actor AgentService {
         await parts.control.stop()
         await parts.stats?.stop()
         await parts.queue.close()
+        watchdog?.stop()
         signals?.cancel()
         let waiting = parts.queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued }
         log.info("agent stopped", ["queued": waiting])

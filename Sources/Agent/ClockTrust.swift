@@ -4,19 +4,28 @@ internal import EventLoops
 /// Whether the time of day can be trusted: nothing expires or is quarantined by its time while it cannot.
 ///
 /// It cannot while the kernel says that the clock is not synchronised, nor within ten minutes after a step of more than
-/// an hour (a machine that starts in 1970, a correction by hand). Looked up once a minute at most.
+/// an hour (a machine that starts in 1970, a correction by hand). Where a sandbox forbids to ask the kernel (as the unit's
+/// `ProtectClock=` does), a time service gets the machine's first ten minutes, and a clock that is behind what is known to
+/// be past is not trusted. Looked up once a minute at most.
 final class ClockTrust {
     private static let largeStep = Duration.seconds(3600)
     private static let quarantineAfterStep = Duration.seconds(600)
     private static let lookUpEvery = Duration.seconds(60)
+    private static let timeToSynchronise = BootInstant(nanoseconds: 600_000_000_000)
+    /// 2026-11-01, when this was written: a clock before it is wrong.
+    private static let release = Timestamp(milliseconds: 1_793_491_200_000)
 
-    private let isSynchronised: () -> Bool
+    private let past: Timestamp
+    private let isSynchronised: () -> Bool?
     private var lastLook: (boot: BootInstant, wall: Timestamp)?
     private var trusted = false
     private var distrustUntil = BootInstant(nanoseconds: .min)
 
-    /// - Parameter isSynchronised: asks the kernel; tests pass another.
-    init(isSynchronised: @escaping () -> Bool = kernelClockIsSynchronised) {
+    /// - Parameters:
+    ///   - past: a time that is known to be past, such as that of the queue's last change; nil for none.
+    ///   - isSynchronised: asks the kernel, nil when that is forbidden; tests pass another.
+    init(past: Timestamp? = nil, isSynchronised: @escaping () -> Bool? = kernelClockIsSynchronised) {
+        self.past = max(past ?? ClockTrust.release, ClockTrust.release)
         self.isSynchronised = isSynchronised
     }
 
@@ -32,13 +41,19 @@ final class ClockTrust {
             }
         }
         lastLook = (boot, wall)
-        trusted = isSynchronised() && boot >= distrustUntil
+        trusted = boot >= distrustUntil && (isSynchronised() ?? (boot >= ClockTrust.timeToSynchronise && wall >= past))
         return trusted
     }
 }
 
-/// What the kernel says of its clock. Containers see their host's.
+/// What the kernel says of its clock; nil when it may not be asked. Containers see their host's.
 ///
 /// A machine without a time service is never synchronised: its old events are kept until the cap asks for their room,
 /// which loses less than a wrong year would.
-func kernelClockIsSynchronised() -> Bool { clinux_clock_is_synchronised() != 0 }
+func kernelClockIsSynchronised() -> Bool? {
+    switch clinux_clock_is_synchronised() {
+    case 1: true
+    case 0: false
+    default: nil
+    }
+}

@@ -19,6 +19,22 @@ struct ServiceManager {
         address = name
     }
 
+    /// How long the service manager waits for a sign of progress before it ends the process; nil when it does not.
+    ///
+    /// - Parameters:
+    ///   - microseconds: `$WATCHDOG_USEC`.
+    ///   - process: `$WATCHDOG_PID`: whose it is; nil for whoever reads it.
+    static func watchdogLimit(microseconds: String?, process: String?) -> Duration? {
+        guard let limit = microseconds.flatMap({ Int64($0) }), limit > 0 else { return nil }
+        if let process, Int32(process) != getpid() { return nil }
+        return .microseconds(limit)
+    }
+
+    /// Says that the end has begun, and how long it may take.
+    func notifyStopping(within limit: Duration) {
+        notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(Int64(limit / .microseconds(1)))")
+    }
+
     /// Says that a reload has begun; `READY=1` ends it.
     func notifyReloading() {
         let now = SystemTime().monotonicMicroseconds

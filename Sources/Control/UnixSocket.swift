@@ -45,7 +45,9 @@ enum UnixSocket {
                 errno == EACCES ? .notPermitted : .system,
                 "the control socket \(path) cannot be made: \(SystemError.message(errno))")
         }
-        if let group, chown(temporary, uid_t.max, group) != 0 {
+        // Where it has the group already nothing is asked for: a sandbox may forbid chown altogether.
+        var made = stat()
+        if let group, lstat(temporary, &made) != 0 || made.st_gid != group, chown(temporary, uid_t.max, group) != 0 {
             let reason = errno
             unlink(temporary)
             throw ControlError(

@@ -9,7 +9,8 @@ public enum DropFileWriter {
 
     /// Writes a drop file: under a hidden name, synced, renamed without replacing anything, the directory synced.
     ///
-    /// When it returns, the file survives a power cut. When it throws, no reader has seen anything.
+    /// When it returns, the file survives a power cut (in a drop box, which cannot be opened to be synced, the file system
+    /// is synced as a whole). When it throws, no reader has seen anything.
     /// - Parameters:
     ///   - bytes: a JSON object, or an array of objects.
     ///   - directory: where to put it: an app's directory in the spool, or `incoming/`.
@@ -22,28 +23,28 @@ public enum DropFileWriter {
         using random: inout some RandomNumberGenerator
     ) throws(SpoolError) -> String {
         do throws(SystemError) {
-            let raw = directory.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-            let folder = try Descriptor(checking: raw, "open")
+            let folder = try Folder(directory)
             let stem = String(label.utf8.prefix(64).map { isPlain($0) ? Character(UnicodeScalar($0)) : "_" })
             for _ in 0..<attempts {
                 let digits = String(random.next() as UInt64, radix: 16)
                 let name = FileName("\(stem)-\(digits).json")
                 let hidden = FileName(".\(stem)-\(digits).json.tmp")
+                let file: Descriptor
                 do throws(SystemError) {
-                    try write(bytes, to: hidden, in: folder.raw)
+                    file = try write(bytes, to: hidden, in: folder.descriptor.raw)
                 } catch {
                     if error.number == EEXIST { continue }
                     throw error
                 }
                 do throws(SystemError) {
-                    try FileSystem.rename(folder.raw, hidden, to: name)
+                    try FileSystem.rename(folder.descriptor.raw, hidden, to: name)
                 } catch {
                     // What cannot be removed here stays hidden, and is never read.
-                    try? FileSystem.unlink(folder.raw, hidden)
+                    try? FileSystem.unlink(folder.descriptor.raw, hidden)
                     if error.number == EEXIST { continue }
                     throw error
                 }
-                guard fsync(folder.raw) == 0 else { throw SystemError("fsync") }
+                try folder.sync(with: file)
                 return name.text
             }
             throw SystemError("renameat2", number: EEXIST)
@@ -54,9 +55,28 @@ public enum DropFileWriter {
         }
     }
 
+    /// The directory; a drop box, where one may put files and not list them, can be opened as a place only.
+    private struct Folder: ~Copyable {
+        let descriptor: Descriptor
+        private let isReadable: Bool
+
+        init(_ path: String) throws(SystemError) {
+            let raw = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            isReadable = raw >= 0 || errno != EACCES
+            let place = isReadable ? raw : path.withCString { open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }
+            descriptor = try Descriptor(checking: place, "open")
+        }
+
+        /// Makes the name of a file in it durable.
+        func sync(with file: borrowing Descriptor) throws(SystemError) {
+            let result = isReadable ? fsync(descriptor.raw) : clinux_sync_file_system(file.raw)
+            guard result == 0 else { throw SystemError("fsync") }
+        }
+    }
+
     private static func write(
         _ bytes: UnsafeRawBufferPointer, to name: FileName, in directory: Int32
-    ) throws(SystemError) {
+    ) throws(SystemError) -> Descriptor {
         // Readable by the group, as the protocol asks, whatever the umask adds.
         let raw = name.withCString { openat(directory, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640) }
         let file = try Descriptor(checking: raw, "openat")
@@ -72,6 +92,7 @@ public enum DropFileWriter {
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }
             guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
+            return file
         } catch {
             // What cannot be removed here stays hidden, and is never read.
             try? FileSystem.unlink(directory, name)

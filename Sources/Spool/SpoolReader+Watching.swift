@@ -167,6 +167,8 @@ extension SpoolReader {
     }
 
     private func takeDirectory(_ mask: Int, _ directory: SpoolDirectory, _ name: FileName) {
+        // Not for us, or not finished: `.spoolship` is one of them.
+        guard !name.isHidden else { return }
         if mask & Int(IN_CREATE | IN_MOVED_TO) != 0 {
             open(directory.path(of: name), depth: directory.depth + 1)
         } else if mask & Int(IN_MOVED_FROM | IN_DELETE) != 0 {

@@ -57,6 +57,21 @@ struct SecurityTests {
         await reader.stop()
     }
 
+    @Test("a hidden directory that appears while reading goes on is not entered; under a plain name it is")
+    func hiddenDirectoriesAreNotEntered() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        spool.makeDirectory(".unfinished")
+        spool.write("hidden\n", to: ".unfinished/x.jsonl")
+        spool.write("1\n", to: "y.jsonl")
+        await spool.untilLines(["1"])
+        #expect(reader.figures.directories == 1)
+        spool.rename(".unfinished", to: "app")
+        await spool.untilLines(["1", "hidden"])
+        #expect(reader.figures.directories == 2 && reader.figures.complaints.isEmpty)
+        await reader.stop()
+    }
+
     @Test("a file published by link and unlink is taken, although it has two names for a moment")
     func publishingByLinkWorks() async throws {
         let spool = try SpoolHarness()

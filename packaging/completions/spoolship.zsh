@@ -19,6 +19,7 @@ _spoolship() {
         'enable:turns collection on; survives restarts'
         'disable:turns collection off and deletes what is queued; survives restarts'
         'session:start'
+        'app:add, list'
         'country:set, clear'
         'reload:makes the agent read its configuration again, as a whole or not at all'
         'tap:prints events as they pass, without disturbing them'
@@ -44,6 +45,13 @@ _spoolship() {
     if [[ $command == session ]]; then
         if ((CURRENT == 3)); then
             compadd start
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == app ]]; then
+        if ((CURRENT == 3)); then
+            compadd add list
             return
         fi
         command="$command $words[3]" shift=2
@@ -241,6 +249,22 @@ _spoolship() {
         _arguments \
             '--app[only for this app; default all]:APP:' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'app add')
+        _arguments \
+            '--user[who writes there; default the user who is called like the app]:USER:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'app list')
+        _arguments \
+            '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -467,7 +491,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration)'
+            '*:command:(run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session app country reload tap queue dead-letters quarantine receive version help configuration)'
         ;;
     esac
 }

@@ -20,5 +20,6 @@ void clinux_name_thread(const char *name) {
 int clinux_clock_is_synchronised(void) {
     struct timex state = {0};
     const int result = adjtimex(&state);
-    return result >= 0 && result != TIME_ERROR && !(state.status & STA_UNSYNC);
+    if (result < 0) return -1;
+    return result != TIME_ERROR && !(state.status & STA_UNSYNC);
 }

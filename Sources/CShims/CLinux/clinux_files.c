@@ -46,6 +46,8 @@ int clinux_rename_new(int old_directory, const char *old_name, int new_directory
     return renameat2(old_directory, old_name, new_directory, new_name, RENAME_NOREPLACE);
 }
 
+int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
+
 int clinux_take_lease(int descriptor) { return fcntl(descriptor, F_SETLEASE, F_RDLCK); }
 
 int clinux_holds_lease(int descriptor) {

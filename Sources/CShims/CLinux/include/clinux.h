@@ -25,7 +25,7 @@ uint64_t clinux_thread_id(void);
 /// Names the calling thread, for `ps -T` and debuggers; the kernel keeps the first 15 bytes.
 void clinux_name_thread(const char *name);
 
-/// Whether the kernel takes the time of day for synchronised (adjtimex(2)): 1, or 0.
+/// Whether the kernel takes the time of day for synchronised (adjtimex(2)): 1, or 0; -1 when it may not be asked.
 int clinux_clock_is_synchronised(void);
 
 #endif

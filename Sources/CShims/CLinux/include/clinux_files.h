@@ -24,6 +24,9 @@ int clinux_birth_time(int descriptor, int64_t *nanoseconds);
 /// Renames without replacing. EEXIST: the new name is taken.
 int clinux_rename_new(int old_directory, const char *old_name, int new_directory, const char *new_name);
 
+/// Writes what the file system of an open file has not written yet (syncfs(2)).
+int clinux_sync_file_system(int descriptor);
+
 /// Takes a read lease: it holds while nobody has the file open for writing. EAGAIN: somebody has.
 int clinux_take_lease(int descriptor);
 

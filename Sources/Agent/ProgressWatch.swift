@@ -1,0 +1,138 @@
+internal import Delivery
+internal import EventLoops
+internal import Model
+internal import Queue
+internal import Spool
+
+/// Judges, by what the modules have published, whether the pipeline moves: what systemd's watchdog is fed by.
+///
+/// Only what a restart can mend counts as a stall. A full queue, a full disk, a destination that fails, a pause: the agent
+/// says so elsewhere, and goes on.
+struct ProgressWatch {
+    /// The pipeline at one moment.
+    struct State: Sendable {
+        /// A destination's part.
+        struct Sending: Sendable, Equatable {
+            /// Batches that are being sent or settled.
+            var inFlight = 0
+            /// What was asked and answered; it changes with each answer.
+            var counters = DeliveryCounters()
+            /// When something is next tried by itself, in time of day.
+            var nextAttempt: Timestamp?
+        }
+
+        /// Whether reading waits for commits.
+        var isHeldBack = false
+        /// Whether the queue stores what it is given.
+        var isStoring = true
+        /// What the reader has handed over, in bytes.
+        var bytesRead: Int64 = 0
+        /// Transactions of the queue.
+        var transactions = 0
+        /// The destinations.
+        var destinations: [DestinationName: Sending] = [:]
+    }
+
+    /// How long what should move may stand still: longer than any wait that is within a module's rights.
+    static let patience = Duration.seconds(150)
+
+    /// How long a request may take, for each destination.
+    var requestTimeouts: [DestinationName: Duration] = [:]
+
+    private struct Reading: Equatable {
+        var bytesRead: Int64
+        var transactions: Int
+    }
+
+    private struct Flight {
+        var counters: DeliveryCounters
+        var since: BootInstant
+    }
+
+    private struct Plan {
+        var nextAttempt: Timestamp
+        /// When that is on the clock for waits, as it was when the plan was first seen: the time of day may be set.
+        var due: BootInstant
+    }
+
+    private var reading: (state: Reading, since: BootInstant)?
+    private var flights: [DestinationName: Flight] = [:]
+    private var plans: [DestinationName: Plan] = [:]
+
+    init(requestTimeouts: [DestinationName: Duration] = [:]) { self.requestTimeouts = requestTimeouts }
+
+    /// What stands still although it should move: nothing when all is well. To be called now and then.
+    ///
+    /// - Parameters:
+    ///   - state: the pipeline now.
+    ///   - boot: now, on the clock for waits.
+    ///   - wall: now, in time of day.
+    mutating func stalls(_ state: State, at boot: BootInstant, wall: Timestamp) -> [String] {
+        var stalls: [String] = []
+        if let stall = readingStall(state, at: boot) { stalls.append(stall) }
+        flights = flights.filter { state.destinations[$0.key] != nil }
+        plans = plans.filter { state.destinations[$0.key] != nil }
+        for (name, sending) in state.destinations.sorted(by: { $0.key < $1.key }) {
+            if let stall = flightStall(name, sending, at: boot) { stalls.append(stall) }
+            if let stall = planStall(name, sending, at: boot, wall: wall) { stalls.append(stall) }
+        }
+        return stalls
+    }
+
+    /// Reading waits for a commit, there is room, and nothing is committed.
+    private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
+        let now = Reading(bytesRead: state.bytesRead, transactions: state.transactions)
+        guard state.isHeldBack, state.isStoring, let before = reading, before.state == now else {
+            reading = (now, boot)
+            return nil
+        }
+        guard boot - before.since > ProgressWatch.patience else { return nil }
+        return "reading waits for a commit that does not come"
+    }
+
+    /// Batches are on their way for longer than a request may take, and no answer has come meanwhile.
+    private mutating func flightStall(
+        _ name: DestinationName, _ sending: State.Sending, at boot: BootInstant
+    ) -> String? {
+        guard sending.inFlight > 0 else {
+            flights[name] = nil
+            return nil
+        }
+        guard let before = flights[name], before.counters == sending.counters else {
+            flights[name] = Flight(counters: sending.counters, since: boot)
+            return nil
+        }
+        guard boot - before.since > ProgressWatch.patience + (requestTimeouts[name] ?? .zero) else { return nil }
+        return "\(name): \(sending.inFlight) requests in flight do not end"
+    }
+
+    /// The time for the next attempt has come and gone, and nothing was attempted.
+    private mutating func planStall(
+        _ name: DestinationName, _ sending: State.Sending, at boot: BootInstant, wall: Timestamp
+    ) -> String? {
+        guard sending.inFlight == 0, let nextAttempt = sending.nextAttempt else {
+            plans[name] = nil
+            return nil
+        }
+        guard let plan = plans[name], plan.nextAttempt == nextAttempt else {
+            plans[name] = Plan(nextAttempt: nextAttempt, due: boot + max(.zero, nextAttempt - wall))
+            return nil
+        }
+        guard boot - plan.due > ProgressWatch.patience else { return nil }
+        return "\(name): the next attempt is overdue"
+    }
+}
+
+extension ProgressWatch.State {
+    /// What the modules have published.
+    init(queue: QueueSnapshot, delivery: DeliverySnapshot, spool: SpoolFigures) {
+        isHeldBack = spool.isHeldBack
+        if case .nothing = queue.accepting { isStoring = false } else { isStoring = queue.failure == nil }
+        bytesRead = spool.bytesRead
+        transactions = queue.transactions
+        for destination in delivery.destinations {
+            destinations[destination.name] = Sending(
+                inFlight: destination.inFlight, counters: destination.counters, nextAttempt: destination.nextAttempt)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+internal import EventLoops
+internal import Logs
+internal import Synchronization
+
+/// Feeds systemd's watchdog while the agent makes progress, and only then: a process whose pipeline stands still lives and
+/// is worth nothing.
+///
+/// It lives on the main loop, which proves itself by feeding; the other loops have to answer a knock between two meals. A
+/// round wakes each thread once. Three of them in three fifths of five minutes are one wake-up a minute.
+final class Watchdog {
+    private let interval: Duration
+    private let manager: ServiceManager
+    private let loop: EventLoop
+    private let others: [(loop: EventLoop, answers: Answers)]
+    private let log: Log
+    /// What stands still now.
+    private let stalls: () -> [String]
+    private var round: UInt64 = 0
+    private var timer: EventLoop.TimerID?
+    private var isHungry = false
+
+    /// The newest round that a loop has answered.
+    private final class Answers: Sendable {
+        let round = Atomic<UInt64>(0)
+    }
+
+    /// A watchdog that sleeps until `start`.
+    ///
+    /// - Parameters:
+    ///   - limit: how long systemd waits for a meal (`WatchdogSec=`).
+    ///   - loop: the main loop.
+    ///   - others: the loops that must answer.
+    ///   - stalls: what of the pipeline stands still; asked on the main loop, once a round.
+    init(
+        limit: Duration, manager: ServiceManager, on loop: EventLoop, others: [EventLoop], log: Log,
+        stalls: @escaping () -> [String]
+    ) {
+        interval = limit * 3 / 5
+        self.manager = manager
+        self.loop = loop
+        self.others = others.map { ($0, Answers()) }
+        self.log = log
+        self.stalls = stalls
+    }
+
+    /// Begins; on the main loop.
+    func start() { beginRound() }
+
+    /// Ends; on the main loop.
+    func stop() {
+        if let timer { loop.cancel(timer) }
+        timer = nil
+    }
+
+    private func beginRound() {
+        round += 1
+        for (other, answers) in others {
+            other.post { [round] in answers.round.store(round, ordering: .relaxed) }
+        }
+        timer = loop.after(interval) { self.endRound() }
+    }
+
+    private func endRound() {
+        let silent = others.filter { $0.answers.round.load(ordering: .relaxed) != round }
+        let reasons = silent.map { "loop \($0.loop.name) does not answer" } + stalls()
+        if reasons.isEmpty {
+            manager.notify("WATCHDOG=1")
+            isHungry = false
+        } else if !isHungry {
+            isHungry = true
+            log.error(
+                "no progress: systemd will end and restart the agent unless it goes on",
+                ["reason": reasons.joined(separator: "; ")])
+        }
+        beginRound()
+    }
+}

@@ -1,0 +1,221 @@
+internal import CLinux
+internal import Configuration
+internal import EventLoops
+internal import Glibc
+internal import Model
+internal import Spool
+
+/// The apps' directories in the spool. These commands need no running agent: it finds a new directory by itself.
+extension Command {
+    static let appAdd = Command(
+        name: "app add", summary: "makes an app's directory in the spool", arguments: "NAME", argumentCount: 1...1,
+        details: """
+            The directory belongs to the app's user and to the agent's group (mode 2770): nobody else can write as this app,
+            and the agent reads what the user writes whatever the user's umask is. Needs root, unless the user is one's own.
+
+            Said again, it mends mode and access control list; a directory of another user is not touched.
+            """,
+        options: [
+            Option(
+                name: "user", value: "USER", help: "who writes there; default the user who is called like the app")
+        ]
+    ) { invocation in
+        let spool = try invocation.loadSettings().settings.spool.directory
+        let app = try AppDirectory(invocation.arguments[0], in: spool, user: invocation.value("user"))
+        let hasLists = try app.make()
+        try invocation.console.print("\(app.path): \(app.user) writes there as app \(app.name)")
+        if !hasLists {
+            invocation.console.printError(
+                "spoolship: \(spool) lies on a file system without access control lists: let \(app.user) write with"
+                    + " umask 0027 or 0007, so that the group may read")
+        }
+        return .success
+    }
+
+    static let appList = Command(
+        name: "app list", summary: "lists the apps' directories in the spool, and what is wrong with them",
+        options: [.json]
+    ) { invocation in
+        let spool = try invocation.loadSettings().settings.spool.directory
+        let entries = try AppDirectory.list(in: spool)
+        guard !invocation.has("json") else {
+            let values = entries.map { entry in
+                SettingValue.table([
+                    .init("app", .string(entry.name)), .init("user", .string(entry.status.ownerName)),
+                    .init("mode", .string(entry.status.shownMode)),
+                    .init("problem", .string(entry.problem ?? "")),
+                ])
+            }
+            try invocation.console.print(SettingValue.array(values).json)
+            return .success
+        }
+        guard !entries.isEmpty else {
+            try invocation.console.print("\(spool) has no directories; make one: spoolship app add NAME --user USER")
+            return .success
+        }
+        let width = max(3, entries.map(\.name.count).max() ?? 0) + 2
+        let userWidth = max(4, entries.map(\.status.ownerName.count).max() ?? 0) + 2
+        let title = HelpText.pad("app", to: width) + HelpText.pad("user", to: userWidth) + "mode"
+        try invocation.console.print(invocation.console.styled(title, .bold))
+        for entry in entries {
+            let note = entry.problem ?? (entry.name == AppDirectory.shared ? "anybody; the app is the file's owner" : "")
+            let line =
+                HelpText.pad(entry.name, to: width) + HelpText.pad(entry.status.ownerName, to: userWidth)
+                + entry.status.shownMode + (note.isEmpty ? "" : "  \(note)")
+            try invocation.console.print(line)
+        }
+        return .success
+    }
+}
+
+/// An app's directory, as it is to be.
+struct AppDirectory {
+    /// The drop box of all who have no directory of their own.
+    static let shared = "incoming"
+    private static let mode: mode_t = 0o2770
+
+    let name: String
+    let spool: String
+    let user: String
+    private let userID: uid_t
+    private let groupID: gid_t
+
+    var path: String { "\(spool)/\(name)" }
+
+    init(_ name: String, in spool: String, user wanted: String?) throws(CommandFailure) {
+        let isPlain = name.utf8.allSatisfy { byte in
+            (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || (byte >= 0x30 && byte <= 0x39) || byte == 0x2D
+                || byte == 0x5F || byte == 0x2E
+        }
+        guard isPlain, !name.isEmpty, !name.hasPrefix("."), name.utf8.count <= 64 else {
+            throw CommandFailure(.usage, "an app's name has at most 64 letters, digits, dots, - and _, no dot in front")
+        }
+        guard name != AppDirectory.shared, name != "default" else {
+            throw CommandFailure(
+                .usage, name == "default"
+                    ? "default is the app of files at the top of the spool" : "\(name) is everybody's drop box")
+        }
+        self.name = name
+        self.spool = spool
+        user = wanted ?? name
+        guard let entry = getpwnam(user) else {
+            let hint = wanted == nil ? "say who writes there: --user USER" : "make it first, or name another"
+            throw CommandFailure(.usage, "there is no user \(user); \(hint)")
+        }
+        userID = entry.pointee.pw_uid
+        // Where the package is not installed the agent is run by whoever tries it out.
+        groupID = getgrnam("spoolship").map(\.pointee.gr_gid) ?? getegid()
+    }
+
+    /// Makes the directory, or mends the one that is there.
+    ///
+    /// - Returns: whether the file system has access control lists.
+    func make() throws(CommandFailure) -> Bool {
+        do throws(SystemError) {
+            let root = try Descriptor(
+                checking: open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
+            if let there = try? AppDirectory.folder(name, in: root.raw) {
+                return try mend(there)
+            }
+            // The agent must not find it before it is finished: it passes over hidden names.
+            let hidden = ".\(name).new-\(getpid())"
+            guard mkdirat(root.raw, hidden, 0o700) == 0 else { throw SystemError("mkdir") }
+            do throws(SystemError) {
+                let made = try AppDirectory.folder(hidden, in: root.raw)
+                let hasLists = try prepare(made)
+                guard clinux_rename_new(root.raw, hidden, root.raw, name) == 0 else { throw SystemError("rename") }
+                guard fsync(root.raw) == 0 else { throw SystemError("fsync") }
+                return hasLists
+            } catch {
+                unlinkat(root.raw, hidden, AT_REMOVEDIR)
+                throw error
+            }
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func mend(_ there: borrowing Descriptor) throws(SystemError) -> Bool {
+        var status = stat()
+        guard fstat(there.raw, &status) == 0 else { throw SystemError("fstat") }
+        guard status.st_uid == userID else { throw SystemError("mkdir", number: EEXIST) }
+        return try prepare(there)
+    }
+
+    /// Gives the directory its owner, mode and default access control list.
+    private func prepare(_ directory: borrowing Descriptor) throws(SystemError) -> Bool {
+        guard fchown(directory.raw, userID, groupID) == 0 else { throw SystemError("chown") }
+        guard fchmod(directory.raw, AppDirectory.mode) == 0 else { throw SystemError("chmod") }
+        let list = AppDirectory.accessList
+        if fsetxattr(directory.raw, "system.posix_acl_default", list, list.count, 0) == 0 { return true }
+        guard errno == EOPNOTSUPP else { throw SystemError("setxattr") }
+        return false
+    }
+
+    private static func folder(_ name: String, in directory: Int32) throws(SystemError) -> Descriptor {
+        try Descriptor(
+            checking: openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
+    }
+
+    private func failure(_ error: SystemError) -> CommandFailure {
+        switch error.number {
+        case EPERM, EACCES: CommandFailure(.noPermission, "cannot make \(path) for \(user): run it as root")
+        case EEXIST:
+            CommandFailure(
+                .cannotCreate,
+                "\(path) is there and belongs to \(FileStatus(path)?.ownerName ?? "somebody else"); give it away yourself"
+                    + " (chown) if \(user) is to write there")
+        case ENOENT:
+            CommandFailure(.cannotCreate, "there is no spool \(spool); make it, or set spool.directory")
+        default: CommandFailure(.cannotCreate, "cannot make \(path): \(error)")
+        }
+    }
+
+    /// What new files get whatever their writer's umask is: all to the user and the group, nothing to others.
+    ///
+    /// Source: the kernel's posix_acl_xattr.h: a version, then tag, permissions and id of each entry, little-endian.
+    private static var accessList: [UInt8] {
+        func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
+            withUnsafeBytes(of: value.littleEndian) { Array($0) }
+        }
+        let nobody = UInt32.max
+        let entries: [(tag: UInt16, permissions: UInt16)] = [(0x01, 7), (0x04, 7), (0x20, 0)]
+        return bytes(UInt32(2)) + entries.flatMap { bytes($0.tag) + bytes($0.permissions) + bytes(nobody) }
+    }
+}
+
+extension AppDirectory {
+    /// A directory that is there.
+    struct Found {
+        let name: String
+        let status: FileStatus
+        /// What is wrong with it; nil when nothing is.
+        let problem: String?
+    }
+
+    /// The directories of the spool, by name.
+    static func list(in spool: String) throws(CommandFailure) -> [Found] {
+        guard let directory = opendir(spool) else {
+            throw CommandFailure(
+                errno == EACCES ? .noPermission : .inputOutput, "cannot list \(spool): \(SystemError.message(errno))")
+        }
+        defer { closedir(directory) }
+        let agent = FileAccess.ofAgent()
+        var found: [Found] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            var link = stat()
+            guard !name.hasPrefix("."), lstat("\(spool)/\(name)", &link) == 0, link.st_mode & S_IFMT == S_IFDIR,
+                let status = FileStatus("\(spool)/\(name)")
+            else { continue }
+            // Only root and the agent can tell what the agent may do.
+            let isJudged = geteuid() == 0 || getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } == agent.user
+            let refusal = isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
+            found.append(
+                Found(name: name, status: status, problem: refusal.map { "\($0): spoolship app add \(name) mends it" }))
+        }
+        return found.sorted { $0.name < $1.name }
+    }
+}

@@ -1,0 +1,127 @@
+import EventLoops
+import Glibc
+import Logs
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Agent
+
+@Suite("Service manager")
+struct WatchdogTests {
+    /// The other end of `NOTIFY_SOCKET`.
+    private final class Listener {
+        let path: String
+        private let socket: Descriptor
+
+        init(_ directory: TemporaryDirectory) throws {
+            path = "\(directory.path)/notify"
+            socket = try Descriptor(
+                checking: Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0), "socket")
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+            let raw = socket.raw
+            let result = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+            guard result == 0 else { throw SystemError("bind") }
+        }
+
+        /// The next message; nil when none comes in time.
+        func next(within limit: Duration = .seconds(20)) -> String? {
+            var waiting = pollfd(fd: socket.raw, events: Int16(POLLIN), revents: 0)
+            guard poll(&waiting, 1, Int32(limit / .milliseconds(1))) == 1 else { return nil }
+            var bytes = [UInt8](repeating: 0, count: 1024)
+            let count = recv(socket.raw, &bytes, bytes.count, 0)
+            return count < 0 ? nil : String(decoding: bytes[..<count], as: UTF8.self)
+        }
+
+        /// Takes what is there already.
+        func clear() { while next(within: .zero) != nil {} }
+    }
+
+    @Test("what systemd asks for is understood: whose watchdog it is, and how patient")
+    func limits() {
+        #expect(ServiceManager.watchdogLimit(microseconds: "300000000", process: "\(getpid())") == .seconds(300))
+        #expect(ServiceManager.watchdogLimit(microseconds: "300000000", process: nil) == .seconds(300))
+        #expect(ServiceManager.watchdogLimit(microseconds: "300000000", process: "1") == nil)
+        #expect(ServiceManager.watchdogLimit(microseconds: nil, process: nil) == nil)
+        #expect(ServiceManager.watchdogLimit(microseconds: "0", process: nil) == nil)
+        #expect(ServiceManager.watchdogLimit(microseconds: "soon", process: nil) == nil)
+    }
+
+    @Test("a stop says how long it may take")
+    func stopping() throws {
+        let directory = try TemporaryDirectory()
+        let listener = try Listener(directory)
+        let manager = try #require(ServiceManager(socket: listener.path))
+        manager.notifyStopping(within: .seconds(70))
+        #expect(listener.next() == "STOPPING=1\nEXTEND_TIMEOUT_USEC=70000000")
+    }
+
+    @Test("fault10: systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once")
+    func fault10_progressFeeds() async throws {
+        let directory = try TemporaryDirectory()
+        let listener = try Listener(directory)
+        let manager = try #require(ServiceManager(socket: listener.path))
+        let log = KeptLog()
+        let main = try EventLoop(name: "main")
+        let reader = try EventLoop(name: "reader")
+        try main.start()
+        try reader.start()
+        defer {
+            main.stop()
+            reader.stop()
+        }
+        let stalls = Mutex<[String]>([])
+        nonisolated(unsafe) let watchdog = Watchdog(
+            limit: .milliseconds(100), manager: manager, on: main, others: [reader], log: Log(log)
+        ) { stalls.withLock { $0 } }
+        main.post { watchdog.start() }
+        #expect(listener.next() == "WATCHDOG=1")
+        #expect(listener.next() == "WATCHDOG=1")
+
+        // A loop that hangs.
+        let (hangs, ends) = (Gate(), Gate())
+        reader.post {
+            hangs.open()
+            ends.wait()
+        }
+        hangs.wait()
+        while !log.texts.contains(where: { $0.contains("loop reader does not answer") }) { usleep(10_000) }
+        listener.clear()
+        #expect(listener.next(within: .milliseconds(500)) == nil)
+        ends.open()
+        #expect(listener.next() == "WATCHDOG=1")
+
+        // A pipeline that stands still.
+        stalls.withLock { $0 = ["main: the next attempt is overdue"] }
+        while !log.texts.contains(where: { $0.contains("overdue") }) { usleep(10_000) }
+        listener.clear()
+        #expect(listener.next(within: .milliseconds(500)) == nil)
+        stalls.withLock { $0 = [] }
+        #expect(listener.next() == "WATCHDOG=1")
+        #expect(log.texts.filter { $0.contains("no progress") }.count == 2)
+        await withCheckedContinuation { continuation in
+            main.post {
+                watchdog.stop()
+                continuation.resume()
+            }
+        }
+    }
+
+    /// Lets a thread wait for another.
+    private final class Gate: Sendable {
+        private let isOpen = Atomic(false)
+        func open() { isOpen.store(true, ordering: .releasing) }
+        func wait() { while !isOpen.load(ordering: .acquiring) { usleep(1_000) } }
+    }
+}
+
+extension KeptLog {
+    /// What was written, each message with its fields.
+    fileprivate var texts: [String] { messages.map { "\($0)" } }
+}
