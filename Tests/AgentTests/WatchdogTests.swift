@@ -62,7 +62,9 @@ struct WatchdogTests {
         #expect(listener.next() == "STOPPING=1\nEXTEND_TIMEOUT_USEC=70000000")
     }
 
-    @Test("fault10: systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once")
+    @Test(
+        "fault10: systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once"
+    )
     func fault10_progressFeeds() async throws {
         let directory = try TemporaryDirectory()
         let listener = try Listener(directory)

@@ -19,7 +19,8 @@ extension EndToEnd {
             }
             try write(parts.joined(separator: "\n"), to: "\(directory.path)/spoolship.service")
             let verdict = try run(
-                "systemd-analyze", ["verify", "--man=no", "--recursive-errors=no", "\(directory.path)/spoolship.service"])
+                "systemd-analyze",
+                ["verify", "--man=no", "--recursive-errors=no", "\(directory.path)/spoolship.service"])
             #expect(verdict.code == 0 && verdict.text.isEmpty, "\(verdict.text)")
         }
 

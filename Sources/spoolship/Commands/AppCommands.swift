@@ -58,7 +58,8 @@ extension Command {
         let title = HelpText.pad("app", to: width) + HelpText.pad("user", to: userWidth) + "mode"
         try invocation.console.print(invocation.console.styled(title, .bold))
         for entry in entries {
-            let note = entry.problem ?? (entry.name == AppDirectory.shared ? "anybody; the app is the file's owner" : "")
+            let note =
+                entry.problem ?? (entry.name == AppDirectory.shared ? "anybody; the app is the file's owner" : "")
             let line =
                 HelpText.pad(entry.name, to: width) + HelpText.pad(entry.status.ownerName, to: userWidth)
                 + entry.status.shownMode + (note.isEmpty ? "" : "  \(note)")
@@ -92,7 +93,8 @@ struct AppDirectory {
         }
         guard name != AppDirectory.shared, name != "default" else {
             throw CommandFailure(
-                .usage, name == "default"
+                .usage,
+                name == "default"
                     ? "default is the app of files at the top of the spool" : "\(name) is everybody's drop box")
         }
         self.name = name
@@ -211,7 +213,8 @@ extension AppDirectory {
                 let status = FileStatus("\(spool)/\(name)")
             else { continue }
             // Only root and the agent can tell what the agent may do.
-            let isJudged = geteuid() == 0 || getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } == agent.user
+            let isJudged =
+                geteuid() == 0 || getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } == agent.user
             let refusal = isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
             found.append(
                 Found(name: name, status: status, problem: refusal.map { "\($0): spoolship app add \(name) mends it" }))

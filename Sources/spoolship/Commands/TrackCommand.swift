@@ -99,7 +99,8 @@ private struct TrackedEvent {
             let directory = "\(spool)/\(app)"
             guard access(directory, F_OK) == 0 else {
                 throw CommandFailure(
-                    .cannotCreate, "the spool has no directory \(directory); as root: spoolship app add \(app) --user USER")
+                    .cannotCreate,
+                    "the spool has no directory \(directory); as root: spoolship app add \(app) --user USER")
             }
             return directory
         }
