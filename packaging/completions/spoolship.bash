@@ -7,10 +7,17 @@ _spoolship() {
         return
     fi
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help" -- "$word")
         return
     fi
     case $command in
+    app)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "add list" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
     network)
         if ((COMP_CWORD == 2)); then
             mapfile -t COMPREPLY < <(compgen -W "on off" -- "$word")
@@ -58,6 +65,8 @@ _spoolship() {
     "run") options="--once --app --timeout --config --help -h" ;;
     "check") options="--connect --print --text-only --json --config --help -h" ;;
     "track") options="--property -p --text -t --critical --app --config --help -h" ;;
+    "app add") options="--user --config --help -h" ;;
+    "app list") options="--json --config --help -h" ;;
     "status") options="--json --quiet -q --socket --config --help -h" ;;
     "top") options="--interval --count --socket --config --help -h" ;;
     "dispatch") options="--wait --destination --json --socket --config --help -h" ;;
@@ -97,7 +106,7 @@ _spoolship() {
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration" -- "$word")
     else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     fi

@@ -6,6 +6,7 @@ _spoolship() {
         'run:runs the agent in the foreground; with --once, ships old files'
         'check:reads the configuration and every file it names, and prints each mistake with its place'
         'track:puts one event into the spool, atomically and durably'
+        'app:add, list'
         'status:shows how the agent stands\: what flows, what waits, and why nothing goes'
         'top:shows `status` again and again, with rates and small plots'
         'dispatch:sends what is queued now'
@@ -19,7 +20,6 @@ _spoolship() {
         'enable:turns collection on; survives restarts'
         'disable:turns collection off and deletes what is queued; survives restarts'
         'session:start'
-        'app:add, list'
         'country:set, clear'
         'reload:makes the agent read its configuration again, as a whole or not at all'
         'tap:prints events as they pass, without disturbing them'
@@ -35,6 +35,13 @@ _spoolship() {
         return
     fi
     local command=$words[2] shift=1
+    if [[ $command == app ]]; then
+        if ((CURRENT == 3)); then
+            compadd add list
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
     if [[ $command == network ]]; then
         if ((CURRENT == 3)); then
             compadd on off
@@ -45,13 +52,6 @@ _spoolship() {
     if [[ $command == session ]]; then
         if ((CURRENT == 3)); then
             compadd start
-            return
-        fi
-        command="$command $words[3]" shift=2
-    fi
-    if [[ $command == app ]]; then
-        if ((CURRENT == 3)); then
-            compadd add list
             return
         fi
         command="$command $words[3]" shift=2
@@ -116,6 +116,22 @@ _spoolship() {
             '*-t[a property that is text]:KEY=VALUE:' \
             '--critical[give it the priority critical]' \
             '--app[the app whose it is\: its directory in the spool; default incoming/ where there is one]:APP:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'app add')
+        _arguments \
+            '--user[who writes there; default the user who is called like the app]:USER:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'app list')
+        _arguments \
+            '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -249,22 +265,6 @@ _spoolship() {
         _arguments \
             '--app[only for this app; default all]:APP:' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
-            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
-            '--help[show this help]' \
-            '-h[show this help]' \
-            '*:argument:_files'
-        ;;
-    'app add')
-        _arguments \
-            '--user[who writes there; default the user who is called like the app]:USER:' \
-            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
-            '--help[show this help]' \
-            '-h[show this help]' \
-            '*:argument:_files'
-        ;;
-    'app list')
-        _arguments \
-            '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -491,7 +491,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track status top dispatch interval drain pause resume network network-changed log-level enable disable session app country reload tap queue dead-letters quarantine receive version help configuration)'
+            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration)'
         ;;
     esac
 }
