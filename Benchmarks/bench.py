@@ -5,7 +5,7 @@ The agent reads files that lie in its spool, keeps its queue on disk with power-
 development receiver, which runs beside it and does not count. CPU seconds are user and system time of the agent's
 process, from start to exit. The machine's noise goes into every figure of a run alike: compare ratios.
 
-usage: bench.py BINARY [--events 200000] [--runs 3] [--short] [--only WORDS] [--keep FILE]
+usage: bench.py BINARY [--events 200000] [--files 10] [--runs 3] [--short] [--only WORDS] [--keep FILE]
 """
 import argparse
 import glob
@@ -35,6 +35,8 @@ PROFILES = {
     "tiny events, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "tiny"),
     "large events, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "large"),
     "critical mix, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "critical"),
+    "all additions, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "additions"),
+    "a drop file an event, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "drop"),
 }
 SHORT = ["cap 1GiB, 3000 a batch, zstd", "cap 10MiB, 50 a batch, gzip (the defaults)"]
 
@@ -60,6 +62,16 @@ url = "{url}"
 compression = "{compression}"
 [destination.tls]
 ca_file = "{ca}"
+{more}"""
+
+# What the profile "additions" turns on beside the defaults.
+ADDITIONS = """[country]
+code = "IT"
+[device]
+overrides = { model = "rack 12", locale = "it-IT" }
+[[priorities.rule]]
+event = "Order placed"
+priority = "critical"
 """
 
 
@@ -129,29 +141,31 @@ def switches(pid: int) -> int:
     return total
 
 
-def start_agent(binary: str, work: str, receiver: Receiver, cap: str, events: int, size: str, compression: str):
+def start_agent(binary: str, work: str, receiver: Receiver, cap: str, events: int, size: str, compression: str,
+                more: str = ""):
     port = free_port()
     path = os.path.join(work, "spoolship.toml")
     with open(path, "w") as file:
         file.write(CONFIGURATION.format(work=work, cap=cap, events=events, bytes=size, port=port, url=receiver.url,
-                                        compression=compression, ca=receiver.ca))
+                                        compression=compression, ca=receiver.ca, more=more))
     log = open(os.path.join(work, "agent.log"), "wb")
     return subprocess.Popen([binary, "run", "--config", path], stdout=log, stderr=log)
 
 
 def measure(binary: str, receiver: Receiver, sources: str, events: int, profile: tuple) -> dict:
-    cap, batch, size, compression, _ = profile
+    cap, batch, size, compression, kind = profile
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=os.path.dirname(sources)) as work:
         os.makedirs(f"{work}/state")
         shutil.copytree(sources, f"{work}/spool")
-        # Tiny events say no session: each file begins one, whose start is an event more.
-        expected = events + (len(glob.glob(f"{work}/spool/*")) if profile[4] == "tiny" else 0)
+        # These events say no session: each file begins one, whose start is an event more.
+        expected = events + (len(glob.glob(f"{work}/spool/*")) if kind in ("tiny", "additions") else 0)
         spooled = sum(os.path.getsize(path) for path in glob.glob(f"{work}/spool/*"))
         before = receiver.stats()
         began = time.monotonic()
-        agent = start_agent(binary, work, receiver, cap, batch, size, compression)
+        agent = start_agent(binary, work, receiver, cap, batch, size, compression,
+                            ADDITIONS if kind == "additions" else "")
         try:
-            wait_for(lambda: agent.poll() is not None or receiver.events() - before["events"] >= expected, 60,
+            wait_for(lambda: agent.poll() is not None or receiver.events() - before["events"] >= expected, 180,
                      "the events to arrive")
             wall = time.monotonic() - began
             if agent.poll() is not None:
@@ -213,6 +227,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
     parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--files", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="two profiles, one run each: what CI does")
     parser.add_argument("--only", default="", help="only profiles whose name holds these words")
@@ -234,10 +249,10 @@ def main() -> None:
             for name in names:
                 profile = PROFILES[name]
                 sources = os.path.join(scratch, f"events-{profile[4]}")
-                events = options.events // 20 if profile[4] == "large" else options.events
+                events = options.events // {"large": 20, "drop": 10}.get(profile[4], 1)
                 if not os.path.exists(sources):
                     subprocess.run([sys.executable, os.path.join(HERE, "generate.py"), sources, "--events", str(events),
-                                    "--profile", profile[4]], check=True)
+                                    "--files", str(options.files), "--profile", profile[4]], check=True)
                 taken = [measure(binary, receiver, sources, events, profile) for _ in range(runs)]
                 result = {key: statistics.median(run[key] for run in taken) for key in taken[0]}
                 size = (2 << 20) if profile[2] == "2MiB" else (1 << 20)

@@ -3,7 +3,7 @@
 
 The events' times begin at the last full hour, because older ones than `queue.max_age` would expire.
 
-usage: generate.py DIRECTORY [--events 200000] [--files 10] [--profile standard|tiny|large|critical] [--seed 42]
+usage: generate.py DIRECTORY [--events 200000] [--files 10] [--profile standard|tiny|large|critical|additions|drop] [--seed 42]
                    [--start 2026-11-20T10:00:00]
 """
 import argparse
@@ -26,7 +26,8 @@ def event(number: int, start: datetime.datetime, chance: random.Random, profile:
         return json.dumps(value, separators=(",", ":"))
     if profile == "critical" and chance.random() < 0.1:
         value["priority"] = "critical"
-    value["session_id"] = f"{chance.getrandbits(48):012x}"
+    if profile != "additions":
+        value["session_id"] = f"{chance.getrandbits(48):012x}"
     value["properties"] = {
         "Category": chance.choice(CATEGORIES),
         "City": chance.choice(CITIES),
@@ -46,13 +47,19 @@ def main() -> None:
     parser.add_argument("directory")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10)
-    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical"])
+    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical", "additions", "drop"])
     parser.add_argument("--seed", type=int, default=42)
     hour = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0, tzinfo=None)
     parser.add_argument("--start", type=datetime.datetime.fromisoformat, default=hour - datetime.timedelta(hours=1))
     options = parser.parse_args()
     chance = random.Random(options.seed)
     os.makedirs(options.directory, exist_ok=True)
+    if options.profile == "drop":
+        # A file for each event, complete at once.
+        for number in range(options.events):
+            with open(os.path.join(options.directory, f"{number:07}.json"), "w", encoding="utf-8") as output:
+                output.write(event(number, options.start, chance, "standard") + "\n")
+        return
     for file in range(options.files):
         first = options.events * file // options.files
         last = options.events * (file + 1) // options.files

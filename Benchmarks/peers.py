@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Measures rsyslog and syslog-ng on the work that Spoolship is measured on, in the same run.
+
+Debian's packages are unpacked beside the results, not installed: the two exclude each other. Their configurations stand in
+`peers/`, with what they cannot do: neither compresses, adds members to events or validates them here, and neither's buffer
+survives a power cut at this rate. Only the agents' own CPU counts, from start until all events arrived and they ended.
+
+usage: peers.py BINARY [--events 200000] [--runs 3] [--scratch /var/tmp]
+"""
+import argparse
+import glob
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = ["rsyslog", "rsyslog-relp", "libestr0", "libfastjson4", "liblognorm5", "librelp0", "syslog-ng-core",
+            "syslog-ng-mod-http", "libivykis0", "libpcre3"]
+
+
+def unpack(directory: str) -> str:
+    """Debian's packages of the peers, unpacked into a directory; the root of the tree."""
+    root = os.path.join(directory, "root")
+    if not os.path.exists(root):
+        os.makedirs(directory, exist_ok=True)
+        subprocess.run(["apt-get", "download", "-q", *PACKAGES], cwd=directory, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        for package in glob.glob(f"{directory}/*.deb"):
+            subprocess.run(["dpkg", "-x", package, root + ".new"], check=True)
+        os.rename(root + ".new", root)
+    return root
+
+
+def environment(root: str) -> dict:
+    libraries = [f"{root}/usr/lib/x86_64-linux-gnu", f"{root}/lib/x86_64-linux-gnu", f"{root}/usr/lib/syslog-ng"]
+    return dict(os.environ, LD_LIBRARY_PATH=":".join(libraries))
+
+
+def certificates(directory: str) -> str:
+    """An authority and a certificate for localhost, for both ends of rsyslog."""
+    os.makedirs(directory)
+    for line in [
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=peers",
+        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=localhost",
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names",
+    ]:
+        with open(f"{directory}/names", "w") as names:
+            names.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        subprocess.run(["openssl", *line.split()], cwd=directory, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    return directory
+
+
+def configuration(name: str, path: str, **values: object) -> str:
+    """A configuration of `peers/`, filled in."""
+    with open(f"{HERE}/peers/{name}") as file:
+        text = file.read()
+    for key, value in values.items():
+        text = text.replace("{" + key + "}", str(value))
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def timed(command: list, variables: dict, arrived, expected: int, log: str) -> dict:
+    """Runs an agent until all events arrived, ends it, and tells what it took."""
+    with open(log, "wb") as output:
+        began = time.monotonic()
+        agent = subprocess.Popen(command, env=variables, stdout=output, stderr=output)
+        figures = {}
+        try:
+            def done() -> bool:
+                if agent.poll() is not None:
+                    raise SystemExit(f"peers: {command[0]} ended by itself:\n" + open(log).read()[-2000:])
+                return arrived() >= expected
+            bench.wait_for(done, 180, f"{expected} events from {os.path.basename(command[0])} ({log})")
+            wall = time.monotonic() - began
+            figures = bench.memory(agent.pid)
+            written = bench.written_bytes(agent.pid)
+        finally:
+            agent.send_signal(signal.SIGTERM)
+            _, status, usage = os.wait4(agent.pid, 0)
+            agent.returncode = os.waitstatus_to_exitcode(status)
+    cpu = usage.ru_utime + usage.ru_stime
+    return {"events_per_cpu_second": expected / cpu, "cpu": cpu, "wall": wall, "peak_rss_mb": figures["VmHWM"],
+            "written": written}
+
+
+def lines(path: str) -> int:
+    if not os.path.exists(path):
+        return 0
+    with open(path, "rb") as file:
+        return sum(piece.count(b"\n") for piece in iter(lambda: file.read(1 << 20), b""))
+
+
+def rsyslog(root: str, sources: str, events: int, scratch: str) -> dict:
+    variables = environment(root)
+    modules = f"{root}/usr/lib/x86_64-linux-gnu/rsyslog"
+    with tempfile.TemporaryDirectory(prefix="spoolship-peers-", dir=scratch) as work:
+        shutil.copytree(sources, f"{work}/spool")
+        os.makedirs(f"{work}/receiver")
+        values = dict(work=work, spool=f"{work}/spool", port=bench.free_port(),
+                      certificates=certificates(f"{work}/certificates"))
+        def command(conf: str, pid: str) -> list:
+            return [f"{root}/usr/sbin/rsyslogd", "-n", "-M", modules, "-i", f"{work}/{pid}", "-f",
+                    configuration(conf, f"{work}/{conf}", **values)]
+        with open(f"{work}/receiver.log", "wb") as log:
+            receiver = subprocess.Popen(command("rsyslog-receiver.conf", "receiver.pid"), env=variables, stdout=log, stderr=log)
+        try:
+            return timed(command("rsyslog.conf", "agent.pid"), variables, lambda: lines(f"{work}/received"), events,
+                         f"{work}/agent.log")
+        finally:
+            receiver.terminate()
+            receiver.wait(20)
+
+
+def syslog_ng(root: str, receiver: bench.Receiver, sources: str, events: int, scratch: str) -> dict:
+    with tempfile.TemporaryDirectory(prefix="spoolship-peers-", dir=scratch) as work:
+        shutil.copytree(sources, f"{work}/spool")
+        path = configuration("syslog-ng.conf", f"{work}/syslog-ng.conf", work=work, spool=f"{work}/spool", url=receiver.url,
+                             ca=receiver.ca)
+        before = receiver.events()
+        command = [f"{root}/usr/sbin/syslog-ng", "-F", "--no-caps", "-f", path, "-R", f"{work}/persist", "-c",
+                   f"{work}/control", "-p", f"{work}/pid", f"--module-path={root}/usr/lib/syslog-ng/3.38"]
+        return timed(command, environment(root), lambda: receiver.events() - before, events, f"{work}/agent.log")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
+    options = parser.parse_args()
+    binary = os.path.abspath(options.binary)
+    root = unpack(os.path.join(options.scratch, "spoolship-peers"))
+    with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=options.scratch) as scratch:
+        sources = os.path.join(scratch, "events")
+        subprocess.run([sys.executable, f"{HERE}/generate.py", sources, "--events", str(options.events)], check=True)
+        receiver = bench.Receiver(binary, scratch)
+        try:
+            agents = {
+                "Spoolship, 3000 a batch, zstd":
+                    lambda: bench.measure(binary, receiver, sources, options.events, ("1GiB", 3000, "2MiB", "zstd", "standard")),
+                "Spoolship, 3000 a batch, not packed":
+                    lambda: bench.measure(binary, receiver, sources, options.events, ("1GiB", 3000, "2MiB", "none", "standard")),
+                "rsyslog, RELP over TLS, disk queue": lambda: rsyslog(root, sources, options.events, scratch),
+                "syslog-ng, HTTPS, 3000 a batch, reliable buffer":
+                    lambda: syslog_ng(root, receiver, sources, options.events, scratch),
+            }
+            print(f"{options.events} events, median of {options.runs}")
+            print(f"{'':50}{'events/CPU-s':>13}{'CPU s':>8}{'wall s':>8}{'RSS MB':>8}")
+            for name, run in agents.items():
+                taken = [run() for _ in range(options.runs)]
+                result = {key: statistics.median(one[key] for one in taken) for key in taken[0]}
+                print(f"{name:50}{result['events_per_cpu_second']:13,.0f}{result['cpu']:8.2f}{result['wall']:8.2f}"
+                      f"{result['peak_rss_mb']:8.1f}", flush=True)
+        finally:
+            receiver.stop()
+
+
+if __name__ == "__main__":
+    main()
