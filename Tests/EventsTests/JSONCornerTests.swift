@@ -92,7 +92,7 @@ struct JSONCornerTests {
             [0xF0, 0x9D, 0x84, 0x28],
         ] as [[UInt8]])
     func n_notUTF8(bytes: [UInt8]) {
-        for filler in 0..<10 {
+        for filler in 0..<40 {
             let before = Array("{\"a\":\"".utf8) + [UInt8](repeating: 0x78, count: filler)
             #expect(failure(before + bytes + Array("\"}".utf8)) == ScanFailure(.notUTF8, byte: before.count))
             #expect(failure(before + bytes) == ScanFailure(.notUTF8, byte: before.count))
