@@ -140,7 +140,7 @@ let package = Package(
             [
                 "Configuration", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Spool", "Events",
                 "Queue",
-                "TestKit",
+                "TestKit", "TimeZones",
             ]),
 
         // spoolship

@@ -1,4 +1,5 @@
 internal import Control
+internal import Delivery
 internal import EventLoops
 internal import Model
 internal import Queue
@@ -8,16 +9,42 @@ struct AgentRecords: RecordControl {
     let queue: QueueStore
     /// Nil while no agent runs: rules and sessions are its.
     let rereader: Rereader?
+    var time: any TimeSource = SystemTime()
+    /// By when events must have arrived, by destination; nobody knows while no agent runs.
+    var deadlines: @Sendable () async -> [DestinationName: [Deadline]] = { [:] }
 
     func list(
         _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
     ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?) {
         do throws(QueueError) {
             let page = try await queue.list(store.kind, filter.selection, after: after, limit: limit)
-            return (page.records, page.next)
+            guard store == .queue else { return (page.records, page.next) }
+            let deadlines = await deadlines()
+            let now = time.wallTime
+            return (page.records.map { AgentRecords.withTimeLeft($0, deadlines, at: now) }, page.next)
         } catch {
             throw ControlRefusal(error)
         }
+    }
+
+    /// Says by when queued events must have arrived, and how many seconds are left (ga09): for the first deadline of the
+    /// oldest event.
+    static func withTimeLeft(
+        _ record: JSONValue, _ deadlines: [DestinationName: [Deadline]], at now: Timestamp
+    ) -> JSONValue {
+        guard !deadlines.isEmpty, let members = record.members, let name = record["destination"]?.string,
+            let first = record["first_event_ms"]?.integer
+        else { return record }
+        let eventTime = Timestamp(milliseconds: Int64(first))
+        let names = record["deadlines"]?.string.map { DeadlineNames(text: $0) }
+        let known = (deadlines[DestinationName(name)] ?? []).filter { $0.concerns(names) }
+        guard let next = known.min(by: { $0.due(for: eventTime) < $1.due(for: eventTime) }) else { return record }
+        let due = next.due(for: eventTime)
+        return .object(
+            members + [
+                .init("deadline", .string(next.name)), .init("due_ms", .integer(Int(due.milliseconds))),
+                .init("left_seconds", .integer(Int((due - now) / .seconds(1)))),
+            ])
     }
 
     func show(_ store: RecordStore, id: String) async throws(ControlRefusal) -> JSONValue {

@@ -62,6 +62,7 @@ extension AgentService {
             throw ControlRefusal(status: 409, code: error.code.rawValue, message: error.message)
         }
         settings = new
+        deadlines = options.0.deadlines
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1)
         // It has not been read while there was no destination.

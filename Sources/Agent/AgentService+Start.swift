@@ -36,10 +36,15 @@ extension AgentService {
         }
         isCollecting = switches[AgentSwitch.collecting] != "off"
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
+        let options = try settings.deliveryOptions()
+        deadlines = options.deadlines
         let driver = DeliveryDriver(
-            on: loop, store: queue, senders: try senders(for: settings), options: try settings.deliveryOptions(),
-            switches: switches, isEnabled: isCollecting, time: time, log: log, summaries: { queue.lanes },
-            persist: { name, value in try await queue.setSwitch(name, value) })
+            on: loop, store: queue, senders: try senders(for: settings), options: options, switches: switches,
+            isEnabled: isCollecting, time: time, log: log, summaries: { queue.lanes },
+            countLate: { batch, deadline, before in
+                let events = try? BatchEvents()
+                return events?.count(in: batch, before: before, apps: deadline.apps) ?? batch.header.events
+            }, persist: { name, value in try await queue.setSwitch(name, value) })
 
         let figures = IntakeFigures()
         let recorder = StatusRecorder()
@@ -66,7 +71,8 @@ extension AgentService {
         let control = try await startControl(
             ControlAPI.routes(
                 status: status, sending: AgentSending(driver: driver), collection: AgentCollection(agent: self),
-                records: AgentRecords(queue: queue, rereader: rereader), tap: tap, backfill: backfill))
+                records: AgentRecords(queue: queue, rereader: rereader, time: time) { await self.deadlines }, tap: tap,
+                backfill: backfill))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(status, collectors + [control.collector, StatusCollector(status: status)])
@@ -85,6 +91,7 @@ extension AgentService {
         }
         notice.queueAccepts(queue.snapshot.accepting)
         await driver.start()
+        watchClock(driver)
         let network = await startNetworkMonitor(driver)
         await expiry.queueChanged()
         if task != nil {
@@ -97,6 +104,15 @@ extension AgentService {
         return Parts(
             queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
             notice: notice, backfill: backfill)
+    }
+
+    /// Has deadlines looked at again when the time of day was set; without that they are within the hour.
+    private func watchClock(_ driver: DeliveryDriver) {
+        do throws(SystemError) {
+            clockWatcher = try ClockWatcher(on: loop) { driver.assumeIsolated { $0.clockStepped() } }
+        } catch {
+            log.warning("steps of the clock are not told", ["reason": error.description])
+        }
     }
 
     /// Watches the routes; without that, delivery finds out by its failures.

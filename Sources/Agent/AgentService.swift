@@ -44,6 +44,9 @@ public actor AgentService {
     var country: CountryCode?
     /// When an earlier process last wrote to the queue.
     var lastChange: Timestamp?
+    /// By when events must have arrived, by destination; for people who look into the queue.
+    var deadlines: [DestinationName: [Deadline]] = [:]
+    var clockWatcher: ClockWatcher?
     private var signals: SignalWatcher?
     private var watchdog: Watchdog?
     private var stopWaiter: CheckedContinuation<Void, Never>?
@@ -209,6 +212,7 @@ public actor AgentService {
         await parts.stats?.stop()
         await parts.queue.close()
         watchdog?.stop()
+        clockWatcher?.cancel()
         signals?.cancel()
         let waiting = parts.queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued }
         log.info("agent stopped", ["queued": waiting])

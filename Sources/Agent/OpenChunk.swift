@@ -58,7 +58,7 @@ final class OpenChunk {
         var chunk = NewChunk(
             priority: priority, destinations: route.destinations, events: events, bytes: bytes,
             eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
-            isFull: isFull)
+            isFull: isFull, deadlines: route.deadlines)
         chunk.origins = origins
         origins = []
         isNewSource = true
@@ -95,6 +95,8 @@ struct Route: Equatable {
     let destinations: [DestinationName]
     /// As they take it; zstd where they differ, because it costs a third.
     let compression: Compression
+    /// The deadlines that concern the app because they name it; nil for none.
+    var deadlines: DeadlineNames?
 }
 
 /// One compressor of each kind, made when it is first needed.

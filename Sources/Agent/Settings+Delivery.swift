@@ -71,7 +71,8 @@ extension DeadlineSettings {
         }
         do throws(DeliveryError) {
             return try Deadline(
-                name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin)
+                name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin,
+                apps: Set(apps))
         } catch {
             throw AgentError(.configuration, error.message)
         }

@@ -15,9 +15,11 @@ extension Settings {
         events.countryOverride = country
         var routes = [route(to: destinations.filter(\.byDefault).map(\.name))]
         var routeOfApp: [String: Int] = [:]
-        for (app, settings) in apps {
-            guard let names = settings.destinations else { continue }
-            let own = route(to: destinations.map(\.name).filter { names.contains($0) })
+        for app in Set(apps.keys).union(deadlines.flatMap(\.apps)) {
+            var own = routes[0]
+            if let names = apps[app]?.destinations { own = route(to: destinations.map(\.name).filter { names.contains($0) }) }
+            own.deadlines = DeadlineNames(deadlines.filter { $0.apps.contains(app) }.map(\.name))
+            guard own != routes[0] else { continue }
             routeOfApp[app] = routes.firstIndex(of: own) ?? routes.count
             if !routes.contains(own) { routes.append(own) }
         }

@@ -7,9 +7,6 @@ extension Settings {
         var found: [(String, String)] = []
         if let container = containers.first { found.append(("container.\(container.id)", "[[container]]")) }
         if spool.maxUnread > 0 { found.append(("spool.max_unread", "spool.max_unread")) }
-        if let deadline = deadlines.first(where: { !$0.apps.isEmpty }) {
-            found.append(("deadline.\(deadline.name).apps", "deadline.apps"))
-        }
         return found
     }
 

@@ -1,4 +1,5 @@
 public import EventLoops
+public import Model
 public import TimeZones
 
 /// By when events must have arrived to count in a view that closes its days at a fixed local time (ga08).
@@ -16,10 +17,13 @@ public struct Deadline: Sendable, Equatable {
     public let zone: TimeZoneRules
     /// Events with less than this left go without waiting for the interval (ga09). Default 30 min.
     public let margin: Duration
+    /// The apps whose events it concerns; empty for all.
+    public let apps: Set<String>
 
     /// - Throws: `DeliveryError` with code `invalidDeadline` for a time that is none, or a negative margin.
     public init(
-        name: String, secondOfDay: Int = 4 * 3600, zone: TimeZoneRules, margin: Duration = .seconds(1800)
+        name: String, secondOfDay: Int = 4 * 3600, zone: TimeZoneRules, margin: Duration = .seconds(1800),
+        apps: Set<String> = []
     ) throws(DeliveryError) {
         guard (0..<86_400).contains(secondOfDay) else {
             throw DeliveryError(.invalidDeadline, "deadline \(name): give a time from \"00:00\" to \"23:59\"")
@@ -31,10 +35,14 @@ public struct Deadline: Sendable, Equatable {
         self.secondOfDay = secondOfDay
         self.zone = zone
         self.margin = margin
+        self.apps = apps
     }
 
     /// The instant before which an event of that time must be acknowledged.
     public func due(for eventTime: Timestamp) -> Timestamp { due(of: zone.date(at: eventTime)) }
+
+    /// Whether it concerns stored events, by the names that were stored with them.
+    public func concerns(_ names: DeadlineNames?) -> Bool { apps.isEmpty || names?.contains(name) ?? false }
 
     /// The first instant whose events have a later deadline than events of that time.
     func end(ofDayOf eventTime: Timestamp) -> Timestamp {
@@ -66,16 +74,28 @@ public struct Deadline: Sendable, Equatable {
 struct Deadlines: Sendable, Equatable {
     let all: [Deadline]
 
-    /// When the lane's earliest event comes so near to a deadline that it no longer waits for the interval.
-    func atRisk(_ earliest: Timestamp) -> Timestamp? {
-        all.map { $0.due(for: earliest) - $0.margin }.min()
+    /// When the first of the lane's events comes so near to its deadline that it no longer waits for the interval.
+    func atRisk(_ lane: LaneSummary) -> Timestamp? {
+        next(in: lane).map { $0.due - $0.deadline.margin }.min()
     }
 
     /// Events before this instant go first: those whose deadline is the next one to come (ga09).
     ///
-    /// - Returns: nil when the earliest event is not at risk.
-    func urgentBefore(_ earliest: Timestamp, at now: Timestamp) -> Timestamp? {
-        let risky = all.map { (deadline: $0, due: $0.due(for: earliest)) }.filter { $0.due - $0.deadline.margin <= now }
-        return risky.min { $0.due < $1.due }?.deadline.end(ofDayOf: earliest)
+    /// - Returns: also the deadline's name, where it concerns some apps only; nil when no event is at risk.
+    func urgent(in lane: LaneSummary, at now: Timestamp) -> (before: Timestamp, deadline: String?)? {
+        let risky = next(in: lane).filter { $0.due - $0.deadline.margin <= now }
+        guard let first = risky.min(by: { $0.due < $1.due }) else { return nil }
+        return (first.deadline.end(ofDayOf: first.earliest), first.deadline.apps.isEmpty ? nil : first.deadline.name)
+    }
+
+    /// Each deadline that concerns anything in the lane, with the earliest event that it concerns.
+    private func next(in lane: LaneSummary) -> [(deadline: Deadline, earliest: Timestamp, due: Timestamp)] {
+        all.compactMap { deadline in
+            let earliest =
+                deadline.apps.isEmpty
+                ? lane.earliestEventTime
+                : lane.earliestByDeadlines.filter { deadline.concerns($0.key) }.map(\.value).min()
+            return earliest.map { (deadline, $0, deadline.due(for: $0)) }
+        }
     }
 }

@@ -28,6 +28,17 @@ public struct DeliveryOptions: Sendable, Equatable {
     }
 }
 
+extension DeliveryOptions {
+    /// By when events must have arrived, for the destinations where any deadline holds.
+    public var deadlines: [DestinationName: [Deadline]] {
+        var found: [DestinationName: [Deadline]] = [:]
+        for destination in destinations where !destination.deadlines.isEmpty {
+            found[destination.name] = destination.deadlines
+        }
+        return found
+    }
+}
+
 /// How one destination is treated.
 public struct DestinationOptions: Sendable, Equatable {
     /// What a destination's breaker does when a request has used up its retries.

@@ -193,14 +193,13 @@ extension DestinationMachine {
                 priority: priority, isProbe: isProbe, takesFree: takesFree, isPushed: push != nil)
             if takesFree { push?.free[priority] -= 1 }
             if isProbe { push?.probe = false }
+            let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
             effects.append(
                 .leaseNext(
                     id,
                     LeaseRequest(
                         destination: name, priority: priority, maxEvents: options.batchEvents, maxBytes: maxBytes,
-                        urgentBefore: lanes[priority].earliestEventTime.flatMap {
-                            Deadlines(all: options.deadlines).urgentBefore($0, at: now.wall)
-                        }, except: Set(known + leasing))))
+                        urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: Set(known + leasing))))
         }
     }
 

@@ -177,8 +177,8 @@ struct DestinationMachine: Sendable {
 
     /// When the earliest waiting event of a lane comes near to a deadline; nil without one.
     func atRisk(_ priority: Priority) -> Timestamp? {
-        guard available(priority) > 0, let earliest = lanes[priority].earliestEventTime else { return nil }
-        return Deadlines(all: options.deadlines).atRisk(earliest)
+        guard !options.deadlines.isEmpty, available(priority) > 0 else { return nil }
+        return Deadlines(all: options.deadlines).atRisk(lanes[priority])
     }
 
     // MARK: What changes from outside

@@ -36,19 +36,22 @@ public struct LeaseRequest: Sendable, Equatable {
     public var maxBytes: Int
     /// Events that a deadline makes urgent go first, when given: those whose event time is before it.
     public var urgentBefore: Timestamp?
+    /// Only events that the deadline of this name concerns because of their app are urgent; nil: those of any app.
+    public var urgentFor: String?
     /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.
     public var except: Set<BatchID>
 
     /// A request of known parts.
     public init(
         destination: DestinationName, priority: Priority, maxEvents: Int, maxBytes: Int,
-        urgentBefore: Timestamp? = nil, except: Set<BatchID> = []
+        urgentBefore: Timestamp? = nil, urgentFor: String? = nil, except: Set<BatchID> = []
     ) {
         self.destination = destination
         self.priority = priority
         self.maxEvents = maxEvents
         self.maxBytes = maxBytes
         self.urgentBefore = urgentBefore
+        self.urgentFor = urgentFor
         self.except = except
     }
 }
@@ -106,6 +109,8 @@ public struct LaneSummary: Sendable, Equatable {
     public var oldestAcceptedAt: Timestamp?
     /// The least event time among them; nil when there are none. Deadlines go by it.
     public var earliestEventTime: Timestamp?
+    /// The same for the events that deadlines concern because of their app; empty where no deadline names apps.
+    public var earliestByDeadlines: [DeadlineNames: Timestamp]
     /// Batches that exist and are not leased.
     public var freeBatches: Int
     /// The events in all batches, leased or not.
@@ -114,12 +119,14 @@ public struct LaneSummary: Sendable, Equatable {
     /// A summary of known figures.
     public init(
         waitingEvents: Int = 0, waitingBytes: Int = 0, oldestAcceptedAt: Timestamp? = nil,
-        earliestEventTime: Timestamp? = nil, freeBatches: Int = 0, batchedEvents: Int = 0
+        earliestEventTime: Timestamp? = nil, earliestByDeadlines: [DeadlineNames: Timestamp] = [:],
+        freeBatches: Int = 0, batchedEvents: Int = 0
     ) {
         self.waitingEvents = waitingEvents
         self.waitingBytes = waitingBytes
         self.oldestAcceptedAt = oldestAcceptedAt
         self.earliestEventTime = earliestEventTime
+        self.earliestByDeadlines = earliestByDeadlines
         self.freeBatches = freeBatches
         self.batchedEvents = batchedEvents
     }

@@ -32,6 +32,14 @@ struct LoadedBatch {
     let newest: Timestamp
 }
 
+extension DeliveryRow {
+    /// Whether a deadline of that name concerns its events because of their app; one without a name concerns all.
+    func concerns(_ deadline: String?) -> Bool {
+        guard let deadline else { return true }
+        return deadlines?.contains(deadline) ?? false
+    }
+}
+
 extension StoredChunk {
     /// A row's events in this chunk; nil if the chunk has not so many.
     func part(_ row: DeliveryRow) -> Batch.Part? {

@@ -30,6 +30,8 @@ struct Lane {
     var oldestAcceptedAt: Timestamp?
     /// The least event time among the oldest waiting ones and all that came since.
     var earliestEventTime: Timestamp?
+    /// The same by the deadlines that concern events because of their app; empty where no deadline names apps.
+    var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
     var oldestIsStale = true
 
     var waitingEvents: Int { ledger.queued - batchedEvents }
@@ -39,7 +41,8 @@ struct Lane {
         LaneSummary(
             waitingEvents: waitingEvents, waitingBytes: waitingBytes,
             oldestAcceptedAt: waitingEvents > 0 ? oldestAcceptedAt : nil,
-            earliestEventTime: waitingEvents > 0 ? earliestEventTime : nil, freeBatches: freeBatches,
+            earliestEventTime: waitingEvents > 0 ? earliestEventTime : nil,
+            earliestByDeadlines: waitingEvents > 0 ? earliestByDeadlines : [:], freeBatches: freeBatches,
             batchedEvents: batchedEvents)
     }
 
@@ -47,14 +50,18 @@ struct Lane {
     func allows(_ row: DeliveryRow) -> Bool { row.events <= leaseEvents && row.bytes <= leaseBytes }
 
     /// Takes events into the lane.
-    mutating func add(events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp) {
+    mutating func add(
+        events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp, deadlines: DeadlineNames?
+    ) {
         if waitingEvents == 0 {
             oldestAcceptedAt = acceptedAt
             earliestEventTime = firstTime
+            earliestByDeadlines = [:]
             oldestIsStale = false
         } else {
             earliestEventTime = min(earliestEventTime ?? firstTime, firstTime)
         }
+        if let deadlines { earliestByDeadlines[deadlines] = min(earliestByDeadlines[deadlines] ?? firstTime, firstTime) }
         ledger.queued += events
         queuedBytes += bytes
         isDirty = true

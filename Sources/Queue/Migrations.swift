@@ -32,6 +32,10 @@ enum Migrations {
             ) STRICT
             """
         ),
+        (
+            // Deadlines of some apps only. What is queued already is nobody's in particular.
+            from: 3, sql: "ALTER TABLE delivery ADD COLUMN deadlines TEXT"
+        ),
     ]
 
     /// Upgrades a database, inside the caller's transaction.

@@ -35,12 +35,12 @@ final class QueueFile {
             chunkFactsStatement = try database.prepare(
                 "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
             deleteChunkStatement = try database.prepare("DELETE FROM chunk WHERE id = ?")
-            insertDeliveryStatement = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            insertDeliveryStatement = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
             deleteDeliveryStatement = try database.prepare(
                 "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
             findDeliveryStatement = try database.prepare(
                 "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
-            let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state"
+            let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines"
             walkStatement = try database.prepare(
                 "SELECT \(columns) FROM delivery WHERE destination = ? AND priority = ? AND chunk >= ? "
                     + "ORDER BY chunk, first")
@@ -149,6 +149,7 @@ final class QueueFile {
         statement.bind(8, row.acceptedAt.nanoseconds)
         if let batch = row.batch { statement.bind(9, batch.bytes) } else { statement.bindNull(9) }
         statement.bind(10, row.isFormed ? 1 : 0)
+        if let deadlines = row.deadlines { statement.bind(11, deadlines.text) } else { statement.bindNull(11) }
         try statement.run()
     }
 
@@ -192,6 +193,7 @@ final class QueueFile {
     ) throws(QueueError) {
         guard lane.oldestIsStale, lane.waitingEvents > 0 else { return }
         var oldest: (acceptedAt: Timestamp, earliest: Timestamp)?
+        var byDeadlines: [DeadlineNames: Timestamp] = [:]
         var cursor: Int64?
         var budget = lookahead
         try walk(destination: lane.destination, priority: lane.priority, from: lane.cursor) { row in
@@ -200,12 +202,16 @@ final class QueueFile {
             if row.isFormed { return true }
             let known = oldest ?? (row.acceptedAt, row.firstTime)
             oldest = (known.acceptedAt, min(known.earliest, row.firstTime))
+            if let names = row.deadlines { byDeadlines[names] = min(byDeadlines[names] ?? row.firstTime, row.firstTime) }
             budget -= 1
             return budget > 0
         }
         if let cursor { lane.cursor = cursor }
         lane.oldestAcceptedAt = oldest?.acceptedAt
         lane.earliestEventTime = oldest?.earliest
+        // Beyond the look-ahead nobody knows: what was known of other deadlines stays.
+        if budget <= 0 { byDeadlines.merge(lane.earliestByDeadlines) { found, _ in found } }
+        lane.earliestByDeadlines = byDeadlines
         lane.oldestIsStale = false
     }
 
@@ -226,8 +232,8 @@ final class QueueFile {
         var priority = Priority.normal
         while try statement.step() {
             rows.append(DeliveryRow(statement))
-            destination = Int64(statement.integer(8))
-            priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(9))) ?? .normal
+            destination = Int64(statement.integer(9))
+            priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(10))) ?? .normal
         }
         return rows.isEmpty ? nil : (destination, priority, rows)
     }
@@ -262,6 +268,8 @@ struct DeliveryRow {
     var acceptedAt: Timestamp
     var batch: BatchID?
     var isFormed: Bool
+    /// The deadlines that concern its events because of their app.
+    var deadlines: DeadlineNames?
 }
 
 extension DeliveryRow {
@@ -275,6 +283,7 @@ extension DeliveryRow {
         acceptedAt = Timestamp(nanoseconds: Int64(statement.integer(5)))
         batch = BatchID(raw: statement.raw(6))
         isFormed = statement.integer(7) != 0
+        deadlines = statement.isNull(8) ? nil : DeadlineNames(text: statement.text(8))
     }
 }
 

@@ -40,7 +40,7 @@ extension QueueStore {
             if cursor == nil { cursor = row.chunk }
             budget -= 1
             guard budget > 0 else { return false }
-            if let urgentBefore, row.firstTime >= urgentBefore { return true }
+            if let urgentBefore, row.firstTime >= urgentBefore || !row.concerns(request.urgentFor) { return true }
             if row.isFormed { return true }
             if let id = row.batch {
                 guard rows.isEmpty else { return true }

@@ -78,6 +78,7 @@ extension QueueStore {
             .init("batch", JSONValue(row.batch?.description)),
             .init("accepted_ms", .integer(Int(row.acceptedAt.milliseconds))),
             .init("first_event_ms", .integer(Int(row.firstTime.milliseconds))),
+            .init("deadlines", JSONValue(row.deadlines?.text)),
         ]
     }
 

@@ -65,11 +65,11 @@ extension QueueStore {
             let row = DeliveryRow(
                 chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
                 firstTime: chunk.eventTimes.lowerBound, acceptedAt: chunk.acceptedAt,
-                batch: chunk.isFull ? drawID() : nil, isFormed: false)
+                batch: chunk.isFull ? drawID() : nil, isFormed: false, deadlines: chunk.deadlines)
             try file.insert(row, destination: figures.lanes[lane].destination, priority: chunk.priority)
             figures.lanes[lane].add(
                 events: chunk.events, bytes: chunk.bytes, acceptedAt: chunk.acceptedAt,
-                firstTime: chunk.eventTimes.lowerBound)
+                firstTime: chunk.eventTimes.lowerBound, deadlines: chunk.deadlines)
             figures.lanes[lane].ledger.accepted += chunk.events
         }
     }

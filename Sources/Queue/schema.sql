@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -48,6 +48,7 @@ CREATE TABLE delivery (
     -- stored, and counts from the first lease on; with state 1 the batch was formed by joining or splitting.
     batch BLOB,
     state INTEGER NOT NULL,
+    deadlines TEXT, -- names of the deadlines that concern these events because of their app; null: none
     PRIMARY KEY (destination, priority, chunk, first)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,10 +1,12 @@
 import Configuration
 import Delivery
 import Events
+import EventLoops
 import Logs
 import Model
 import TestKit
 import Testing
+import TimeZones
 
 @testable import Agent
 
@@ -28,6 +30,60 @@ struct SettingsTests {
                 "a": .address([192, 0, 2, 7]), "b": .address([192, 0, 2, 8]), "c": .local,
                 "d": .address([0x20, 0x01, 0x0d, 0xb8] + Array(repeating: 0, count: 11) + [1]),
             ])
+    }
+
+    @Test("ga08: apps that a deadline names have their own chunks, each with the names of its deadlines")
+    func ga08_deadlinesOfApps() throws {
+        var settings = Settings()
+        for name in ["main", "other"] {
+            var destination = DestinationSettings()
+            destination.name = name
+            destination.url = EndpointURL("https://\(name).example.com")
+            settings.destinations.append(destination)
+        }
+        settings.apps["bank"] = Configuration.AppSettings()
+        settings.apps["bank"]?.destinations = ["other"]
+        settings.apps["plain"] = Configuration.AppSettings()
+        for (name, apps, to) in [
+            ("reports", ["shop", "bank"], []), ("all", [], ["main"]), ("night", ["shop"], []),
+        ] as [(String, [String], [String])] {
+            var deadline = DeadlineSettings()
+            (deadline.name, deadline.apps, deadline.destinations) = (name, apps, to)
+            deadline.timeZone = "Europe/Rome"
+            settings.deadlines.append(deadline)
+        }
+        let intake = settings.intakeSettings(
+            cap: 10 << 20, isCollecting: true, country: nil, host: HostFacts(settings, version: "1", log: Log(KeptLog())))
+        func route(_ app: String) -> (to: [String], deadlines: String?) {
+            let route = intake.routes[intake.routeIndex(of: app)]
+            return (route.destinations.map(\.text), route.deadlines?.text)
+        }
+        #expect(route("shop") == (["main", "other"], "night,reports"))
+        #expect(route("bank") == (["other"], "reports"))
+        #expect(route("plain") == (["main", "other"], nil) && intake.routeIndex(of: "plain") == 0)
+        let options = try settings.deliveryOptions()
+        #expect(options.deadlines["main"]?.map(\.name) == ["reports", "all", "night"])
+        #expect(options.deadlines["other"]?.map(\.apps) == [["shop", "bank"], ["shop"]])
+    }
+
+    @Test("ga09: a listed batch says its next deadline and the time left, by the deadlines that concern it")
+    func ga09_timeLeft() throws {
+        let reports = try Deadline(name: "reports", zone: .utc, apps: ["shop"])
+        let all = try Deadline(name: "all", secondOfDay: 6 * 3600, zone: .utc)
+        // 2026-06-10T12:00:00Z: until 04:00 and 06:00 of the next day.
+        let noon = 1_781_092_800_000
+        func record(_ names: JSONValue) -> JSONValue {
+            ["destination": "main", "first_event_ms": .integer(noon), "deadlines": names]
+        }
+        let now = Timestamp(milliseconds: Int64(noon)) + .seconds(15 * 3600)
+        let shop = AgentRecords.withTimeLeft(record("reports"), ["main": [reports, all]], at: now)
+        #expect(shop["deadline"] == "reports" && shop["left_seconds"] == .integer(3600))
+        #expect(shop["due_ms"] == .integer(noon + 16 * 3_600_000))
+        let bank = AgentRecords.withTimeLeft(record(.null), ["main": [reports, all]], at: now)
+        #expect(bank["deadline"] == "all" && bank["left_seconds"] == .integer(3 * 3600))
+        let late = AgentRecords.withTimeLeft(record(.null), ["main": [all]], at: now + .seconds(4 * 3600))
+        #expect(late["left_seconds"] == .integer(-3600))
+        #expect(AgentRecords.withTimeLeft(record(.null), ["main": [reports]], at: now) == record(.null))
     }
 
     @Test("the first country rule that fits the app and the host decides, before the host's own country")

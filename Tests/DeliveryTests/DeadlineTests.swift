@@ -115,11 +115,36 @@ struct DeadlineTests {
             try Deadline(name: "rome", zone: rome), try Deadline(name: "new york", zone: newYork),
         ])
         let event = try time(rome, "2026-06-10 23:50")
-        #expect(deadlines.atRisk(event) == (try time(rome, "2026-06-11 03:30")))
-        #expect(deadlines.urgentBefore(event, at: try time(rome, "2026-06-11 03:29")) == nil)
-        #expect(
-            deadlines.urgentBefore(event, at: try time(rome, "2026-06-11 03:30"))
-                == (try time(rome, "2026-06-11 00:00")))
+        let lane = LaneSummary(waitingEvents: 1, earliestEventTime: event)
+        #expect(deadlines.atRisk(lane) == (try time(rome, "2026-06-11 03:30")))
+        #expect(deadlines.urgent(in: lane, at: try time(rome, "2026-06-11 03:29")) == nil)
+        let urgent = try #require(deadlines.urgent(in: lane, at: try time(rome, "2026-06-11 03:30")))
+        #expect(urgent == (try time(rome, "2026-06-11 00:00"), nil))
+    }
+
+    @Test("ga08, ga09: a deadline of some apps concerns their events alone, and the request says whose are urgent")
+    func ga09_apps() throws {
+        let rome = try TimeZoneLoader().load("Europe/Rome")
+        let deadlines = Deadlines(all: [
+            try Deadline(name: "shop", zone: rome, apps: ["shop"]),
+            try Deadline(name: "late", secondOfDay: 6 * 3600, zone: rome, apps: ["shop", "bank"]),
+        ])
+        let old = try time(rome, "2026-06-08 12:00")
+        let event = try time(rome, "2026-06-10 23:50")
+        let now = try time(rome, "2026-06-11 03:30")
+        // Other apps' events may be as old as they like.
+        let others = LaneSummary(waitingEvents: 9, earliestEventTime: old)
+        #expect(deadlines.atRisk(others) == nil)
+        #expect(deadlines.urgent(in: others, at: now) == nil)
+
+        var lane = others
+        lane.earliestByDeadlines[try #require(DeadlineNames(["shop", "late"]))] = event
+        #expect(deadlines.atRisk(lane) == now)
+        #expect(deadlines.urgent(in: lane, at: now - .seconds(1)) == nil)
+        #expect(try #require(deadlines.urgent(in: lane, at: now)) == (try time(rome, "2026-06-11 00:00"), "shop"))
+        lane.earliestByDeadlines = [try #require(DeadlineNames(["late"])): event]
+        #expect(deadlines.atRisk(lane) == (try time(rome, "2026-06-11 05:30")))
+        #expect(DeadlineNames([String]()) == nil && DeadlineNames(["b", "a", "b"])?.text == "a,b")
     }
 
     @Test("a time that is none says what to write")

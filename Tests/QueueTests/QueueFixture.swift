@@ -49,7 +49,7 @@ struct ChunkMaker {
     /// A chunk of `events` lines, each of the text "<number>" padded to `size` bytes, line feed included.
     mutating func chunk(
         _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"], size: Int = 16,
-        full: Bool = false
+        full: Bool = false, deadlines: DeadlineNames? = nil
     ) -> NewChunk {
         var frame: [UInt8] = []
         for _ in 0..<events {
@@ -60,7 +60,8 @@ struct ChunkMaker {
         }
         return NewChunk(
             priority: priority, destinations: destinations, events: events, bytes: frame.count,
-            eventTimes: time...time, acceptedAt: time, compression: .none, frame: frame, isFull: full)
+            eventTimes: time...time, acceptedAt: time, compression: .none, frame: frame, isFull: full,
+            deadlines: deadlines)
     }
 
     mutating func commit(

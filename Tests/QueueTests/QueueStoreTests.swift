@@ -36,6 +36,53 @@ struct QueueStoreTests {
         await store.close()
     }
 
+    @Test("ga09: events that a deadline concerns by their app go first when it is near, also after a restart")
+    func ga09_urgentByApp() async throws {
+        let fixture = try QueueFixture()
+        func open() throws -> QueueStore { try fixture.open { $0.eventTimeLookahead = 64 } }
+        var maker = ChunkMaker()
+        let shop = try #require(DeadlineNames(["shop"]))
+        let both = try #require(DeadlineNames(["shop", "bank"]))
+        let start = maker.time
+        var commit = Commit()
+        // Other apps' events are older; the ones that matter stand behind them.
+        for (hours, full, names) in [(0, true, nil), (2, false, shop), (1, true, both), (3, false, nil)]
+            as [(Int, Bool, DeadlineNames?)]
+        {
+            maker.time = start + .seconds(3600 * hours)
+            commit.chunks.append(maker.chunk(full ? 50 : 5, full: full, deadlines: names))
+        }
+        commit.read = 110
+        var store = try open()
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        for round in 0..<2 {
+            let summary = try #require(store.snapshot.lane("main", .normal)?.summary)
+            #expect(summary.earliestEventTime == start)
+            #expect(summary.earliestByDeadlines == [shop: start + .seconds(7200), both: start + .seconds(3600)])
+            guard round == 0 else { break }
+            await store.close()
+            store = try open()
+            _ = try await store.restore()
+        }
+        let listed = try await store.list(.queue).records
+        #expect(listed.map { $0["deadlines"]?.string } == [nil, "shop", "bank,shop", nil])
+
+        var urgent = request()
+        urgent.urgentBefore = start + .seconds(10 * 3600)
+        urgent.urgentFor = "bank"
+        let first = try #require(try await store.leaseNext(urgent))
+        #expect(numbers(first) == Array(55..<105))
+        urgent.urgentFor = "shop"
+        let second = try #require(try await store.leaseNext(urgent))
+        #expect(numbers(second) == Array(50..<55))
+        #expect(store.snapshot.lane("main", .normal)?.summary.earliestByDeadlines == [:])
+        // None left that it concerns: the lane's own order.
+        let third = try #require(try await store.leaseNext(urgent))
+        #expect(numbers(third) == Array(0..<50))
+        for batch in [first, second, third] { _ = try await store.settle(.acknowledged(batch.header)) }
+        await store.close()
+    }
+
     @Test("invariant 2: a batch keeps its id and its events through release, restart and another process")
     func invariant2_batchesAreStable() async throws {
         let fixture = try QueueFixture()
