@@ -117,7 +117,12 @@ public actor QueueStore: BatchStore {
     public nonisolated var snapshot: QueueSnapshot { published.withLock { $0 } }
 
     /// What the agent goes on from after a start.
-    public func restore() throws(QueueError) -> RestoredState { try opened().restore() }
+    public func restore() throws(QueueError) -> RestoredState {
+        let restored = try opened().restore()
+        // Since when the oldest wait is known from here on: until then nothing that waits is ever due (ac05).
+        publish()
+        return restored
+    }
 
     /// Ends the store: writes what waits to be acknowledged, and closes the file. Later calls fail with `closed`.
     public func close() {

@@ -24,6 +24,23 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<count).map { "e\($0)" }), member: "key")
         }
 
+        @Test("ac05, ga03: what waited at a kill -9 goes after the start, without anything new")
+        func ga03_waitingEventsGoAfterAStart() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            bench.settings["dispatch.interval"] = "\"1h\""
+            try bench.startAgent()
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 10
+            }
+            bench.killAgent()
+            bench.settings["dispatch.interval"] = "\"1s\""
+            try bench.startAgent()
+            try bench.waitUntilDelivered(10)
+            try bench.expectOnce(Set((0..<10).map { "e\($0)" }), member: "key")
+        }
+
         @Test("ga07: a receiver that hangs does not hold a stop beyond shutdown_drain_timeout")
         func ga07_hangingReceiver() throws {
             let bench = try hangingBench(drain: "1s")

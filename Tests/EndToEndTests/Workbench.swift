@@ -71,7 +71,7 @@ final class Workbench {
         }
         var text = ""
         for (section, lines) in sections.sorted(by: { $0.key < $1.key }) {
-            text += section == "destination" || section == "deadline" ? "[[destination]]\n" : "[\(section)]\n"
+            text += section == "destination" || section == "deadline" ? "[[\(section)]]\n" : "[\(section)]\n"
             text += lines.sorted().map { $0 + "\n" }.joined()
         }
         try write(text, to: configuration)
