@@ -29,6 +29,8 @@ extension Settings {
                     batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches, retry: schedule,
                     whenExhausted: retry.whenExhausted == .probe ? .probe : .suspend,
                     probeInterval: retry.probeInterval,
+                    requestsPerSecond: destination.rateLimit > 0 ? destination.rateLimit : nil,
+                    eventsPerRequest: destination.eventsPerRequest,
                     deadlines: views.filter { $0.0.applies(to: destination.name) }.map(\.1),
                     fingerprint: destination.fingerprint)
             })

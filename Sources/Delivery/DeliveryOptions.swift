@@ -63,8 +63,10 @@ public struct DestinationOptions: Sendable, Equatable {
     public var whenExhausted: WhenExhausted
     /// How often one batch is tried while the breaker is open or the destination is held. Default 20 min.
     public var probeInterval: Duration
-    /// At most so much a second. Default no limit.
-    public var rateLimit: RateLimit?
+    /// At most so many requests a second, in the long run; may be a fraction. Default no limit.
+    public var requestsPerSecond: Double?
+    /// How many events its format puts into one request; nil: a whole batch. For `requestsPerSecond`.
+    public var eventsPerRequest: Int?
     /// By when events must have arrived. Default none.
     public var deadlines: [Deadline]
     /// Changes when any setting of the destination does: what was learned with other settings counts no more.
@@ -74,7 +76,8 @@ public struct DestinationOptions: Sendable, Equatable {
     public init(
         name: DestinationName, batchEvents: Int = 50, batchBytes: Int = 1 << 20, parallelBatches: Int = 3,
         retry: RetrySchedule = .standard, whenExhausted: WhenExhausted = .probe,
-        probeInterval: Duration = .seconds(1200), rateLimit: RateLimit? = nil, deadlines: [Deadline] = [],
+        probeInterval: Duration = .seconds(1200), requestsPerSecond: Double? = nil, eventsPerRequest: Int? = nil,
+        deadlines: [Deadline] = [],
         fingerprint: String = ""
     ) {
         self.name = name
@@ -84,7 +87,8 @@ public struct DestinationOptions: Sendable, Equatable {
         self.retry = retry
         self.whenExhausted = whenExhausted
         self.probeInterval = probeInterval
-        self.rateLimit = rateLimit
+        self.requestsPerSecond = requestsPerSecond
+        self.eventsPerRequest = eventsPerRequest
         self.deadlines = deadlines
         self.fingerprint = fingerprint
     }

@@ -75,7 +75,7 @@ extension DestinationMachine {
         batch.attemptedAt = now.boot
         attempts[number]?.batch = batch
         attempts[number]?.phase = .sending
-        bucket?.chargeBytes(header.bytes, at: now.boot)
+        if let most = options.eventsPerRequest { bucket?.charge((header.events - 1) / most, at: now.boot) }
         counters.sentEvents += header.events
         effects.append(.send(AttemptID(destination: name, number: number)))
     }

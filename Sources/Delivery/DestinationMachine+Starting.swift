@@ -176,7 +176,7 @@ extension DestinationMachine {
         let number = nextAttempt
         nextAttempt += 1
         let id = AttemptID(destination: name, number: number)
-        bucket?.chargeRequest(at: now.boot)
+        bucket?.charge(1, at: now.boot)
         switch start {
         case .again(let batchID, let isProbe):
             guard let batch = tracked.removeValue(forKey: batchID) else { return }

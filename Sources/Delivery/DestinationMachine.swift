@@ -111,7 +111,7 @@ struct DestinationMachine: Sendable {
         self.startNotBefore = startNotBefore
         self.retryAfterUntil = retryAfterUntil
         hasAcknowledgedWithSettings = acknowledgedFingerprint == options.fingerprint
-        bucket = options.rateLimit.map { TokenBucket($0, at: now.boot) }
+        bucket = options.requestsPerSecond.map { TokenBucket(perSecond: $0, at: now.boot) }
     }
 
     var name: DestinationName { options.name }
@@ -213,8 +213,8 @@ struct DestinationMachine: Sendable {
             rejections = RejectionWindow()
             resetRetries(at: now)
         }
-        if old.rateLimit != new.rateLimit {
-            bucket = new.rateLimit.map { TokenBucket($0, at: now.boot) }
+        if old.requestsPerSecond != new.requestsPerSecond {
+            bucket = new.requestsPerSecond.map { TokenBucket(perSecond: $0, at: now.boot) }
         }
     }
 

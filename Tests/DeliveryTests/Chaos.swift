@@ -85,7 +85,7 @@ struct ChaoticWorld {
                 name: name, batchEvents: [10, 50].randomElement(using: &random) ?? 50,
                 parallelBatches: Int.random(in: 1...4, using: &random),
                 whenExhausted: .probe,
-                rateLimit: Int.random(in: 0..<4, using: &random) == 0 ? .requests(20) : nil)
+                requestsPerSecond: Int.random(in: 0..<4, using: &random) == 0 ? 20 : nil)
         }
         let options = DeliveryOptions(
             interval: .every(.seconds([1, 6, 120].randomElement(using: &random) ?? 6)),

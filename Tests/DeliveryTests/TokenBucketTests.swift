@@ -11,12 +11,12 @@ struct TokenBucketTests {
         arguments: [0.1, 1, 7.5, 200])
     func requestsASecond(rate: Double) {
         var now = BootInstant(nanoseconds: 0)
-        var bucket = TokenBucket(.requests(rate), at: now)
+        var bucket = TokenBucket(perSecond: rate, at: now)
         var sent = 0
         while now.nanoseconds < 60_000_000_000 {
             let wait = bucket.wait(at: now)
             if wait == .zero {
-                bucket.chargeRequest(at: now)
+                bucket.charge(1, at: now)
                 sent += 1
             } else {
                 now = now + wait
@@ -26,24 +26,35 @@ struct TokenBucketTests {
         #expect(Double(sent) >= 60 * rate - 1)
     }
 
-    @Test("bytes a second are held, although a batch is charged only when its size is known")
-    func bytesASecond() {
-        var world = World(options(interval: .every(.seconds(1))) { $0.rateLimit = .bytes(100_000) })
-        world.accept(25_000)
-        let start = world.boot
-        world.run(.seconds(60))
-        let bytes = world.sizes.reduce(0, +) * ModelStore.bytesPerEvent
-        // A second's worth at the start, and the batches in flight when the level sank below nothing.
-        #expect(bytes <= 61 * 100_000 + 4 * 50 * ModelStore.bytesPerEvent)
-        #expect(bytes >= 59 * 100_000)
+    @Test("a batch of several requests is charged for all of them")
+    func severalRequests() {
+        var world = World(
+            options {
+                $0.requestsPerSecond = 10
+                $0.eventsPerRequest = 25
+            })
+        world.accept(5000)
+        world.run(.seconds(10))
+        // A hundred batches of 50 events are two hundred requests.
+        #expect((50...57).contains(world.sent.count))
         world.runUntilQuiet()
         #expect(world.store.queued == 0)
-        #expect(world.boot - start >= .seconds(98))
+    }
+
+    @Test("a critical batch that comes while the limit is waited for is the next to go")
+    func criticalGoesFirst() {
+        var world = World(options { $0.requestsPerSecond = 0.1 })
+        world.accept(200)
+        world.run(.seconds(5))
+        #expect(world.sent.count == 1)
+        world.accept(1, .critical)
+        world.run(.seconds(12))
+        #expect(world.sent.count == 2 && world.sent[1].priority == .critical)
     }
 
     @Test("a limit on requests spreads them evenly")
     func requestsInTheMachine() {
-        var world = World(options { $0.rateLimit = .requests(2) })
+        var world = World(options { $0.requestsPerSecond = 2 })
         world.accept(5000)
         world.run(.seconds(20))
         #expect((40...43).contains(world.sent.count))

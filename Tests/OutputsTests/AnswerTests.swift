@@ -106,21 +106,3 @@ struct AnswerTests {
         #expect(AnswerReader.excerpt([]).isEmpty)
     }
 }
-
-@Suite("Rate limit")
-struct RateLimitTests {
-    @Test("in the long run no more than the rate, whatever the amounts")
-    func rateHolds() {
-        var now = BootInstant(nanoseconds: 0)
-        var bucket = TokenBucket(perSecond: 100, at: now)
-        var sent = 0.0
-        for step in 0..<1000 {
-            let amount = Double(step % 7) * 40
-            now = now + bucket.take(amount, at: now)
-            sent += amount
-            let seconds = Double(now.nanoseconds) / 1e9
-            #expect(sent <= 100 * seconds + 100 + 1e-3)
-        }
-        #expect(Double(now.nanoseconds) / 1e9 > sent / 100 - 2)
-    }
-}

@@ -151,17 +151,4 @@ struct RequestTests {
         #expect(HTTPAddress.adding([""], to: "https://h/p?x") == "https://h/p?x")
         #expect(HTTPAddress.escape("a b/é~") == "a%20b%2F%C3%A9~")
     }
-
-    @Test("a rate limit spreads requests over time")
-    func rateLimit() async throws {
-        let bench = try Bench()
-        let receiver = try bench.receiver()
-        let output = try bench.output(to: receiver.url) { $0.requestsPerSecond = 5 }
-        let (_, seconds) = try await timed {
-            for number in 0..<8 { _ = await output.send(try Sample.batch(1, number: UInt64(number))) }
-            return .acknowledged
-        }
-        // Five at once, three at five a second.
-        #expect(receiver.stats.batches == 8 && seconds > 0.5)
-    }
 }

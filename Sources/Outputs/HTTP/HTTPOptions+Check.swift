@@ -48,9 +48,6 @@ extension HTTPOptions {
         ] where wait <= .zero || wait > .seconds(86_400) {
             throw OutputError(.invalidSetting, "\(word) must lie between nothing and a day")
         }
-        if let requestsPerSecond, !(requestsPerSecond > 0 && requestsPerSecond.isFinite) {
-            throw OutputError(.invalidSetting, "a rate limit must be above 0")
-        }
         if let batchIDParameter, !batchIDParameter.utf8.allSatisfy(HTTPOptions.isTokenByte) {
             throw OutputError(.invalidSetting, "\"\(batchIDParameter)\" is no name of a query parameter")
         }

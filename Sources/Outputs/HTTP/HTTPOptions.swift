@@ -66,8 +66,6 @@ public struct HTTPOptions: Sendable, Equatable {
     public var allowPlainHTTP = false
     /// What statuses mean.
     public var answers = AnswerTable()
-    /// How many requests may be made a second, in the long run; nil for any number.
-    public var requestsPerSecond: Double?
     /// The query parameter that carries the batch's id, for destinations that remove repeats by it.
     public var batchIDParameter: String?
     /// How the agent names itself.

@@ -9,19 +9,9 @@ public import Model
 /// and secrets are read again when their files change, looked at no more than once a second and only when something is
 /// sent; when they cannot be used, the last good ones stay in force and a warning says so.
 /// Lives on the loop that it is given.
-public actor HTTPOutput: BatchSender {
-    /// What a person may want to know of a destination's certificates.
-    public struct Certificates: Sendable, Equatable {
-        /// When the first of the agent's own certificates expires; nil without one.
-        public var ownExpiry: Timestamp?
-        /// When the first of the certificates of `tls.ca_file` expires; nil without one.
-        public var authorityExpiry: Timestamp?
-        /// How often they could not be read again, so that older ones stayed in force.
-        public var failedReloads = 0
-    }
-
+public actor HTTPOutput: MeasuredOutput {
     /// When certificates expire, as of the last look.
-    public private(set) var certificates = Certificates()
+    public private(set) var certificates = OutputCertificates()
     private var sentBytes = 0
 
     private let loop: EventLoop
@@ -37,7 +27,6 @@ public actor HTTPOutput: BatchSender {
     private var material: TLSMaterial
     private var secret: SecretProvider?
     private var credential: Credential?
-    private var bucket: TokenBucket?
     private var nextLook: BootInstant
     private var lastComplaint: String?
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -71,7 +60,6 @@ public actor HTTPOutput: BatchSender {
         self.secret = secret
         credential = try options.credential(secret?.current, in: format.tokenPlace)
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
-        bucket = options.requestsPerSecond.map { TokenBucket(perSecond: $0, at: time.bootTime) }
         nextLook = time.bootTime + .seconds(1)
         staticHeaders = options.staticHeaders(format)
     }
@@ -122,9 +110,6 @@ public actor HTTPOutput: BatchSender {
 
     /// One request.
     private func send(_ body: [UInt8], of batch: Batch) async -> Outcome {
-        if let wait = bucket?.take(1, at: time.bootTime), wait > .zero, await !pause(wait) {
-            return .retry(Failure(kind: .local, message: "given up here while the rate limit was waited for"))
-        }
         var headers = staticHeaders
         headers.append("Idempotency-Key: \(batch.header.id)")
         headers.append("X-Spoolship-Events: \(batch.header.events)")

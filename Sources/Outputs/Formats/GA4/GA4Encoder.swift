@@ -9,7 +9,7 @@ public import Model
 /// Source: Google Analytics developer guides, "Measurement Protocol": "Sending events", "Limitations".
 public struct GA4Encoder: BatchEncoder {
     /// The most events that a request may hold.
-    static let eventsInRequest = 25
+    public static let eventsInRequest = 25
     /// The most parameters that an event may have, those that are added included.
     static let parameters = 25
 
