@@ -173,8 +173,8 @@ let package = Package(
             name: "client-writer", dependencies: ["SpoolshipClient"], path: "Sources/ClientWriter",
             swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["EventLoops", "Model", "TestKit", "client-writer"],
-            swiftSettings: strict),
+            name: "EndToEndTests", dependencies: ["EventLoops", "Model", "Receiver", "TestKit", "client-writer"],
+            exclude: ["Fixtures"], swiftSettings: strict),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -168,26 +168,6 @@ extension AgentService {
         }
     }
 
-    /// One sender for each destination.
-    func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
-        var senders: [DestinationName: any BatchSender] = [:]
-        var certificates: [DestinationName: HTTPOutput.Certificates] = [:]
-        for destination in settings.destinations {
-            let name = DestinationName(destination.name)
-            let options = try destination.httpOptions(userAgent: "spoolship/\(program.version)")
-            let encoder = try destination.encoder(installID: host.installID, version: program.version)
-            do throws(OutputError) {
-                let output = try HTTPOutput(name, options, format: encoder, on: loop, log: log)
-                certificates[name] = output.assumeIsolated { $0.certificates }
-                senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
-            } catch {
-                throw AgentError(.configuration, "destination \(name): \(error.message)")
-            }
-        }
-        sending.setCertificates(certificates)
-        return senders
-    }
-
     private func makeReader(
         _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap
     ) throws(AgentError) -> SpoolReader {

@@ -47,6 +47,8 @@ public actor AgentService {
     /// By when events must have arrived, by destination; for people who look into the queue.
     var deadlines: [DestinationName: [Deadline]] = [:]
     var clockWatcher: ClockWatcher?
+    /// The loops of destinations that block, by name; kept over reloads.
+    var writingLoops: [String: EventLoop] = [:]
     private var signals: SignalWatcher?
     private var watchdog: Watchdog?
     private var stopWaiter: CheckedContinuation<Void, Never>?
@@ -140,6 +142,7 @@ public actor AgentService {
         defer {
             readerLoop.stop()
             storeLoop.stop()
+            for loop in writingLoops.values { loop.stop() }
         }
         let parts = try await start()
         self.parts = parts

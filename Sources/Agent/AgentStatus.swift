@@ -56,7 +56,8 @@ struct AgentStatus: StatusSource {
             let known = delivery.destinations.first { $0.name == name }
             var destination = StatusReport.Destination(
                 name: name.text, state: known.map { DestinationStateName($0) } ?? .orphaned)
-            destination.address = settings.destinations.first { $0.name == name.text }?.url?.place
+            let configured = settings.destinations.first { $0.name == name.text }
+            destination.address = configured?.url?.place ?? configured?.path
             if let known {
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt

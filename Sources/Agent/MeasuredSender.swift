@@ -8,10 +8,10 @@ internal import Synchronization
 final class SendingFigures: MetricCollector {
     fileprivate let durations = HistogramSet(.attemptSeconds)
     fileprivate let bytes = CounterSet(.sentBytes)
-    private let certificates = Mutex<[DestinationName: HTTPOutput.Certificates]>([:])
+    private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
     /// The certificates of all destinations that there are.
-    func setCertificates(_ known: [DestinationName: HTTPOutput.Certificates]) {
+    func setCertificates(_ known: [DestinationName: OutputCertificates]) {
         certificates.withLock { $0 = known }
     }
 
@@ -21,7 +21,7 @@ final class SendingFigures: MetricCollector {
     ///   - duration: how long it took.
     ///   - sent: the bytes of bodies that were sent meanwhile.
     ///   - certificates: those in use after it.
-    func note(_ name: DestinationName, _ duration: Duration, sent: Int, _ certificates: HTTPOutput.Certificates) {
+    func note(_ name: DestinationName, _ duration: Duration, sent: Int, _ certificates: OutputCertificates) {
         durations.observe([name.text], duration)
         bytes.add([name.text], sent)
         // A destination that a reload has removed must not come back by its last attempt.
@@ -40,10 +40,10 @@ final class SendingFigures: MetricCollector {
     }
 }
 
-/// Sends over HTTP, and measures it.
+/// Sends, and measures it.
 struct MeasuredSender: BatchSender {
     let name: DestinationName
-    let output: HTTPOutput
+    let output: any MeasuredOutput
     let figures: SendingFigures
     let time: any TimeSource
 

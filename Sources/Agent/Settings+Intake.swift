@@ -17,7 +17,9 @@ extension Settings {
         var routeOfApp: [String: Int] = [:]
         for app in Set(apps.keys).union(deadlines.flatMap(\.apps)) {
             var own = routes[0]
-            if let names = apps[app]?.destinations { own = route(to: destinations.map(\.name).filter { names.contains($0) }) }
+            if let names = apps[app]?.destinations {
+                own = route(to: destinations.map(\.name).filter { names.contains($0) })
+            }
             own.deadlines = DeadlineNames(deadlines.filter { $0.apps.contains(app) }.map(\.name))
             guard own != routes[0] else { continue }
             routeOfApp[app] = routes.firstIndex(of: own) ?? routes.count

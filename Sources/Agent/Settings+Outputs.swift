@@ -23,21 +23,20 @@ extension DestinationSettings {
         options.allowPlainHTTP = allowPlainHTTP
         options.answers = answerTable
         options.batchIDParameter = batchIDParameter
-        options.requestsPerSecond = rateLimit > 0 ? rateLimit : nil
         options.userAgent = userAgent
         return options
     }
+
+    /// How many events a request may hold, where the format bounds that; nil: a whole batch.
+    var eventsPerRequest: Int? { kind == .http && format == .ga4 ? GA4Encoder.eventsInRequest : nil }
 
     /// How batches are written into requests.
     ///
     /// - Parameters:
     ///   - installID: names this installation to formats that ask for it.
     ///   - version: the agent's.
-    /// - Throws: `AgentError` with code `configuration` for a kind that this version does not have, or a missing part.
+    /// - Throws: `AgentError` with code `configuration` for a missing part.
     func encoder(installID: String?, version: String) throws(AgentError) -> any BatchEncoder {
-        guard kind == .http else {
-            throw AgentError(.configuration, "type \"\(kind.rawValue)\" is not in this version; use \"http\"")
-        }
         switch format {
         case .ndjson: return NDJSONEncoder()
         case .json: return JSONArrayEncoder()

@@ -40,7 +40,7 @@ public struct StartupRehearsal: Sendable {
                 found.append(Refusal(setting: "retry", message: error.message))
             }
         }
-        for destination in settings.destinations {
+        for destination in settings.destinations where destination.kind == .http {
             if let message = refusal(of: destination) {
                 found.append(Refusal(setting: "destination.\(destination.name).url", message: message))
             }
@@ -60,6 +60,8 @@ public struct StartupRehearsal: Sendable {
     ///
     /// - Returns: what failed and what to do; nil when it came about.
     public func connect(to destination: DestinationSettings) -> String? {
+        // Files and standard output have nobody to connect to.
+        guard destination.kind == .http else { return nil }
         do {
             return try HTTPHandshake.attempt(try options(of: destination))?.message
         } catch let error as OutputError {

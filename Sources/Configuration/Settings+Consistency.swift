@@ -60,6 +60,14 @@ extension ReadContext {
         ("http_version", "type http", { $0.kind == .http }),
     ]
 
+    /// What concerns destinations that are no servers.
+    private static let forWriting: Set<String> = [
+        "name", "type", "path", "by_default", "rate_limit", "request_timeout",
+        // These have a word of their own below.
+        "url", "topic", "subject", "index", "labels", "otlp_encoding", "indexer_acknowledgement", "measurement_id",
+        "headers", "outcomes", "batch_id_parameter", "http_version",
+    ]
+
     private mutating func checkDestinations(of settings: Settings) {
         for (number, destination) in settings.destinations.enumerated() {
             let name = destination.name
@@ -110,6 +118,13 @@ extension ReadContext {
     private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
         let standard = DestinationSettings().effective(in: .root)
         let changed = zip(destination.effective(in: .root), standard).filter { $0.value != $1.value }.map(\.0.name)
+        if destination.kind == .file || destination.kind == .stdout {
+            for key in changed where !ReadContext.forWriting.contains(key) {
+                add(
+                    .conflict, "\(path).\(key) is not for type \(destination.kind.name), which writes plain lines",
+                    at: position(of: "\(path).\(key)"))
+            }
+        }
         for special in ReadContext.special where changed.contains(special.key) && !special.fits(destination) {
             add(
                 .conflict, "\(path).\(special.key) is for \(special.wanted) only",

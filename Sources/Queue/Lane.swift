@@ -61,7 +61,9 @@ struct Lane {
         } else {
             earliestEventTime = min(earliestEventTime ?? firstTime, firstTime)
         }
-        if let deadlines { earliestByDeadlines[deadlines] = min(earliestByDeadlines[deadlines] ?? firstTime, firstTime) }
+        if let deadlines {
+            earliestByDeadlines[deadlines] = min(earliestByDeadlines[deadlines] ?? firstTime, firstTime)
+        }
         ledger.queued += events
         queuedBytes += bytes
         isDirty = true

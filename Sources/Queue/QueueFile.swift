@@ -35,7 +35,8 @@ final class QueueFile {
             chunkFactsStatement = try database.prepare(
                 "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
             deleteChunkStatement = try database.prepare("DELETE FROM chunk WHERE id = ?")
-            insertDeliveryStatement = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            insertDeliveryStatement = try database.prepare(
+                "INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
             deleteDeliveryStatement = try database.prepare(
                 "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
             findDeliveryStatement = try database.prepare(

@@ -53,7 +53,8 @@ struct SettingsTests {
             settings.deadlines.append(deadline)
         }
         let intake = settings.intakeSettings(
-            cap: 10 << 20, isCollecting: true, country: nil, host: HostFacts(settings, version: "1", log: Log(KeptLog())))
+            cap: 10 << 20, isCollecting: true, country: nil,
+            host: HostFacts(settings, version: "1", log: Log(KeptLog())))
         func route(_ app: String) -> (to: [String], deadlines: String?) {
             let route = intake.routes[intake.routeIndex(of: app)]
             return (route.destinations.map(\.text), route.deadlines?.text)

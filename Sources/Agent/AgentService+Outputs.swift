@@ -1,0 +1,80 @@
+internal import Configuration
+internal import EventLoops
+internal import Logs
+internal import Model
+internal import Outputs
+
+/// What sends batches, made of the settings.
+extension AgentService {
+    /// One sender for each destination.
+    ///
+    /// - Throws: `AgentError` with code `configuration` for settings that cannot be: then nothing has changed.
+    func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
+        try settings.refuseUnsupported()
+        var senders: [DestinationName: any BatchSender] = [:]
+        var certificates: [DestinationName: OutputCertificates] = [:]
+        for destination in settings.destinations {
+            let name = DestinationName(destination.name)
+            let (output, known) = try output(for: destination)
+            certificates[name] = known
+            senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
+        }
+        sending.setCertificates(certificates)
+        return senders
+    }
+
+    private func output(
+        for destination: DestinationSettings
+    ) throws(AgentError) -> (output: any MeasuredOutput, certificates: OutputCertificates?) {
+        switch destination.kind {
+        case .http:
+            let options = try destination.httpOptions(userAgent: "spoolship/\(program.version)")
+            let encoder = try destination.encoder(installID: host.installID, version: program.version)
+            let http = try make(destination) { () throws(OutputError) in
+                try HTTPOutput(DestinationName(destination.name), options, format: encoder, on: loop, log: log)
+            }
+            return (http, http.assumeIsolated { $0.certificates })
+        case .file:
+            guard let path = destination.path else {
+                throw AgentError(.configuration, "destination \(destination.name) has no path")
+            }
+            let loop = try writingLoop(of: destination)
+            return (
+                try make(destination) { () throws(OutputError) in try FileOutput(path: path, on: loop) }, nil
+            )
+        case .stdout:
+            let loop = try writingLoop(of: destination)
+            return (
+                try make(destination) { () throws(OutputError) in
+                    try StandardOutput(timeout: destination.requestTimeout, on: loop)
+                }, nil
+            )
+        case .nats, .kafka:
+            // Refused before.
+            throw AgentError(.configuration, "destination \(destination.name): type \(destination.kind.rawValue)")
+        }
+    }
+
+    private func make<Output>(
+        _ destination: DestinationSettings, _ body: () throws(OutputError) -> Output
+    ) throws(AgentError) -> Output {
+        do throws(OutputError) {
+            return try body()
+        } catch {
+            throw AgentError(.configuration, "destination \(destination.name): \(error.message)")
+        }
+    }
+
+    /// A thread of its own for what blocks: a slow disk or a reader that sleeps must hold up nothing else.
+    private func writingLoop(of destination: DestinationSettings) throws(AgentError) -> EventLoop {
+        if let known = writingLoops[destination.name] { return known }
+        do throws(SystemError) {
+            let made = try EventLoop(name: destination.name)
+            try made.start()
+            writingLoops[destination.name] = made
+            return made
+        } catch {
+            throw AgentError(.io, "destination \(destination.name): no thread for it: \(error.description)")
+        }
+    }
+}

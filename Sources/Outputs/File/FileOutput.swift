@@ -1,0 +1,147 @@
+public import EventLoops
+internal import Glibc
+public import Model
+
+/// Appends batches to a file, an event a line, durable before each acknowledgement.
+///
+/// The file may be rotated at any time by renaming or deleting it: the next batch goes to a new file of the name. A batch
+/// that could not be written whole leaves nothing of it; only a crash in the midst of a write can leave a cut line, which
+/// is then ended by a line feed of its own, and the batch follows whole. After a crash between writing and
+/// acknowledging, a batch comes twice: a file remembers no keys.
+/// Lives on the loop that it is given, and blocks it while the disk writes: no other business should be there.
+public actor FileOutput: MeasuredOutput {
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let loop: EventLoop
+    private let path: String
+    private let builder: BodyBuilder
+    private var file: OpenFile?
+    private var sentBytes = 0
+
+    /// The file that is written to now.
+    private final class OpenFile {
+        let descriptor: Descriptor
+        let device: UInt64
+        let inode: UInt64
+
+        init(_ descriptor: consuming Descriptor, _ status: stat) {
+            self.descriptor = descriptor
+            device = UInt64(status.st_dev)
+            inode = UInt64(status.st_ino)
+        }
+    }
+
+    /// What a write failed with.
+    private struct WriteError: Error {
+        let number: Int32
+        let step: String
+    }
+
+    /// Opens nothing yet.
+    ///
+    /// - Parameter path: absolute; its directory must exist.
+    /// - Throws: `OutputError` with code `library` for want of memory.
+    public init(path: String, on loop: EventLoop) throws(OutputError) {
+        self.path = path
+        self.loop = loop
+        builder = try BodyBuilder(NDJSONEncoder(), .none)
+    }
+
+    /// Files have none.
+    public var certificates: OutputCertificates { OutputCertificates() }
+
+    /// Appends a batch and waits until it is on the disk.
+    public func send(_ batch: Batch) async -> Outcome {
+        do throws(OutputError) {
+            let lines = try builder.body(of: batch)
+            do throws(WriteError) {
+                try append(lines)
+                sentBytes += lines.count
+                return .acknowledged
+            } catch {
+                file = nil
+                return outcome(of: error)
+            }
+        } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+    }
+
+    /// The bytes that were written since this was last asked.
+    public func takeSentBytes() -> Int {
+        defer { sentBytes = 0 }
+        return sentBytes
+    }
+
+    /// What passes by itself is tried again; what a person must mend holds.
+    private func outcome(of error: WriteError) -> Outcome {
+        let said = SystemError.message(error.number).lowercased()
+        let failure = Failure(kind: .local, message: "cannot \(error.step) \(path): \(said)")
+        switch error.number {
+        case ENOSPC, EDQUOT, EIO, EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM: return .retry(failure)
+        default: return .held(failure)
+        }
+    }
+
+    // MARK: Writing
+
+    private func append(_ lines: [UInt8]) throws(WriteError) {
+        let file = try current()
+        let size = lseek(file.descriptor.raw, 0, SEEK_END)
+        guard size >= 0 else { throw WriteError(number: errno, step: "look at") }
+        var written = 0
+        while written < lines.count {
+            let count = lines[written...].withUnsafeBytes { write(file.descriptor.raw, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else {
+                let number = count < 0 ? errno : EIO
+                // Nothing of it may stay: the batch goes again as a whole. Should even that fail, the line that was cut
+                // is ended when the file is opened again.
+                _ = ftruncate(file.descriptor.raw, size)
+                throw WriteError(number: number, step: "write to")
+            }
+            written += count
+        }
+        guard fdatasync(file.descriptor.raw) == 0 else {
+            let number = errno
+            _ = ftruncate(file.descriptor.raw, size)
+            throw WriteError(number: number, step: "sync")
+        }
+    }
+
+    /// The file of that name as it is now: opened again if it was renamed or deleted since.
+    private func current() throws(WriteError) -> OpenFile {
+        var status = stat()
+        let isThere = stat(path, &status) == 0
+        if let file, isThere, UInt64(status.st_dev) == file.device, UInt64(status.st_ino) == file.inode { return file }
+        let raw = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o640)
+        guard raw >= 0 else { throw WriteError(number: errno, step: "open") }
+        let descriptor = Descriptor(raw)
+        guard fstat(descriptor.raw, &status) == 0 else { throw WriteError(number: errno, step: "look at") }
+        // A pipe or a device keeps nothing that could be acknowledged.
+        guard status.st_mode & S_IFMT == S_IFREG else { throw WriteError(number: EINVAL, step: "use") }
+        if !isThere { try syncDirectory() }
+        try endCutLine(descriptor.raw, size: status.st_size)
+        let opened = OpenFile(descriptor, status)
+        file = opened
+        return opened
+    }
+
+    /// A new name is durable with its directory.
+    private func syncDirectory() throws(WriteError) {
+        let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        let raw = open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard raw >= 0 else { throw WriteError(number: errno, step: "open the directory of") }
+        let directory = Descriptor(raw)
+        guard fsync(directory.raw) == 0 else { throw WriteError(number: errno, step: "sync the directory of") }
+    }
+
+    /// What a crash has cut must not spoil the line after it.
+    private func endCutLine(_ raw: Int32, size: off_t) throws(WriteError) {
+        var last: UInt8 = 0
+        guard size > 0, pread(raw, &last, 1, size - 1) == 1, last != UInt8(ascii: "\n") else { return }
+        let feed = [UInt8(ascii: "\n")]
+        guard write(raw, feed, 1) == 1 else { throw WriteError(number: errno, step: "write to") }
+    }
+}
