@@ -19,6 +19,8 @@ extension DestinationSettings {
         options.connectTimeout = connectTimeout
         options.requestTimeout = requestTimeout
         options.connectionAge = maxConnectionAge
+        // Else a young connection would go to where the name no longer leads.
+        options.nameAge = min(options.nameAge, maxConnectionAge)
         options.allowHTTP2 = httpVersion == .http2
         options.allowPlainHTTP = allowPlainHTTP
         options.answers = answerTable

@@ -94,11 +94,8 @@ struct StartupCheckTests {
     func fault22_unsupported() throws {
         try expect("spool.max_unread = \"1GiB\"", says: "spool.max_unread is not in this version yet")
         try expect(
-            "[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Rome\"\napps = [\"shop\"]",
-            says: "deadline.a.apps is not in this version yet")
-        try expect(
-            "[[destination]]\nname = \"main\"\ntype = \"stdout\"",
-            says: "type \"stdout\" is not in this version; use \"http\"")
+            "[[destination]]\nname = \"main\"\ntype = \"nats\"\nurl = \"nats://h\"\nsubject = \"a\"",
+            says: "destination.main.type is not in this version yet")
     }
 
     @Test("fault22: an app's directory that the agent may not read")

@@ -79,10 +79,18 @@ final class Workbench {
 
     /// Starts the agent, with a configuration written anew.
     ///
-    /// - Parameter waits: whether to return only when it answers.
-    func startAgent(waits: Bool = true, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    /// - Parameters:
+    ///   - waits: whether to return only when it answers.
+    ///   - wrapper: a program and words that run it, by replacing themselves with it.
+    ///   - environment: variables besides the usual ones.
+    func startAgent(
+        waits: Bool = true, under wrapper: [String] = [], environment: [String] = [],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
         try configure()
-        agent = try RunningProgram(spoolship, ["run", "--config", configuration], output: "\(path)/agent.log")
+        let words = wrapper + [spoolship, "run", "--config", configuration]
+        agent = try RunningProgram(
+            words[0], Array(words.dropFirst()), output: "\(path)/agent.log", environment: environment)
         if waits { try waitForAgent(sourceLocation: sourceLocation) }
     }
 
