@@ -4,7 +4,7 @@ RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) sw
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test deb life run bench lint format clean
+.PHONY: help build test deb life run bench latency lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -40,6 +40,11 @@ bench: ## measure events per CPU-second, memory, bytes; about five minutes
 	@scripts/bootstrap bench
 	@$(MAKE) --no-print-directory build
 	@scripts/bench build/spoolship
+
+latency: ## measure the time from a written line to the receiver
+	@scripts/bootstrap bench
+	@$(MAKE) --no-print-directory build
+	@python3 Benchmarks/latency.py build/spoolship
 
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build

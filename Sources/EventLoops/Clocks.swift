@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// A point on the clock that counts from the machine's start, suspended time included: for waits.

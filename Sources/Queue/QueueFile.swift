@@ -203,7 +203,9 @@ final class QueueFile {
             if row.isFormed { return true }
             let known = oldest ?? (row.acceptedAt, row.firstTime)
             oldest = (known.acceptedAt, min(known.earliest, row.firstTime))
-            if let names = row.deadlines { byDeadlines[names] = min(byDeadlines[names] ?? row.firstTime, row.firstTime) }
+            if let names = row.deadlines {
+                byDeadlines[names] = min(byDeadlines[names] ?? row.firstTime, row.firstTime)
+            }
             budget -= 1
             return budget > 0
         }

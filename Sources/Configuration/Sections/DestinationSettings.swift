@@ -180,7 +180,9 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "name", \.name, .destinationName.standingForNothing(""),
             "Its name, in metrics, commands and other settings.", example: "\"main\""),
-        .setting("type", \.kind, .choice, "How it is reached: http in one of the formats below; file and stdout are plain lines, an event each."),
+        .setting(
+            "type", \.kind, .choice,
+            "How it is reached: http in one of the formats below; file and stdout are plain lines, an event each."),
         .setting(
             "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
             "Where it is: https://… for http, nats:// or tls://… for nats, kafka://broker for kafka.",
@@ -263,7 +265,8 @@ extension DestinationSettings: SettingsSection {
         .setting("topic", \.topic, optional: .text(), "Type kafka: the topic.", example: "\"events\""),
         .setting("subject", \.subject, optional: .text(), "Type nats: the subject.", example: "\"events.web\""),
         .setting(
-            "path", \.path, optional: .path, "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
+            "path", \.path, optional: .path,
+            "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
             example: "\"/var/lib/spoolship/out.jsonl\""),
         .section("tls", \.tls, "Whom to trust, and how to prove who we are."),
     ]
