@@ -1,4 +1,5 @@
 import EventLoops
+import Glibc
 import Receiver
 import TestKit
 import Testing
@@ -40,14 +41,16 @@ final class FaultyReceiver {
     ///   - store: what it stores, an event a line.
     init(
         in path: String, address: String = "127.0.0.1", port: Int? = nil, certificate: String, store: String,
-        faults: [String] = []
+        faults: [String] = [], under wrapper: [String] = []
     ) throws {
         self.port = try port ?? freePort()
         let script = "/" + #filePath.split(separator: "/").dropLast().joined(separator: "/") + "/Fixtures/peer.py"
+        let words =
+            wrapper + ["python3", script, address, "\(self.port)", "\(certificate).pem", "\(certificate).key", store]
+        // What an earlier one has printed says nothing of this one.
+        unlink("\(path)/peer-\(address).log")
         program = try RunningProgram(
-            "python3",
-            [script, address, "\(self.port)", "\(certificate).pem", "\(certificate).key", store] + faults,
-            output: "\(path)/peer-\(address).log")
+            words[0], words.dropFirst() + faults, output: "\(path)/peer-\(address).log")
         try wait(.seconds(30), "the scripted receiver") { printed.contains("listening") }
     }
 
