@@ -24,8 +24,9 @@ test: ## lint, build, and run every test
 deb: ## make the Debian package, build/spoolship_VERSION_ARCH.deb, and check it with lintian
 	@scripts/bootstrap package
 	@$(MAKE) --no-print-directory build
+	@rm -f build/*.deb
 	@scripts/deb build/spoolship --symbols build/spoolship.debug
-	@lintian --fail-on error,warning --allow-root build/spoolship_*.deb build/spoolship-dbgsym_*.deb
+	@lintian --fail-on error,warning build/spoolship_*.deb build/spoolship-dbgsym_*.deb
 
 life: ## live the package's whole life in a clean Debian: install, deliver, alert, upgrade, purge; needs root
 	@scripts/bootstrap test

@@ -106,7 +106,7 @@ struct AgentStatus: StatusSource {
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
-        spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.owner)): \($0.advice)" }
+        spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
         return spool
     }
 }

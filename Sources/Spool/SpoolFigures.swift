@@ -6,13 +6,16 @@ public struct SpoolComplaint: Sendable, Equatable {
     public var path: String
     /// The user id of the owner.
     public var owner: UInt32
+    /// The owner's name, or `uid-N` for one without.
+    public var ownerName: String
     /// What is wrong and what to do.
     public var advice: String
 
     /// A complaint of known parts.
-    public init(path: String, owner: UInt32, advice: String) {
+    public init(path: String, owner: UInt32, ownerName: String, advice: String) {
         self.path = path
         self.owner = owner
+        self.ownerName = ownerName
         self.advice = advice
     }
 }

@@ -71,7 +71,8 @@ extension SpoolReader {
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
         guard complaints[path] == nil, complaints.count < SpoolReader.mostRemembered else { return }
         let owner = owner ?? (try? FileSystem.status(root.raw, path).owner) ?? 0
-        complaints[path] = SpoolComplaint(path: path.text, owner: owner, advice: advice)
+        complaints[path] = SpoolComplaint(
+            path: path.text, owner: owner, ownerName: ownerName(owner), advice: advice)
         log.warning("cannot access", ["path": path.text, "owner": ownerName(owner), "advice": advice])
     }
 

@@ -119,7 +119,8 @@ extension SpoolReader {
         guard phase == .running else { return }
         log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
         complaints[FileName("")] = SpoolComplaint(
-            path: options.directory, owner: 0, advice: "the spool directory is gone: make it again")
+            path: options.directory, owner: 0, ownerName: ownerName(0),
+            advice: "the spool directory is gone: make it again")
         for child in directories.values { close(child) }
         remember(.findRoot, after: options.pollInterval)
         publish()

@@ -148,11 +148,17 @@ public actor SpoolReader {
     }
 
     static func openRoot(_ path: String) throws(SpoolError) -> Descriptor {
-        do {
-            return try FileSystem.openRoot(path)
+        do throws(SystemError) {
+            let root = try FileSystem.openRoot(path)
+            _ = try FileSystem.openDirectory(root.raw, FileName("."))
+            return root
         } catch {
-            throw SpoolError(
-                .noDirectory, "cannot open the spool \(path): make it, or set spool.directory", cause: error)
+            // A start that went on without it would look well and read nothing.
+            let message =
+                error.number == ENOSYS
+                ? "openat2 is not to be had: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
+                : "cannot open the spool \(path): make it, or set spool.directory"
+            throw SpoolError(.noDirectory, message, cause: error)
         }
     }
 

@@ -45,6 +45,8 @@ extension EndToEnd {
                 "ExecReload=/usr/bin/spoolship reload", "AmbientCapabilities=CAP_LEASE",
                 "CapabilityBoundingSet=CAP_LEASE", "StateDirectory=spoolship", "RuntimeDirectory=spoolship",
             ] { #expect(lines.contains(line), "\(line)") }
+            // It forbids openat2, and with it all reading.
+            #expect(!lines.contains { $0.hasPrefix("RestrictSUIDSGID=") })
             let directory = try TemporaryDirectory()
             try write("[dispatch]\ninterval = 10\n", to: "\(directory.path)/spoolship.toml")
             #expect(try run(spoolship, ["run", "--config", "\(directory.path)/spoolship.toml"]).code == 78)
