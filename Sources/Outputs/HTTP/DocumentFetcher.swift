@@ -85,7 +85,7 @@ public actor DocumentFetcher {
         let request = HTTPRequest(
             method: .get, url: options.url, headers: headers, body: [], answerLimit: options.largest + 1)
         switch await client.perform(request) {
-        case .failed(let failure): return .failed(failure)
+        case .failed(let failure), .noRoute(let failure): return .failed(failure)
         case .answered(let answer):
             guard answer.status == 200 else { return answer.status == 304 ? .notModified : .status(answer.status) }
             guard answer.body.count <= options.largest else { return .tooLarge }

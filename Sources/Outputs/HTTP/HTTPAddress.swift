@@ -54,6 +54,13 @@ struct HTTPAddress: Equatable {
         return escaped
     }
 
+    /// Whether the host is a number: IPv6 in brackets, or four parts of IPv4.
+    var isNumber: Bool {
+        if host.hasPrefix("[") { return true }
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+        return numbers.count == 4 && numbers.allSatisfy { $0 != nil }
+    }
+
     /// Whether the host is this machine, by name or by number: nothing leaves it.
     var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }

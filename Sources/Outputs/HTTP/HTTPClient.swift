@@ -200,7 +200,8 @@ actor HTTPClient {
     /// A status that has come counts, even if the rest of the answer does not come: the destination has decided.
     private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
         if let answer = transfer.answerRead(wholly: result == CURLE_OK) { return .answered(answer) }
-        return .failed(TransferFailure.describe(result, transfer, url: settings.url))
+        let failure = TransferFailure.describe(result, transfer, url: settings.url)
+        return TransferFailure.lacksRoute(result, transfer, settings.options) ? .noRoute(failure) : .failed(failure)
     }
 
     private func keep(_ transfer: Transfer) {

@@ -41,4 +41,6 @@ enum HTTPResult: Sendable, Equatable {
     case answered(HTTPAnswer)
     /// None came.
     case failed(Failure)
+    /// The kernel knows no way to the address: nothing left this machine.
+    case noRoute(Failure)
 }

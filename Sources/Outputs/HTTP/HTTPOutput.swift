@@ -120,6 +120,8 @@ public actor HTTPOutput: MeasuredOutput {
                 url: address(for: batch.header.id), headers: headers, body: body,
                 answerLimit: max(encoder.answerLimit, 2048)))
         switch result {
+        case .noRoute:
+            return .offline
         case .failed(let failure):
             return failure.kind == .local ? .held(failure) : .retry(failure)
         case .answered(let answer):

@@ -1,6 +1,7 @@
 internal import CCurl
 internal import COpenSSL
 internal import EventLoops
+internal import Glibc
 internal import Model
 
 /// Puts what libcurl says of a failed transfer into words that say what to do.
@@ -47,6 +48,26 @@ enum TransferFailure {
             return Failure(kind: .local, message: "the request cannot be made: \(said)")
         default:
             return Failure(kind: .protocolViolation, message: "what \(host) answered is no HTTP: \(said)")
+        }
+    }
+
+    /// Whether the kernel knows no way to the destination (ac15). For those who may not watch its routes.
+    ///
+    /// Told of numbers only: of a name's several addresses the last one that failed is known, and it may be one of a kind
+    /// that this machine never has a way to.
+    static func lacksRoute(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> Bool {
+        guard code == CURLE_COULDNT_CONNECT, let address = HTTPAddress(options.url), address.isNumber else {
+            return false
+        }
+        let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
+        // Without any address of its own the machine has no source for IPv6, which the kernel says in another word.
+        guard number == ENETUNREACH || number == EADDRNOTAVAIL && address.host.hasPrefix("[") else { return false }
+        switch options.proxy {
+        case .none: return true
+        case .address: return false
+        case .environment:
+            let names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"]
+            return names.allSatisfy { getenv($0) == nil }
         }
     }
 
