@@ -1,0 +1,123 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("Secrets")
+struct SecretTests {
+    @Test("a token comes from its file, is followed when it changes, and is kept when the file goes wrong")
+    func tokensAreReadAgain() async throws {
+        let bench = try Bench()
+        let time = ManualTime()
+        let file = "\(bench.directory.path)/token"
+        try PrivateFile.replace(file, with: "first-secret\n")
+        let heads = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                heads.note(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        var options = HTTPOptions(url: peer.url)
+        options.proxy = .none
+        options.tls.caFile = bench.caFile
+        options.authorization = .token(.file(file))
+        let output = try HTTPOutput(
+            "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
+        _ = await output.send(try Sample.batch(1))
+        #expect(heads.last.contains("\r\nAuthorization: Bearer first-secret\r\n"))
+        #expect(heads.last.contains("\r\nIdempotency-Key: 01930000-0000-7000-0000-000000000001\r\n"))
+        #expect(heads.last.contains("\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\n"))
+        #expect(!heads.last.contains("Expect:"))
+        for (content, expected) in [
+            ("second-secret", "second-secret"), ("", "second-secret"), ("two\nlines\n", "second-secret"),
+            ("third-secret\r\n", "third-secret"),
+        ] {
+            try PrivateFile.replace(file, with: content)
+            time.advance(by: .seconds(2))
+            _ = await output.send(try Sample.batch(1))
+            #expect(heads.last.contains("Authorization: Bearer \(expected)\r\n"))
+        }
+        unlink(file)
+        time.advance(by: .seconds(2))
+        _ = await output.send(try Sample.batch(1))
+        #expect(heads.last.contains("Authorization: Bearer third-secret\r\n"))
+        let logged = bench.log.messages.map { "\($0)" }.joined()
+        for word in ["first", "second", "third", "two"] { #expect(!logged.contains(word)) }
+        #expect(logged.contains("is empty"))
+    }
+
+    @Test("Basic credentials and headers of the destination's own")
+    func otherAuthorizations() throws {
+        var options = HTTPOptions(url: "https://127.0.0.1/")
+        let secret = Secret("open sesame")
+        options.authorization = .basic(user: "Aladdin", password: .inline(secret))
+        let bearer = TokenPlace.authorization(scheme: "Bearer")
+        #expect(
+            try options.credential(secret, in: bearer)
+                == .header("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="))
+        options.authorization = .token(.inline(secret))
+        #expect(try options.credential(secret, in: bearer) == .header("Authorization: Bearer open sesame"))
+        #expect(try options.credential(secret, in: .header("App-Secret")) == .header("App-Secret: open sesame"))
+        #expect(try options.credential(secret, in: .argument("key")) == .argument("key=open%20sesame"))
+        options.authorization = .token(.inline(secret), scheme: "ApiKey")
+        #expect(try options.credential(secret, in: bearer) == .header("Authorization: ApiKey open sesame"))
+        #expect(throws: OutputError.self) { try options.credential(Secret("a\r\nb"), in: bearer) }
+    }
+
+    @Test("systemd's credentials are found by name, and only by name")
+    func credentials() throws {
+        let directory = try TemporaryDirectory()
+        try PrivateFile.replace("\(directory.path)/token", with: "from systemd")
+        var provider = try SecretProvider(.credential("token"), credentialsDirectory: directory.path)
+        try provider.refresh()
+        #expect(provider.current == Secret("from systemd"))
+        for name in ["../token", "/etc/passwd", "", "."] {
+            #expect(throws: OutputError.self) {
+                try SecretProvider(.credential(name), credentialsDirectory: directory.path)
+            }
+        }
+        let error = #expect(throws: OutputError.self) {
+            try SecretProvider(.credential("token"), credentialsDirectory: nil)
+        }
+        #expect(error?.message.contains("LoadCredential=token") == true)
+    }
+
+    @Test("ac24: however a secret is turned into text, nothing of it shows")
+    func ac24_secretsDoNotShow() {
+        let secret = Secret("hunter2-hunter2")
+        var options = HTTPOptions(url: "https://127.0.0.1/")
+        options.authorization = .token(.inline(secret))
+        options.proxy = .address(Secret("http://user:hunter2-hunter2@proxy"))
+        options.headers = [.init("X-Key", "hunter2-hunter2")]
+        var dumped = ""
+        dump(options, to: &dumped)
+        let texts = ["\(secret)", String(reflecting: secret), "\(options)", String(reflecting: options), dumped]
+        for text in texts { #expect(!text.contains("hunter2")) }
+    }
+
+    @Test("no failure shows a secret, whatever goes wrong")
+    func failuresDoNotShowSecrets() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard let (head, _) = connection.request() else { return }
+            _ = head
+            connection.write("HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno")
+        }
+        defer { peer.stop() }
+        for url in [peer.url, "https://127.0.0.1:1/", "https://127.0.0.1:\(peer.port)/?q=1"] {
+            let output = try bench.output(to: url) {
+                $0.authorization = .token(.inline(Secret("hunter2")))
+                $0.headers = [.init("X-Key", "hunter2")]
+                if url.hasSuffix(":1/") { $0.proxy = .address(Secret("http://u:hunter2@127.0.0.1:1")) }
+            }
+            #expect(!"\(await output.send(try Sample.batch(1)))".contains("hunter2"))
+        }
+    }
+}
