@@ -163,7 +163,7 @@ extension EndToEnd {
             let mixed = "\(bench.path)/mixed.log"
             try write(old(3000..<3005) + "no event\n" + old(3005..<3010), to: mixed)
             let bad = try bench.command("run", "--once", mixed)
-            #expect(bad.code == 65 && bad.text.contains("1 lines are no events"), "\(bad)")
+            #expect(bad.code == 65 && bad.text.contains("1 line put into quarantine"), "\(bad)")
             try bench.expectOnce(Set(keys("o", 0..<3010)), member: "key")
             #expect(try bench.command("run", "--once", "\(bench.path)/none").code == 74)
             #expect(try bench.command("run", "--once").code == 64)

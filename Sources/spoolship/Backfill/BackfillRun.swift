@@ -81,7 +81,7 @@ struct BackfillRun: Sendable {
         try console.print("\(HumanText.plural(accepted, "event")) \(fate)")
         if tally.refused + tally.quarantined > 0 {
             console.printError(
-                "\(HumanText.count(tally.quarantined)) lines are no events, \(HumanText.count(tally.refused)) were refused:"
+                "\(HumanText.plural(tally.quarantined, "line")) put into quarantine, \(HumanText.count(tally.refused)) refused:"
                     + " `spoolship quarantine list` says why")
         }
     }
