@@ -132,14 +132,14 @@ let package = Package(
             "Agent",
             [
                 "CLinux", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool", "Events",
-                "Queue",
+                "Containers", "Queue",
                 "Delivery", "Outputs", "Control", "Host", "TimeZones",
             ]),
         tests(
             "Agent",
             [
-                "Configuration", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Spool", "Events",
-                "Queue",
+                "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Spool",
+                "Events", "Queue",
                 "TestKit", "TimeZones",
             ]),
 

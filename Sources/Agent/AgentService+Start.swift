@@ -173,9 +173,8 @@ extension AgentService {
     ) throws(AgentError) -> SpoolReader {
         let intake = Intake(
             intakeSettings(cap: queue.snapshot.maxSize), store: queue,
-            memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, on: readerLoop,
-            time: time,
-            log: log)
+            memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap,
+            containers: containers, on: readerLoop, time: time, log: log)
         do throws(SpoolError) {
             return try SpoolReader(
                 settings.spoolOptions, start: SpoolStart(checkpoints: restored.checkpoints, done: restored.done),

@@ -2,6 +2,7 @@
 //  Promise: what starts is stopped in the order that loses nothing. It knows nothing of the command line.
 
 public import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
@@ -37,6 +38,8 @@ public actor AgentService {
     nonisolated let sending = SendingFigures()
     /// What is done instead of reading the spool; the agent ends with it.
     nonisolated let task: (@Sendable () -> Void)?
+    /// The containers whose rules the intakes apply.
+    nonisolated let containers = ContainersInForce()
     var parts: Parts?
     /// Whether events are collected; durable in the queue.
     var isCollecting = true

@@ -103,6 +103,16 @@ struct IntakeCollector: MetricCollector {
         for (new, old) in zip(counts.events.oddities, old.events.oddities) {
             exposition.set(.oddities, [new.kind], to: new.count + old.count)
         }
+        for (container, count) in counts.rules.fired.sorted(by: { $0.key < $1.key }) {
+            exposition.set(.tagsFired, [container], to: count + (old.rules.fired[container] ?? 0))
+        }
+        let problems = [
+            ("event_too_large", counts.rules.tooLarge + old.rules.tooLarge),
+            ("not_a_name", counts.rules.badNames + old.rules.badNames),
+            ("data_layer_full", counts.rules.refusedPushes + old.rules.refusedPushes),
+            ("unknown_destination", counts.unknownDestinations + old.unknownDestinations),
+        ]
+        for (problem, count) in problems { exposition.set(.ruleProblems, [problem], to: count) }
         for (label, kind) in kinds {
             exposition.set(.truncations, [label], to: counts.events.cut[kind.rawValue] + old.events.cut[kind.rawValue])
         }

@@ -1,3 +1,4 @@
+internal import Containers
 internal import Control
 internal import EventLoops
 internal import Events
@@ -19,19 +20,27 @@ final class Intake: SpoolSink {
     private let log: Log
     private let figures: IntakeFigures
     private let clock: ClockTrust
-    private let tap: EventTap
+    let tap: EventTap
     /// Whether it takes old files: they go in the normal lane, and their age counts from now (ac12).
-    private let isBackfill: Bool
+    let isBackfill: Bool
 
-    @exclusivity(unchecked) private var pass: EventPass
+    @exclusivity(unchecked) var pass: EventPass
     private var random = KernelRandom()
     private var compressors = Compressors()
-    private var settings: IntakeSettings
+    private(set) var settings: IntakeSettings
     private var sources: [SourceKey: EventSource] = [:]
+    /// The ways that events go: those of the configuration, then those that tags named.
+    var routes: [Route]
+    var shipped: [ShippedWay: Int] = [:]
     /// Open chunks by route, normal before critical.
-    private var open: [[OpenChunk]] = []
+    var open: [[OpenChunk]] = []
+    /// What containers ask for; nil where there can be none.
+    private let rules: IntakeRules?
+    /// An event on its way through the rules.
+    var scratch = LineBuffer(capacity: 1024)
+    var unknownDestinations = 0
 
-    private var pending = Commit()
+    var pending = Commit()
     /// The bytes that `pending` holds, packed as they are.
     private var pendingBytes = 0
 
@@ -51,7 +60,8 @@ final class Intake: SpoolSink {
 
     init(
         _ settings: IntakeSettings, store: QueueStore, memory: [String: [UInt8]], figures: IntakeFigures,
-        clock: ClockTrust, tap: EventTap = EventTap(), isBackfill: Bool = false, on loop: EventLoop,
+        clock: ClockTrust, tap: EventTap = EventTap(), isBackfill: Bool = false,
+        containers: ContainersInForce? = nil, functions: (any FunctionCaller)? = nil, on loop: EventLoop,
         time: any TimeSource, log: Log
     ) {
         self.settings = settings
@@ -65,7 +75,10 @@ final class Intake: SpoolSink {
         self.figures = figures
         pass = EventPass(options: settings.events)
         pass.restore(memory, using: &random)
+        rules = containers.map { IntakeRules($0, functions: functions) }
+        routes = settings.routes
         open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
+        rules?.restore(memory)
         openCountries()
     }
 
@@ -75,7 +88,9 @@ final class Intake: SpoolSink {
         if !settings.isCollecting { discardPending() }
         self.settings = settings
         sources = [:]
-        open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
+        routes = settings.routes
+        shipped = [:]
+        open = routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
         pass.configure(settings.events)
         openCountries()
     }
@@ -111,9 +126,10 @@ final class Intake: SpoolSink {
         guard settings.isCollecting,
             pass.startSession(source, at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
         else { return false }
-        let place = settings.routeIndex(of: app)
-        open[place][0].begin(app: app, path: "")
-        writeSessionStart(open[place][0], settings.routes[place], of: app, at: now, 0)
+        rules?.refresh()
+        open[settings.routeIndex(of: app)][0].begin(app: app, path: "")
+        writeSessionStart(
+            settings.routeIndex(of: app), SpoolSource(app: app, path: "", producer: nil), 0, at: now)
         return true
     }
 
@@ -123,7 +139,7 @@ final class Intake: SpoolSink {
         guard let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return 0 }
         let now = time.wallTime
         let routeIndex = settings.routeIndex(of: source.app)
-        let route = settings.routes[routeIndex]
+        let route = routes[routeIndex]
         let normal = open[routeIndex][0]
         let critical = open[routeIndex][1]
         let limits = settings.chunks
@@ -136,6 +152,10 @@ final class Intake: SpoolSink {
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap.isWatched
+        rules?.refresh()
+        let rules = rules.flatMap { $0.engine.isIdle ? nil : $0 }
+        // A tag may name destinations where the configuration names none.
+        let isTaken = isStored || (settings.isCollecting && rules != nil)
 
         var position = 0
         while position < lines.count {
@@ -143,7 +163,7 @@ final class Intake: SpoolSink {
             let start = position
             position = verdict.next
             switch verdict.kind {
-            case .accepted where isStored:
+            case .accepted where isTaken:
                 let size = position - start + addition
                 if size > commitBytes {
                     guard size <= settings.largestEvent else {
@@ -154,8 +174,13 @@ final class Intake: SpoolSink {
                     // Huge for this queue: it gets a commit of its own, so that the commit fits.
                     guard !holdsEvents else { return start }
                 }
-                if verdict.startsSession {
-                    writeSessionStart(normal, route, of: source.app, at: now, offset + Int64(start))
+                if verdict.startsSession { writeSessionStart(routeIndex, source, offset + Int64(start), at: now) }
+                if let rules, !isStored || rules.engine.mayConcern(name: pass.name) {
+                    guard take(verdict, by: rules, routeIndex, source, offset + Int64(start), at: now) else {
+                        return start
+                    }
+                    if pendingBytes >= commitBytes { return position }
+                    continue
                 }
                 pending.read += 1
                 let isUrgent = verdict.priority == .critical && !isBackfill
@@ -185,9 +210,12 @@ final class Intake: SpoolSink {
                     UnsafeRawBufferPointer(rebasing: lines[start..<position]), source, at: offset + Int64(start),
                     isRefused: verdict.kind == .refused)
                 if pendingBytes >= commitBytes { return position }
-            case .dataLayer, .blank:
-                // Nothing reads the data layer before there are containers; a blank line is nothing.
-                break
+            case .dataLayer:
+                // No event, nothing to count; without containers nothing reads it either.
+                guard let rules = self.rules else { continue }
+                let line = UnsafeRawBufferPointer(rebasing: lines[start..<position])
+                if case .needs = rules.push(line, app: source.app, at: now) { return start }
+            case .blank: break
             }
         }
         return position
@@ -200,21 +228,24 @@ final class Intake: SpoolSink {
     }
 
     /// Shows the last line of a chunk to whoever watches.
-    private func show(_ chunk: OpenChunk, from begin: Int, of app: String, _ priority: Priority) {
+    func show(_ chunk: OpenChunk, from begin: Int, of app: String, _ priority: Priority) {
         tap.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
     }
 
     /// Writes the event that says that a session has begun: an event more, read and accepted.
-    private func writeSessionStart(
-        _ chunk: OpenChunk, _ route: Route, of app: String, at now: Timestamp, _ offset: Int64
-    ) {
+    private func writeSessionStart(_ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp) {
+        if let rules, !rules.engine.isIdle {
+            return writeSessionStart(by: rules, place, source, offset, at: now)
+        }
+        let route = routes[place]
+        let chunk = open[place][0]
         if chunk.lines.count + pass.maxAddition > settings.chunks.bytes, !chunk.isEmpty {
             close(chunk, route, isFull: true)
         }
         pending.read += 1
         let begin = chunk.lines.count
         pass.writeSessionStart(into: &chunk.lines)
-        if tap.isWatched { show(chunk, from: begin, of: app, .normal) }
+        if tap.isWatched { show(chunk, from: begin, of: source.app, .normal) }
         chunk.count(eventTime: now, acceptedAt: now, at: offset)
         if chunk.events == settings.chunks.events { close(chunk, route, isFull: true) }
     }
@@ -255,7 +286,7 @@ final class Intake: SpoolSink {
         return made
     }
 
-    private func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
+    func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
         do throws(FrameError) {
             let made = try chunk.close(for: route, limits: settings.chunks, isFull: isFull, with: &compressors)
             pendingBytes += made.frame.count
@@ -266,13 +297,13 @@ final class Intake: SpoolSink {
         }
     }
 
-    private func closeAll() {
+    func closeAll() {
         for (index, chunks) in open.enumerated() {
-            for chunk in chunks where !chunk.isEmpty { close(chunk, settings.routes[index], isFull: false) }
+            for chunk in chunks where !chunk.isEmpty { close(chunk, routes[index], isFull: false) }
         }
     }
 
-    private func countNotStored(
+    func countNotStored(
         _ fate: NotStored.Fate, _ priority: Priority, _ route: Route, events: Int = 1
     ) {
         let place = pending.notStored.firstIndex {
@@ -307,6 +338,7 @@ final class Intake: SpoolSink {
     func commit(_ progress: SpoolProgress) async throws {
         var commit = takeCommit()
         commit.progress = progress
+        let calls = rules?.takeNewCalls() ?? []
 
         // In order: a later checkpoint must never be durable before the events of an earlier one.
         let ticket = turn.drawTicket()
@@ -315,6 +347,11 @@ final class Intake: SpoolSink {
         guard !hasGivenUp else { throw WaitingLine.Ended() }
         do {
             try await persist(commit)
+            if let rules {
+                rules.start(calls)
+                // Events that wait for functions are offered again once this returns.
+                try await rules.settled()
+            }
         } catch {
             hasGivenUp = true
             throw error
@@ -328,6 +365,7 @@ final class Intake: SpoolSink {
         pending = Commit()
         pendingBytes = 0
         commit.memory.merge(pass.takeMemory()) { _, new in new }
+        if let rules { commit.memory.merge(rules.takeMemory()) { _, new in new } }
         publish(commit)
         return commit
     }
@@ -364,7 +402,10 @@ final class Intake: SpoolSink {
     }
 
     /// Ends waiting for room: commits that do not fit throw, and what they held is read again after the next start.
-    func stopWaiting() { room.end() }
+    func stopWaiting() {
+        room.end()
+        rules?.end()
+    }
 
     /// One log line for what went to the quarantine, at most every ten seconds: where the first one lies, and how many
     /// there were since the last line.
@@ -386,6 +427,10 @@ final class Intake: SpoolSink {
         figures.update {
             $0.events = pass.counts
             $0.names = pass.nameCounts
+            if let rules {
+                $0.rules = rules.engine.counts
+                $0.unknownDestinations = unknownDestinations
+            }
             for record in commit.quarantined { $0.quarantined[record.reason, default: 0] += 1 }
         }
     }

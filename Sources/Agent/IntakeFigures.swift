@@ -1,3 +1,4 @@
+internal import Containers
 internal import Events
 internal import Model
 internal import Synchronization
@@ -8,6 +9,10 @@ final class IntakeFigures: Sendable {
     struct Counts: Sendable {
         /// What the pass over each line counts.
         var events = EventCounts()
+        /// What containers' rules have done.
+        var rules = RuleCounts()
+        /// Events that a tag sent to destinations that are not configured: they went where the configuration says.
+        var unknownDestinations = 0
         /// Different event names, by app.
         var names: [String: NameCount] = [:]
         /// What went to the quarantine, by reason.

@@ -11,6 +11,8 @@ struct IntakeSettings: Equatable {
     var routes: [Route]
     /// Apps with a route of their own, by place in `routes`.
     var routeOfApp: [String: Int] = [:]
+    /// All destinations, for tags that name some.
+    var table = RouteTable()
     /// Whether events are collected at all (`disable`).
     var isCollecting = true
     /// The storage cap in bytes.

@@ -2,6 +2,7 @@ internal import EventLoops
 internal import Events
 internal import Frames
 internal import Model
+internal import Spool
 
 /// Events of one priority for one set of destinations that are on their way into the queue, in memory only.
 ///
@@ -27,6 +28,11 @@ final class OpenChunk {
     func begin(app: String, path: String) {
         source = (app, path)
         isNewSource = true
+    }
+
+    /// As `begin`, for lines of several sources one after the other: nothing changes while the source is the same.
+    func turn(to file: SpoolSource) {
+        if source.app != file.app || source.path != file.path || events == 0 { begin(app: file.app, path: file.path) }
     }
 
     /// Counts the line that was just written to `lines`.

@@ -13,12 +13,13 @@ extension Settings {
     func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
         var events = eventOptions(host)
         events.countryOverride = country
-        var routes = [route(to: destinations.filter(\.byDefault).map(\.name))]
+        let table = routeTable
+        var routes = [table.route(to: destinations.filter(\.byDefault).map(\.name))]
         var routeOfApp: [String: Int] = [:]
         for app in Set(apps.keys).union(deadlines.flatMap(\.apps)) {
             var own = routes[0]
             if let names = apps[app]?.destinations {
-                own = route(to: destinations.map(\.name).filter { names.contains($0) })
+                own = table.route(to: names)
             }
             own.deadlines = DeadlineNames(deadlines.filter { $0.apps.contains(app) }.map(\.name))
             guard own != routes[0] else { continue }
@@ -28,20 +29,22 @@ extension Settings {
         return IntakeSettings(
             events: events,
             chunks: ChunkLimits(batchEvents: dispatch.batchEvents, batchBytes: dispatch.batchSize, cap: cap),
-            routes: routes, routeOfApp: routeOfApp, isCollecting: isCollecting, cap: cap,
+            routes: routes, routeOfApp: routeOfApp, table: table, isCollecting: isCollecting, cap: cap,
             countryDatabase: self.country.database)
     }
 
-    private func route(to names: [String]) -> Route {
-        let taken = Set(destinations.filter { names.contains($0.name) }.map(\.compression))
-        let packed: Compression =
+    /// Who there is to send to, and how it is packed for them.
+    private var routeTable: RouteTable {
+        let packed: Compression? =
             switch queue.compression {
-            case .auto: taken.count == 1 ? taken.first ?? .zstd : .zstd
+            case .auto: nil
             case .zstd: .zstd
             case .gzip: .gzip
-            case .none: .none
+            case .none: Compression.none
             }
-        return Route(destinations: names.map { DestinationName($0) }, compression: packed)
+        return RouteTable(
+            destinations: destinations.map { RouteTable.Destination(name: $0.name, compression: $0.compression) },
+            compression: packed)
     }
 
     private func eventOptions(_ host: HostFacts) -> EventOptions {

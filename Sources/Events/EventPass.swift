@@ -21,6 +21,9 @@ public struct EventPass: ~Copyable {
     /// What is wrong with the line of the last verdict, if that was `quarantined` or `refused`.
     public internal(set) var problem: Problem?
 
+    /// The name of the event of the last verdict, if that was `accepted`; valid until the next `read`.
+    public private(set) var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
+
     var scanner: JSONScanner
     var options: EventOptions
     var states: [String: AppState] = [:]
@@ -282,6 +285,7 @@ public struct EventPass: ~Copyable {
 
         failure = .quarantined
         guard let name = eventName(type) else { return verdict(failure, next) }
+        self.name = name
         let priority = priority(name, type)
         let time = scanner.has(.timestamp) ? eventTime() : now
         if time < oldest {

@@ -109,10 +109,22 @@ extension MetricFamily {
     public static let sessions = MetricFamily(
         .counter, "spoolship_sessions_started_total", "Sessions started since the start of the agent, by mode.",
         [.closed("mode", ["automatic", "manual", "event"])])
+    /// What containers' tags did.
+    public static let tagsFired = MetricFamily(
+        .counter, "spoolship_container_tags_fired_total", "Tags fired since the start of the agent, by container.",
+        [.open("container")])
+    /// What containers' rules could not do.
+    public static let ruleProblems = MetricFamily(
+        .counter, "spoolship_container_problems_total",
+        "What containers' rules could not do for an event, which then went on as it came.",
+        [
+            .closed(
+                "problem", ["event_too_large", "not_a_name", "data_layer_full", "unknown_destination"])
+        ])
 
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
-        truncations, beyondLimit, oddities, discards, eventNames, sessions,
+        truncations, beyondLimit, oddities, discards, eventNames, sessions, tagsFired, ruleProblems,
     ]
 
     // MARK: Queue

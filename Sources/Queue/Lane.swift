@@ -88,6 +88,9 @@ struct Figures {
     var discards: [DiscardKey: Int] = [:]
     var dirtyDiscards: Set<DiscardKey> = []
 
+    /// Reasons that are told apart, each destination's and priority's counted; those beyond are `other`.
+    static let mostReasons = 2000
+
     struct DiscardKey: Hashable {
         /// The destination's row; 0 for events that no destination wanted.
         let destination: Int64
@@ -96,7 +99,11 @@ struct Figures {
     }
 
     mutating func countDiscarded(_ events: Int, destination: Int64, priority: Priority, reason: String) {
-        let key = DiscardKey(destination: destination, priority: priority, reason: reason)
+        var key = DiscardKey(destination: destination, priority: priority, reason: reason)
+        // Names of rules come from documents, version after version: without a bound the table would only grow.
+        if discards[key] == nil, discards.count >= Figures.mostReasons {
+            key = DiscardKey(destination: destination, priority: priority, reason: "other")
+        }
         discards[key, default: 0] += events
         dirtyDiscards.insert(key)
     }

@@ -1,0 +1,104 @@
+internal import Containers
+internal import Events
+internal import EventLoops
+internal import Model
+internal import Spool
+
+/// Events that containers may have a say about.
+extension Intake {
+    /// Lets the event that says that a session has begun pass the rules; it cannot be offered again.
+    func writeSessionStart(
+        by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp
+    ) {
+        scratch.removeAll()
+        pass.writeSessionStart(into: &scratch)
+        let fate = rules.applyNow(
+            to: scratch.bytes, app: source.app, priority: .normal, at: now,
+            largest: min(settings.largestEvent, settings.commitBytes))
+        put(fate, rules, now, place, source, offset, at: now)
+    }
+
+    /// Lets an event pass the containers' rules, and puts it where they say.
+    ///
+    /// - Returns: false when the event must be offered again: functions have been asked, or too many calls wait.
+    func take(
+        _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
+        at now: Timestamp
+    ) -> Bool {
+        guard !rules.isFull else { return false }
+        scratch.removeAll(keepingCapacity: 1 << 20)
+        pass.write(into: &scratch)
+        let fate = rules.apply(
+            to: scratch.bytes, app: source.app, priority: isBackfill ? .normal : verdict.priority, at: now,
+            largest: min(settings.largestEvent, settings.commitBytes))
+        if case .needs = fate { return false }
+        put(fate, rules, verdict.eventTime, place, source, offset, at: now)
+        return true
+    }
+
+    /// Puts what the rules left of an event into its chunk, or counts it as discarded.
+    private func put(
+        _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ place: Int, _ source: SpoolSource,
+        _ offset: Int64, at now: Timestamp
+    ) {
+        pending.read += 1
+        let priority = isBackfill ? .normal : rules.engine.priority
+        let place = rules.engine.destinations.map { self.place(of: $0, else: place) } ?? place
+        let route = routes[place]
+        if case .discarded(let reason) = fate {
+            return countNotStored(.discarded(reason: reason), priority, route)
+        }
+        guard !route.destinations.isEmpty else {
+            return countNotStored(.discarded(reason: "no_destination"), priority, route)
+        }
+        let chunk = open[place][priority == .critical ? 1 : 0]
+        let line = rules.engine.line
+        if chunk.lines.count + line.count > settings.chunks.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
+        let begin = chunk.lines.count
+        chunk.lines.append(line)
+        if tap.isWatched { show(chunk, from: begin, of: source.app, priority) }
+        chunk.turn(to: source)
+        chunk.count(eventTime: isBackfill ? now : eventTime, acceptedAt: now, at: offset)
+        if chunk.events == settings.chunks.events || chunk.lines.count >= settings.chunks.bytes {
+            close(chunk, route, isFull: true)
+        }
+    }
+
+    /// The route to destinations that a tag named; names that are not configured are left out, and if that leaves nothing,
+    /// the event goes where the configuration says.
+    private func place(of names: [String], else standard: Int) -> Int {
+        let way = ShippedWay(names: names, standard: standard)
+        let known = shipped[way] ?? findPlace(of: way)
+        if known < 0 { unknownDestinations += 1 }
+        return known < 0 ? standard : known
+    }
+
+    private func findPlace(of way: ShippedWay) -> Int {
+        var route = settings.table.route(to: way.names)
+        route.deadlines = routes[way.standard].deadlines
+        var place = routes.firstIndex(of: route) ?? routes.count
+        if route.destinations.isEmpty {
+            place = -1
+        } else if place == routes.count {
+            // Sets of destinations come from documents: without a bound their open chunks would fill the memory.
+            if routes.count >= settings.routes.count + Intake.mostShipped {
+                closeAll()
+                forgetShippedRoutes()
+                place = routes.count
+            }
+            routes.append(route)
+            open.append([OpenChunk(priority: .normal), OpenChunk(priority: .critical)])
+        }
+        shipped[way] = place
+        return place
+    }
+
+    private static let mostShipped = 64
+
+    /// Back to the configuration's routes; all chunks have been closed.
+    private func forgetShippedRoutes() {
+        routes = settings.routes
+        shipped = [:]
+        open.removeSubrange(routes.count...)
+    }
+}

@@ -1,0 +1,33 @@
+internal import Model
+
+/// How chunks for a set of destinations are packed, whoever names the set: the configuration or a container's tag.
+struct RouteTable: Equatable {
+    /// A destination, and what it wants bodies packed with.
+    struct Destination: Equatable {
+        let name: String
+        let compression: Compression
+    }
+
+    /// In the order of the configuration.
+    var destinations: [Destination] = []
+    /// What everything is packed with; nil for what the destinations want.
+    var compression: Compression?
+
+    /// The way to those of these destinations that are configured.
+    func route(to names: some Collection<String>) -> Route {
+        let taken = destinations.filter { names.contains($0.name) }
+        let wanted = Set(taken.map(\.compression))
+        return Route(
+            destinations: taken.map { DestinationName($0.name) },
+            compression: compression ?? (wanted.count == 1 ? wanted.first ?? .zstd : .zstd))
+    }
+}
+
+/// Destinations that a tag named, for events that would go a way of the configuration: what else that way says (the
+/// deadlines of its app) holds for them, too.
+struct ShippedWay: Hashable {
+    /// Sorted.
+    let names: [String]
+    /// The way of the configuration, by its place.
+    let standard: Int
+}

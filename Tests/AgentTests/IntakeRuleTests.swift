@@ -1,0 +1,334 @@
+import Containers
+import Control
+import EventLoops
+import Events
+import Frames
+import Logs
+import Model
+import Queue
+import Spool
+import TestKit
+import Testing
+
+@testable import Agent
+
+/// Functions that answer when the test says so; on the reader's loop.
+private final class HeldFunctions: FunctionCaller {
+    private(set) var calls: [FunctionCall] = []
+    private var waiting: [(JSONValue) -> Void] = []
+
+    func cachedResult(of call: FunctionCall) -> JSONValue? { nil }
+
+    func call(_ call: FunctionCall, answer: @escaping (JSONValue) -> Void) {
+        calls.append(call)
+        waiting.append(answer)
+    }
+
+    func answerAll(_ value: JSONValue) {
+        let answered = waiting
+        waiting = []
+        for answer in answered { answer(value) }
+    }
+}
+
+/// An intake with containers on a reader's loop of its own, and a real queue behind it.
+private actor Host {
+    let loop: EventLoop
+    let store: QueueStore
+    let inForce = ContainersInForce()
+    private let functions = HeldFunctions()
+    private let figures = IntakeFigures()
+    private var intake: Intake?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(
+        in directory: TemporaryDirectory, storeLoop: EventLoop, loop: EventLoop, time: ManualTime,
+        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"]
+    ) throws {
+        self.loop = loop
+        let options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main", "ga4", "other"])
+        store = try QueueStore(options, on: storeLoop, time: time, log: Log(KeptLog())) { _ in }
+        let table = RouteTable(
+            destinations: ["main", "ga4", "other"].map { RouteTable.Destination(name: $0, compression: .gzip) })
+        let settings = IntakeSettings(
+            events: .withoutSessions, chunks: ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20),
+            routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
+        intake = Intake(
+            settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true }, containers: inForce,
+            functions: functions, on: loop, time: time, log: Log(KeptLog()))
+    }
+
+    func publish(_ documents: String..., mayCall: Set<String> = []) throws {
+        inForce.publish(
+            try documents.map { text in
+                try CompiledContainer(try ContainerDocument(reading: Array(text.utf8)), mayCall: mayCall)
+            })
+    }
+
+    /// Offers lines once.
+    func take(_ lines: [String], app: String = "shop") -> Int {
+        let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
+        return bytes.withUnsafeBytes { raw in
+            intake?.take(raw, from: SpoolSource(app: app, path: "a.jsonl", producer: [1]), at: 0) ?? 0
+        }
+    }
+
+    func commit() async throws { try await intake?.commit(SpoolProgress()) }
+
+    func takeAndCommit(_ lines: [String], app: String = "shop") async throws {
+        #expect(take(lines, app: app) == lines.reduce(0) { $0 + $1.utf8.count + 1 })
+        try await commit()
+    }
+
+    func calls() -> [FunctionCall] { functions.calls }
+    func answer(_ value: JSONValue) { functions.answerAll(value) }
+    func counts() -> IntakeFigures.Counts { figures.counts }
+    func restored() async throws -> [String: [UInt8]] { try await store.restore().memory }
+
+    func lines(of destination: DestinationName, _ priority: Priority) async throws -> [JSONValue] {
+        var lines: [JSONValue] = []
+        let decompressor = try FrameDecompressor()
+        let request = LeaseRequest(destination: destination, priority: priority, maxEvents: 1000, maxBytes: 1 << 20)
+        while let batch = try await store.leaseNext(request) {
+            for part in batch.parts {
+                let bytes = try decompressor.decompress(part.frame, part.compression, limit: part.bytes)
+                let all = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+                lines += try all[part.events].map { try JSONValue(parsing: $0) }
+            }
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        return lines
+    }
+
+    func names(of destination: DestinationName, _ priority: Priority = .normal) async throws -> [String] {
+        try await lines(of: destination, priority).compactMap { $0["name"]?.string }
+    }
+}
+
+extension EventOptions {
+    fileprivate static var withoutSessions: EventOptions {
+        var options = EventOptions()
+        options.session.mode = .off
+        return options
+    }
+}
+
+@Suite("Containers in the intake")
+struct IntakeRuleTests {
+    private let directory: TemporaryDirectory
+    private let time = ManualTime()
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func withHost(
+        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"], _ body: (Host) async throws -> Void
+    ) async throws {
+        let reader = try EventLoop(name: "reader")
+        let storeLoop = try EventLoop(name: "store")
+        try reader.start()
+        try storeLoop.start()
+        defer {
+            reader.stop()
+            storeLoop.stop()
+        }
+        let host = try Host(
+            in: directory, storeLoop: storeLoop, loop: reader, time: time, memory: memory, byDefault: byDefault)
+        try await body(host)
+        let snapshot = host.store.snapshot
+        #expect(snapshot.lanes.allSatisfy { $0.ledger.balances })
+        #expect(snapshot.intake.balances)
+        await host.store.close()
+    }
+
+    static let document = """
+        {"id": "GTM-1", "version": 1,
+         "macros": {"user": {"type": "event_property", "path": "user"}},
+         "rules": {"noise": {"conditions": [{"macro": "event", "equals": "Noise"}]},
+                   "buy": {"conditions": [{"macro": "event", "equals": "Bought"}]},
+                   "seen": {"conditions": [{"macro": "event", "equals": "Seen"}]},
+                   "lost": {"conditions": [{"macro": "event", "equals": "Lost"}]}},
+         "tags": [{"name": "no noise", "type": "discard", "rules": ["noise"]},
+                  {"name": "buyers first", "type": "prioritise", "priority": "critical", "rules": ["buy"]},
+                  {"name": "hide user", "type": "redact", "paths": ["properties.user"], "rules": ["buy"]},
+                  {"name": "seen to ga4", "type": "ship", "destinations": ["ga4", "other"], "rules": ["seen"]},
+                  {"name": "to nobody", "type": "ship", "destinations": ["unknown"], "rules": ["lost"]}]}
+        """
+
+    @Test("tm15: tags decide what is queued, for whom, how urgently, and with which members; others pass untouched")
+    func tm15_tagsInTheIntake() async throws {
+        try await withHost { host in
+            try await host.publish(Self.document)
+            try await host.takeAndCommit([
+                #"{"name":"Noise"}"#, #"{"name":"Bought","properties":{"user":"u1","sum":5}}"#, #"{"name":"Seen"}"#,
+                #"{"name":"Other"}"#, #"{"name":"Noise"}"#, #"{"name":"Lost"}"#,
+            ])
+            let bought = try #require(try await host.lines(of: "main", .critical).first)
+            #expect(bought["name"] == "Bought")
+            #expect(bought["properties"] == ["sum": 5])
+            #expect(bought["id"] != nil)
+            #expect(try await host.names(of: "main") == ["Other", "Lost"])
+            #expect(try await host.names(of: "ga4") == ["Seen"])
+            #expect(try await host.names(of: "other") == ["Seen"])
+            // Every discard is in the ledger by rule name.
+            let discarded = host.store.snapshot.discarded
+            #expect(discarded.map(\.reason) == ["GTM-1/noise"])
+            #expect(discarded.map(\.events) == [2])
+            #expect(host.store.snapshot.intake.accepted == 6)
+            #expect(await host.counts().unknownDestinations == 1)
+        }
+    }
+
+    @Test("tm15: ship reaches destinations that get nothing by default")
+    func tm15_shipAlone() async throws {
+        try await withHost(byDefault: []) { host in
+            try await host.publish(Self.document)
+            try await host.takeAndCommit([#"{"name":"Seen"}"#, #"{"name":"Other"}"#])
+            #expect(try await host.names(of: "ga4") == ["Seen"])
+            #expect(host.store.snapshot.discarded.map(\.reason) == ["no_destination"])
+        }
+    }
+
+    @Test("a new version takes over between two events, and its withdrawal too; none is lost")
+    func versions() async throws {
+        try await withHost { host in
+            try await host.takeAndCommit([#"{"name":"Noise"}"#])
+            try await host.publish(Self.document)
+            try await host.takeAndCommit([#"{"name":"Noise"}"#])
+            host.inForce.publish([])
+            try await host.takeAndCommit([#"{"name":"Noise"}"#])
+            #expect(try await host.names(of: "main") == ["Noise", "Noise"])
+            #expect(host.store.snapshot.discarded.map(\.events) == [1])
+        }
+    }
+
+    static let asking = """
+        {"id": "GTM-1", "version": 1,
+         "macros": {"plan": {"type": "function_call", "function": "plan", "parameters": {"event": {"macro": "event"}}}},
+         "rules": {"free": {"conditions": [{"macro": "event", "starts_with": "Ask"}, {"macro": "plan", "equals": "free"}]}},
+         "tags": [{"name": "only paying", "type": "discard", "rules": ["free"]}]}
+        """
+
+    @Test("tm14: an event that needs a function waits for it in the spool; what came before is durable meanwhile")
+    func tm14_waiting() async throws {
+        try await withHost { host in
+            try await host.publish(Self.asking, mayCall: ["plan"])
+            let first = #"{"name":"First"}"#
+            let lines = [first, #"{"name":"Ask"}"#, #"{"name":"Last"}"#]
+            #expect(await host.take(lines) == first.utf8.count + 1)
+            async let committed: Void = host.commit()
+            try await eventually { await host.calls().count == 1 && host.store.snapshot.intake.accepted == 1 }
+            // Offered again too early, nothing is taken and nobody is asked again.
+            #expect(await host.take(Array(lines.dropFirst())) == 0)
+            #expect(await host.calls().count == 1)
+            await host.answer("free")
+            try await committed
+            try await host.takeAndCommit(Array(lines.dropFirst()))
+            #expect(try await host.names(of: "main") == ["First", "Last"])
+            #expect(host.store.snapshot.discarded.map(\.reason) == ["GTM-1/free"])
+            #expect(await host.calls() == [FunctionCall(function: "plan", parameters: ["event": "Ask"])])
+            // An answer serves the event that asked; without a cache the next one asks again.
+            #expect(await host.take([#"{"name":"Ask"}"#]) == 0)
+            await host.answer(.null)
+            try await host.commit()
+            try await host.takeAndCommit([#"{"name":"Ask"}"#])
+            #expect(try await host.names(of: "main") == ["Ask"])
+        }
+    }
+
+    static let calling = """
+        {"id": "GTM-1", "version": 1, "rules": {"buy": {"conditions": [{"macro": "event", "equals": "Bought"}]}},
+         "tags": [{"name": "tell", "type": "function", "function": "tell", "parameters": {"what": {"macro": "event"}}, "rules": ["buy"]}]}
+        """
+
+    @Test("tm14: a tag's function is called after the commit, and again after a crash in between: at least once")
+    func tm14_tagsCallAfterTheCommit() async throws {
+        let call = FunctionCall(function: "tell", parameters: ["what": "Bought"])
+        try await withHost { host in
+            try await host.publish(Self.calling, mayCall: ["tell"])
+            #expect(await host.take([#"{"name":"Bought"}"#]) > 0)
+            #expect(await host.calls().isEmpty)
+            try await host.commit()
+            #expect(await host.calls() == [call])
+        }
+        // It never answered: the next process finds the call in the queue, and makes it with its first event.
+        var memory: [String: [UInt8]] = [:]
+        try await withHost { memory = try await $0.restored() }
+        #expect(memory["calls"] != nil)
+        try await withHost(memory: memory) { host in
+            try await host.publish(Self.calling, mayCall: ["tell"])
+            try await host.takeAndCommit([#"{"name":"Other"}"#])
+            #expect(await host.calls() == [call])
+            await host.answer(.null)
+            try await host.takeAndCommit([#"{"name":"Other"}"#])
+            #expect(try await host.restored()["calls"] == nil)
+        }
+    }
+
+    @Test("tm14: calls of tags that nobody answers stop the reading before they fill the memory")
+    func tm14_callsAreBounded() async throws {
+        try await withHost { host in
+            try await host.publish(Self.calling, mayCall: ["tell"])
+            let lines = Array(repeating: #"{"name":"Bought"}"#, count: 300)
+            let taken = await host.take(lines)
+            #expect(taken == 256 * (lines[0].utf8.count + 1))
+            async let committed: Void = host.commit()
+            try await eventually { await host.calls().count == 256 }
+            await host.answer(.null)
+            try await committed
+            #expect(await host.take(Array(lines.prefix(44))) == 44 * (lines[0].utf8.count + 1))
+            try await host.commit()
+            #expect(await host.calls().count == 300)
+        }
+    }
+
+    @Test("tm11: data_layer lines are pushes: they change the layer, are no events, and are durable")
+    func tm11_pushesInTheIntake() async throws {
+        let document = """
+            {"id": "GTM-1", "version": 1, "macros": {"plan": {"type": "data_layer", "path": "plan"}},
+             "rules": {"all": {"conditions": []}},
+             "tags": [{"name": "plan", "type": "set", "path": "plan", "value": {"macro": "plan"}, "rules": ["all"]}]}
+            """
+        var memory: [String: [UInt8]] = [:]
+        try await withHost { host in
+            try await host.publish(document)
+            try await host.takeAndCommit([#"{"type":"data_layer","plan":"gold"}"#, #"{"name":"a"}"#])
+            #expect(try await host.lines(of: "main", .normal).map { $0["plan"] } == ["gold"])
+            #expect(host.store.snapshot.intake.read == 1)
+            memory = try await host.restored()
+        }
+        try await withHost(memory: memory) { host in
+            try await host.publish(document)
+            try await host.takeAndCommit([#"{"name":"b"}"#])
+            #expect(try await host.lines(of: "main", .normal).map { $0["plan"] } == ["gold"])
+            // Of another app nothing is known.
+            try await host.takeAndCommit([#"{"name":"c"}"#], app: "other")
+            #expect(try await host.lines(of: "main", .normal).map { $0["plan"] } == [.null])
+        }
+    }
+
+    @Test("sets of destinations without end do not fill the memory, and lose nothing")
+    func manyRoutes() async throws {
+        try await withHost { host in
+            for round in 0..<200 {
+                let names = ["ga4", "other", "main"].filter { _ in round % 3 > 0 } + ["x\(round)"]
+                let list = names.map { "\"\($0)\"" }.joined(separator: ",")
+                try await host.publish(
+                    """
+                    {"id": "GTM-1", "version": 1, "rules": {"all": {"conditions": []}},
+                     "tags": [{"name": "s", "type": "ship", "destinations": [\(list)], "rules": ["all"]}]}
+                    """)
+                try await host.takeAndCommit([#"{"name":"n"}"#])
+            }
+            #expect(try await host.names(of: "main").count == 200)
+        }
+    }
+
+    private func eventually(_ holds: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try await !holds() {
+            try #require(ContinuousClock.now < deadline, "it did not come to this in 30 s")
+            await Task.yield()
+        }
+    }
+}
