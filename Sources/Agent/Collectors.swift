@@ -1,3 +1,4 @@
+internal import Containers
 internal import Delivery
 internal import EventLoops
 internal import Events

@@ -1,3 +1,4 @@
+internal import Control
 internal import Containers
 internal import Events
 internal import EventLoops
