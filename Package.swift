@@ -152,7 +152,7 @@ let package = Package(
             dependencies: [
                 "Agent", "CBuild", "CCurl", "CDeflate", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
                 "Configuration",
-                "Control",
+                "Containers", "Control",
                 "EventLoops", "Model", "Receiver", "Spool",
             ],
             swiftSettings: strict),

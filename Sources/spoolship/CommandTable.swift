@@ -4,7 +4,7 @@ internal import Configuration
 enum CommandTable {
     static let all: [Command] =
         [.run, .check, .track, .appAdd, .appList] + (agentCommands + Command.records).map(\.asking) + [
-            .receive,
+            .containerTest, .receive,
             .version,
             .help,
             .generate,

@@ -1,0 +1,130 @@
+internal import EventLoops
+internal import Events
+public import Model
+
+/// What a container does to one event, and why: without an agent, with nothing remembered but what was tried before.
+public struct EventTrial: Sendable, Equatable {
+    /// The event as the agent takes it: what the app wrote, with what is added.
+    public let before: String
+    /// The event as it would be queued; nil for a discarded one.
+    public let after: String?
+    /// The reason under which it is discarded (`GTM-1234/rule`); nil for one that is kept.
+    public let discardedBy: String?
+    /// Why each tag fires or does not, in the document's order.
+    public let tags: [TagExplanation]
+    /// The names of the tags that fire, in their order; a discarding one is the last.
+    public let fired: [String]
+    /// Its priority afterwards.
+    public let priority: Priority
+    /// Where it goes, where a tag says so.
+    public let destinations: [String]?
+    /// The calls that tags ask for.
+    public let calls: [FunctionCall]
+}
+
+/// Tries a container on events, and runs a document's own tests.
+public final class ContainerTrials {
+    /// An event that the agent would not take.
+    public struct Refusal: Error, Sendable, Equatable {
+        /// One line for a person.
+        public let message: String
+    }
+
+    private let container: CompiledContainer
+    private let engine: RuleEngine
+    private var pass: EventPass
+    private var random = RepeatingRandom()
+    private let now: Timestamp
+
+    /// - Parameters:
+    ///   - document: the document; it may call every function that it names, and all answer null unless a test says more.
+    ///   - facts: what macros know of the agent.
+    ///   - now: the time of day: events count as accepted then.
+    /// - Throws: `ContainerError`, as `CompiledContainer`.
+    public init(_ document: ContainerDocument, facts: AgentFacts = AgentFacts(), now: Timestamp) throws(ContainerError)
+    {
+        container = try CompiledContainer(document, mayCall: document.functions, facts: facts)
+        var options = EventOptions()
+        options.session.mode = .off
+        options.maxAge = nil
+        pass = EventPass(options: options)
+        self.now = now
+        // Chance that repeats: a test that passes goes on passing.
+        var random = RepeatingRandom()
+        engine = RuleEngine(random: { random.next() })
+        engine.use([container])
+    }
+
+    /// Tries an event.
+    ///
+    /// - Parameters:
+    ///   - line: the event as an app would write it, on one line.
+    ///   - functions: what functions answer, by name; the others answer null.
+    /// - Throws: `Refusal` for what the agent would not take as an event.
+    /// - Returns: nil for a push into the data layer, which is no event.
+    public func run(
+        _ line: [UInt8], app: String, functions: [String: JSONValue] = [:]
+    ) throws(Refusal) -> EventTrial? {
+        let source = pass.source(app: app, using: &random)
+        pass.begin(source, at: now, isSynchronised: false, using: &random)
+        let results: (FunctionCall) -> JSONValue? = { functions[$0.function] ?? .null }
+        let block = line.last == 0x0A ? line : line + [0x0A]
+        var buffer = LineBuffer()
+        let verdict = block.withUnsafeBufferPointer { block -> Verdict? in
+            guard let base = block.baseAddress else { return nil }
+            let verdict = pass.read(base, from: 0, to: block.count)
+            if verdict.kind == .accepted { pass.write(into: &buffer) }
+            return verdict
+        }
+        switch verdict?.kind {
+        case .accepted?: break
+        case .dataLayer?:
+            _ = block.withUnsafeBytes { engine.push($0, app: app, at: now, results: results) }
+            return nil
+        case .blank?: throw Refusal(message: "there is no event in it")
+        default: throw Refusal(message: pass.problem?.detail ?? "it is no event")
+        }
+        let tags = engine.explain(buffer.bytes, app: app, results: results)
+        let fate = engine.apply(
+            to: buffer.bytes, app: app, priority: verdict?.priority ?? .normal, at: now, results: results)
+        var discardedBy: String?
+        if case .discarded(let reason) = fate { discardedBy = reason }
+        let before = String(decoding: buffer.bytes.dropLast(), as: UTF8.self)
+        return EventTrial(
+            before: before, after: discardedBy == nil ? String(decoding: engine.line.dropLast(), as: UTF8.self) : nil,
+            discardedBy: discardedBy, tags: tags, fired: engine.firings.map { container.document.tags[$0.tag].name },
+            priority: engine.priority, destinations: engine.destinations, calls: engine.calls)
+    }
+
+    /// The container's value of a key, without an event; null for none.
+    func value(ofKey key: String, functions: [String: JSONValue]) -> CompiledContainer.Valuation {
+        container.value(ofKey: key) { functions[$0.function] ?? .null }
+    }
+}
+
+extension ContainerDocument {
+    /// The functions that it names.
+    var functions: Set<String> {
+        var names: Set<String> = []
+        for macro in macros {
+            if case .functionCall(let function, _) = macro.kind { names.insert(function) }
+        }
+        for tag in tags {
+            if case .function(let name, _) = tag.action { names.insert(name) }
+        }
+        return names
+    }
+}
+
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+private struct RepeatingRandom: RandomNumberGenerator {
+    private var state: UInt64 = 0
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,85 @@
+public import EventLoops
+public import Model
+
+extension TestCase {
+    /// Runs the case against its document.
+    ///
+    /// - Returns: what is not as expected, a line each; empty when the case passes.
+    /// - Throws: `ContainerError` when the document cannot be compiled.
+    public func failures(
+        in document: ContainerDocument, facts: AgentFacts = AgentFacts(), now: Timestamp
+    ) throws(ContainerError) -> [String] {
+        // Each case by itself: what others pushed, sampled and throttled is none of its business.
+        let trials = try ContainerTrials(document, facts: facts, now: now)
+        var failures: [String] = []
+        for member in expected.values {
+            switch trials.value(ofKey: member.key, functions: functions) {
+            case .value(let value) where value == member.value: break
+            case .value(let value): failures.append("value \(member.key) is \(value), expected \(member.value)")
+            case .missing: failures.append("there is no value \(member.key), expected \(member.value)")
+            case .needsEvent, .needs: failures.append("value \(member.key) needs an event")
+            }
+        }
+        guard let event else { return failures }
+        do throws(ContainerTrials.Refusal) {
+            for push in dataLayer {
+                let members =
+                    [JSONValue.Member("type", "data_layer")] + (push.members ?? []).filter { $0.key != "type" }
+                _ = try trials.run(Array(JSONValue.object(members).description.utf8), app: app, functions: functions)
+            }
+            guard let trial = try trials.run(Array(event.description.utf8), app: app, functions: functions) else {
+                return failures + ["the event is a push into the data layer; say it under data_layer"]
+            }
+            failures += differences(trial)
+        } catch {
+            failures.append("the agent would not take the event: \(error.message)")
+        }
+        return failures
+    }
+
+    private func differences(_ trial: EventTrial) -> [String] {
+        var failures: [String] = []
+        func list(_ names: [String]) -> String { names.isEmpty ? "none" : names.joined(separator: ", ") }
+        if let tags = expected.tags, tags != trial.fired {
+            failures.append("tags fired: \(list(trial.fired)); expected \(list(tags))")
+        }
+        let rule = trial.discardedBy.map { $0.drop { $0 != "/" }.dropFirst() }
+        if let wanted = expected.discardedBy, rule.map(String.init) != wanted {
+            failures.append("discarded by \(rule ?? "nobody"), expected \(wanted)")
+        }
+        if let kept = expected.isKept, kept != (trial.discardedBy == nil) {
+            failures.append(kept ? "it is discarded by \(rule ?? "nobody")" : "it is kept, expected to be discarded")
+        }
+        if let priority = expected.priority, priority != trial.priority {
+            failures.append("its priority is \(trial.priority.name), expected \(priority.name)")
+        }
+        if let destinations = expected.destinations, destinations.sorted() != trial.destinations ?? [] {
+            failures.append("it goes to \(list(trial.destinations ?? [])), expected \(list(destinations))")
+        }
+        guard expected.event != nil || !expected.absent.isEmpty else { return failures }
+        guard let after = trial.after.flatMap({ try? JSONValue(parsing: $0) }) else {
+            return failures + ["it is discarded, so its members are not as expected"]
+        }
+        if let event = expected.event { failures += TestCase.differences(after, event, "") }
+        for path in expected.absent {
+            let found = path.names.reduce(Optional(after)) { $0?[$1] }
+            if found != nil { failures.append("member \(path) is there, expected to be gone") }
+        }
+        return failures
+    }
+
+    /// Where an event lacks what is expected; it may have more.
+    private static func differences(_ value: JSONValue, _ expected: JSONValue, _ path: String) -> [String] {
+        guard case .object(let members) = expected, case .object = value else {
+            if value == expected || (value.number != nil && value.number == expected.number) { return [] }
+            return ["member \(path) is \(value), expected \(expected)"]
+        }
+        return members.flatMap { member in
+            let inner = path.isEmpty ? member.key : "\(path).\(member.key)"
+            guard let found = value[member.key] else {
+                return ["member \(inner) is not there, expected \(member.value)"]
+            }
+            return differences(found, member.value, inner)
+        }
+    }
+}

@@ -1,0 +1,233 @@
+internal import Configuration
+internal import Containers
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+extension Command {
+    static let containerTest = Command(
+        name: "container test", summary: "runs a document's own tests, and shows what it does to recorded events",
+        arguments: "FILE", argumentCount: 1...1,
+        details: """
+            Needs no agent and no configuration. FILE is a container's document, signed or not; it is checked as the agent \
+            would, and its tests are run. Functions answer what a test says, else null.
+
+            --events FILE takes recorded events, one JSON object a line (`spoolship tap` prints them), - for standard input. \
+            For each it shows which tags fire, which conditions held and which did not, and the event before and after. \
+            {"type": "data_layer", …} lines are pushes.
+
+            Ends with 0 when all is as it should be, 1 when a test fails, 65 when the document cannot be used or a recorded \
+            line is no event, 74 when a file cannot be read.
+            """,
+        options: [
+            Option(name: "events", value: "FILE", help: "recorded events to show"),
+            Option(
+                name: "app", value: "APP", help: "whose the recorded events are; default: what they say, else default"),
+            .json,
+        ]
+    ) { try ContainerTest(invocation: $0).run() }
+}
+
+/// `container test`: its parts, in the order in which they are printed.
+private struct ContainerTest {
+    let invocation: Invocation
+    private let now = SystemTime().wallTime
+
+    init(invocation: Invocation) { self.invocation = invocation }
+
+    func run() throws(CommandFailure) -> ExitCode {
+        let document = try readDocument()
+        let failures = try runTests(of: document)
+        let events = try showEvents(document)
+        if invocation.has("json") { try invocation.console.print(json(document, failures, events.shown).pretty) }
+        if events.hasRefused { return .badData }
+        return failures.allSatisfy(\.isEmpty) ? .success : .negative
+    }
+
+    private func readDocument() throws(CommandFailure) -> ContainerDocument {
+        let path = invocation.arguments[0]
+        var bytes = try InputFile.read(path, most: 2 << 20)
+        // A signature does not matter here: nothing is put in force.
+        if let signed = try? SignedDocument(bytes) { bytes = signed.document }
+        do throws(ContainerError) {
+            let document = try ContainerDocument(reading: bytes)
+            _ = try ContainerTrials(document, now: now)
+            return document
+        } catch {
+            throw CommandFailure(.badData, "\(path): \(error)")
+        }
+    }
+
+    // MARK: Tests
+
+    private func runTests(of document: ContainerDocument) throws(CommandFailure) -> [[String]] {
+        let console = invocation.console
+        let isText = !invocation.has("json")
+        let count = document.tests.count
+        if isText {
+            try console.print(
+                "\(document.id) version \(document.version): \(count) \(count == 1 ? "test" : "tests"),"
+                    + " \(document.rules.count) rules, \(document.tags.count) tags")
+        }
+        var all: [[String]] = []
+        for test in document.tests {
+            let failures: [String]
+            do throws(ContainerError) {
+                failures = try test.failures(in: document, now: now)
+            } catch {
+                throw CommandFailure(.badData, "\(error)")
+            }
+            all.append(failures)
+            guard isText else { continue }
+            try console.print(
+                "  \(failures.isEmpty ? console.styled("ok  ", .green) : console.styled("FAIL", .red))  \(test.name)")
+            for failure in failures { try console.print("          \(failure)") }
+        }
+        return all
+    }
+
+    // MARK: Events
+
+    private func showEvents(
+        _ document: ContainerDocument
+    ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
+        guard let path = invocation.value("events") else { return ([], false) }
+        let trials: ContainerTrials
+        do throws(ContainerError) {
+            trials = try ContainerTrials(document, now: now)
+        } catch {
+            throw CommandFailure(.badData, "\(error)")
+        }
+        var shown: [JSONValue] = []
+        var hasRefused = false
+        let lines = try InputFile.read(path, most: 1 << 30).split(separator: UInt8(ascii: "\n"))
+        for (index, line) in lines.enumerated() where line.contains(where: { $0 > 0x20 }) {
+            let said = try? JSONValue(parsing: Array(line))
+            let app = invocation.value("app") ?? said?["app"]?.string ?? "default"
+            do throws(ContainerTrials.Refusal) {
+                guard let trial = try trials.run(Array(line), app: app) else { continue }
+                if invocation.has("json") {
+                    shown.append(ContainerTest.json(trial, line: index + 1))
+                } else {
+                    try print(trial, line: index + 1)
+                }
+            } catch let error as ContainerTrials.Refusal {
+                hasRefused = true
+                invocation.console.printError("\(path):\(index + 1): \(error.message)")
+            }
+        }
+        return (shown, hasRefused)
+    }
+
+    private func print(_ trial: EventTrial, line: Int) throws(CommandFailure) {
+        let console = invocation.console
+        let name = (try? JSONValue(parsing: trial.before))?["name"]?.string ?? ""
+        try console.print("\nline \(line): \(JSONValue.string(name))")
+        for tag in trial.tags {
+            let word = tag.fires ? console.styled("fires", .green) : console.styled("silent", .dim)
+            try console.print("  \(word)  \(tag.tag)")
+            for rule in tag.rules {
+                let verb = rule.isBlocking ? "blocking rule" : "rule"
+                try console.print("    \(verb) \(rule.name) \(rule.holds ? "holds" : "does not hold")")
+                for condition in rule.conditions { try console.print("      \(ContainerTest.text(condition))") }
+            }
+        }
+        try console.print("  before  \(trial.before)")
+        if let reason = trial.discardedBy {
+            try console.print("  \(console.styled("discarded", .yellow)) by \(reason)")
+        } else {
+            try console.print("  after   \(trial.after == trial.before ? "the same" : trial.after ?? "")")
+            try console.print("  priority \(trial.priority.name)")
+        }
+        if let destinations = trial.destinations {
+            try console.print("  to      \(destinations.joined(separator: ", "))")
+        }
+        for call in trial.calls { try console.print("  calls   \(call.request)") }
+    }
+
+    /// `yes  event equals "Start" (it is "Start")`.
+    private static func text(_ explained: TagExplanation.ConditionExplanation) -> String {
+        let condition = explained.condition
+        let words =
+            (condition.negate ? "not " : "") + condition.predicate.rawValue
+            + (condition.ignoreCase ? " (any case)" : "")
+        return "\(explained.holds ? "yes" : "no ")  \(condition.macro) \(words) \(explained.comparand)"
+            + " (it is \(explained.value))"
+    }
+
+    // MARK: JSON
+
+    private func json(_ document: ContainerDocument, _ failures: [[String]], _ events: [JSONValue]) -> JSONValue {
+        let tests = zip(document.tests, failures).map { test, failures in
+            JSONValue.object([
+                .init("name", .string(test.name)), .init("passes", .bool(failures.isEmpty)),
+                .init("failures", .array(failures.map { .string($0) })),
+            ])
+        }
+        return .object([
+            .init("id", .string(document.id)), .init("version", .integer(document.version)),
+            .init("passes", .bool(failures.allSatisfy(\.isEmpty))), .init("tests", .array(tests)),
+            .init("events", .array(events)),
+        ])
+    }
+
+    private static func json(_ trial: EventTrial, line: Int) -> JSONValue {
+        let tags = trial.tags.map { tag in
+            JSONValue.object([
+                .init("tag", .string(tag.tag)), .init("fires", .bool(tag.fires)),
+                .init("rules", .array(tag.rules.map { json($0) })),
+            ])
+        }
+        func parsed(_ text: String?) -> JSONValue { text.flatMap { try? JSONValue(parsing: $0) } ?? .null }
+        return .object([
+            .init("line", .integer(line)), .init("tags", .array(tags)),
+            .init("fired", .array(trial.fired.map { .string($0) })),
+            .init("discarded_by", JSONValue(trial.discardedBy)), .init("priority", .string(trial.priority.name)),
+            .init("destinations", trial.destinations.map { .array($0.map { .string($0) }) } ?? .null),
+            .init("calls", .array(trial.calls.map(\.request))), .init("before", parsed(trial.before)),
+            .init("after", parsed(trial.after)),
+        ])
+    }
+
+    private static func json(_ rule: TagExplanation.RuleExplanation) -> JSONValue {
+        let conditions = rule.conditions.map { explained in
+            JSONValue.object([
+                .init("macro", .string(explained.condition.macro)), .init("value", explained.value),
+                .init("predicate", .string(explained.condition.predicate.rawValue)),
+                .init("comparand", explained.comparand), .init("negate", .bool(explained.condition.negate)),
+                .init("ignore_case", .bool(explained.condition.ignoreCase)), .init("holds", .bool(explained.holds)),
+            ])
+        }
+        return .object([
+            .init("rule", .string(rule.name)), .init("blocking", .bool(rule.isBlocking)),
+            .init("holds", .bool(rule.holds)), .init("conditions", .array(conditions)),
+        ])
+    }
+}
+
+/// A file that a command line names; `-` is standard input.
+enum InputFile {
+    /// Its bytes.
+    ///
+    /// - Throws: `CommandFailure` with 74 when it cannot be read, with 65 when it is larger than `most`.
+    static func read(_ path: String, most: Int) throws(CommandFailure) -> [UInt8] {
+        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(path) }
+        defer { if path != "-" { close(descriptor) } }
+        var bytes: [UInt8] = []
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
+        defer { piece.deallocate() }
+        while true {
+            let count = Glibc.read(descriptor, piece.baseAddress, piece.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure(path) }
+            if count == 0 { return bytes }
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: piece[..<count]))
+            guard bytes.count <= most else { throw CommandFailure(.badData, "\(path): larger than \(most) bytes") }
+        }
+    }
+
+    private static func failure(_ path: String) -> CommandFailure {
+        CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(errno))")
+    }
+}
