@@ -46,6 +46,7 @@ let package = Package(
         .library(name: "SpoolshipClient", targets: ["SpoolshipClient"]),
         // For the package under Benchmarks.
         .library(name: "Events", targets: ["Events"]),
+        .library(name: "Containers", targets: ["EventLoops", "Model", "Events", "Containers"]),
         .library(name: "Spool", targets: ["EventLoops", "Model", "Logs", "Spool"]),
         .library(name: "Queue", targets: ["EventLoops", "Model", "Logs", "Queue"]),
     ],

@@ -13,6 +13,9 @@ let package = Package(
             name: "EventsBenchmark", dependencies: ["CSimdjson", .product(name: "Events", package: "spoolship")],
             swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
+            name: "ContainersBenchmark", dependencies: [.product(name: "Containers", package: "spoolship")],
+            swiftSettings: [.swiftLanguageMode(.v6)]),
+        .executableTarget(
             name: "QueueBenchmark", dependencies: [.product(name: "Queue", package: "spoolship")],
             swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(

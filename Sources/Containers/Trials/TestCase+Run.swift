@@ -1,5 +1,5 @@
 public import EventLoops
-public import Model
+internal import Model
 
 extension TestCase {
     /// Runs the case against its document.

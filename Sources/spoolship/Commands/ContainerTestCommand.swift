@@ -104,16 +104,19 @@ private struct ContainerTest {
         for (index, line) in lines.enumerated() where line.contains(where: { $0 > 0x20 }) {
             let said = try? JSONValue(parsing: Array(line))
             let app = invocation.value("app") ?? said?["app"]?.string ?? "default"
+            let trial: EventTrial?
             do throws(ContainerTrials.Refusal) {
-                guard let trial = try trials.run(Array(line), app: app) else { continue }
-                if invocation.has("json") {
-                    shown.append(ContainerTest.json(trial, line: index + 1))
-                } else {
-                    try print(trial, line: index + 1)
-                }
-            } catch let error as ContainerTrials.Refusal {
+                trial = try trials.run(Array(line), app: app)
+            } catch {
                 hasRefused = true
                 invocation.console.printError("\(path):\(index + 1): \(error.message)")
+                continue
+            }
+            guard let trial else { continue }
+            if invocation.has("json") {
+                shown.append(ContainerTest.json(trial, line: index + 1))
+            } else {
+                try print(trial, line: index + 1)
             }
         }
         return (shown, hasRefused)

@@ -1,0 +1,93 @@
+import Foundation
+import Model
+import TestKit
+import Testing
+
+@testable import spoolship
+
+@Suite("container test")
+struct ContainerTestCommandTests {
+    private let directory: TemporaryDirectory
+    private static let examples = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "examples/containers").path
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func write(_ name: String, _ text: String) throws -> String {
+        let path = "\(directory.path)/\(name)"
+        try Data(text.utf8).write(to: URL(filePath: path))
+        return path
+    }
+
+    @Test("tm16: the example's own tests run without an agent, and pass")
+    func tm16_exampleTests() {
+        let (code, kept) = KeptConsole.run("container", "test", "\(Self.examples)/GTM-EXAMPLE")
+        #expect(code == .success, "\(kept.errorOutput)")
+        #expect(kept.output.hasPrefix("GTM-EXAMPLE version 3: 6 tests, 6 rules, 7 tags\n"))
+        #expect(kept.output.contains("  ok    payments are critical and carry no secrets\n"))
+    }
+
+    @Test("tm16: recorded events show which tags fire, which conditions held and which did not, before and after")
+    func tm16_recordedEvents() throws {
+        let (code, kept) = KeptConsole.run(
+            "container", "test", "\(Self.examples)/GTM-EXAMPLE", "--events", "\(Self.examples)/events.jsonl")
+        #expect(code == .success, "\(kept.errorOutput)")
+        let output = kept.output
+        for part in [
+            "line 3: \"Video clicked\"\n", "  fires  music to analytics\n    rule music video holds\n",
+            "      yes  category starts_with (any case) \"music\" (it is \"Music/Jazz\")\n",
+            "      yes  plan equals \"gold\" (it is \"gold\")\n", "  to      ga4, main\n",
+            "  silent  a tenth of the videos\n", "blocking rule gold customer holds\n",
+            "line 4: \"Bought\"\n", "  priority critical\n", "  discarded by GTM-EXAMPLE/health check\n",
+            "  after   the same\n",
+        ] { #expect(output.contains(part), "no \(part) in\n\(output)") }
+        let bought = try #require(output.components(separatedBy: "line 4").last)
+        #expect(
+            bought.contains(
+                "before  {\"name\": \"Bought\", \"properties\": {\"user\": \"u1\", \"card\": \"4111111111111111\""))
+        let after = try #require(bought.components(separatedBy: "after   ").dropFirst().first)
+        #expect(!after.contains("4111111111111111"))
+        #expect(after.contains("\"plan\":\"gold\""))
+    }
+
+    @Test("tm16: JSON for machines says the same")
+    func tm16_json() throws {
+        let (code, kept) = KeptConsole.run(
+            "container", "test", "--json", "\(Self.examples)/GTM-EXAMPLE", "--events", "\(Self.examples)/events.jsonl")
+        #expect(code == .success)
+        let report = try JSONValue(parsing: kept.output)
+        #expect(report["passes"] == true)
+        let events = report["events"]?.array ?? []
+        #expect(events.map { $0["line"]?.integer } == [1, 3, 4, 5])
+        #expect(events.last?["discarded_by"] == "GTM-EXAMPLE/health check")
+        #expect(events.last?["after"] == .null)
+        #expect(events[1]["destinations"] == ["ga4", "main"])
+    }
+
+    @Test("tm16: a failing test ends with 1, a bad document or event with 65, a file that cannot be read with 74")
+    func tm16_exitCodes() throws {
+        let failing = try write(
+            "failing",
+            #"{"id":"A","version":1,"tests":[{"name":"t","event":{"name":"n"},"expect":{"kept":false}}]}"#)
+        let (code, kept) = KeptConsole.run("container", "test", failing)
+        #expect(code == .negative)
+        #expect(kept.output.contains("  FAIL  t\n          it is kept, expected to be discarded\n"))
+
+        let bad = try write("bad", #"{"id":"A","version":1,"tags":[{"name":"t","type":"drop"}]}"#)
+        let (badCode, badKept) = KeptConsole.run("container", "test", bad)
+        #expect(badCode == .badData)
+        #expect(badKept.errorOutput.contains("bad: tags[0]: there is no tag type \"drop\""))
+
+        let expression = try write(
+            "expression", #"{"id":"A","version":1,"rules":{"r":{"conditions":[{"macro":"event","matches":"(a"}]}}}"#)
+        #expect(KeptConsole.run("container", "test", expression).0 == .badData)
+
+        let good = try write("good", #"{"id":"A","version":1}"#)
+        let events = try write("events", "{\"name\":\"n\"}\nnot an event\n")
+        let (eventCode, eventKept) = KeptConsole.run("container", "test", good, "--events", events)
+        #expect(eventCode == .badData)
+        #expect(eventKept.errorOutput.contains("events:2: "))
+        #expect(KeptConsole.run("container", "test", "\(directory.path)/nothing").0 == .inputOutput)
+        #expect(KeptConsole.run("container", "test").0 == .usage)
+    }
+}

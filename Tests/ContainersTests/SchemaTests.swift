@@ -1,0 +1,141 @@
+import Foundation
+import Model
+import TestKit
+import Testing
+
+@testable import Containers
+
+/// The shipped schema and example against the reader.
+@Suite("Container schema and example")
+struct SchemaTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private func example() throws -> ContainerDocument {
+        let file = Self.root.appending(path: "examples/containers/GTM-EXAMPLE")
+        return try ContainerDocument(reading: [UInt8](try Data(contentsOf: file)))
+    }
+
+    @Test("the worked example is a document, and its own tests pass")
+    func exampleTestsPass() throws {
+        let document = try example()
+        #expect(document.tests.count == 6)
+        for test in document.tests {
+            #expect(try test.failures(in: document, now: Trial.now) == [], "\(test.name)")
+        }
+        let shown = try String(
+            contentsOf: Self.root.appending(path: "docs/container-documents.md"), encoding: .utf8)
+        for tag in document.tags {
+            #expect(shown.contains(tag.name), "docs/container-documents.md does not explain \(tag.name)")
+        }
+    }
+
+    @Test("a test that is not kept says what is otherwise")
+    func failingTests() throws {
+        let text = Trial.document(
+            """
+            "values": {"v": 1}, "rules": {"r": {"conditions": [{"macro": "event", "equals": "a"}]}},
+            "tags": [{"name": "t", "type": "discard", "rules": ["r"]}],
+            "tests": [
+              {"name": "1", "event": {"name": "a"}, "expect": {"tags": [], "kept": true, "discarded_by": "x", "priority": "critical"}},
+              {"name": "2", "event": {"name": "b", "p": 1}, "expect": {"event": {"p": 2, "q": {"r": 1}}, "absent": ["p"], "destinations": ["d"]}},
+              {"name": "3", "expect": {"values": {"v": 2, "w": 1}}},
+              {"name": "4", "event": {"title": "no name"}, "expect": {"kept": true}}]
+            """)
+        let document = try ContainerDocument(reading: Array(text.utf8))
+        let failures = try document.tests.map { try $0.failures(in: document, now: Trial.now) }
+        #expect(
+            failures == [
+                [
+                    "tags fired: t; expected none", "discarded by r, expected x", "it is discarded by r",
+                    "its priority is normal, expected critical",
+                ],
+                [
+                    "it goes to none, expected d", "member p is 1, expected 2",
+                    "member q is not there, expected {\"r\":1}", "member p is there, expected to be gone",
+                ],
+                ["value v is 1, expected 2", "there is no value w, expected 1"],
+                ["the agent would not take the event: there is no \"name\", and the app has no default_event_name"],
+            ])
+    }
+
+    /// Documents with mistakes that a schema can see.
+    private static let seen = [
+        "[]", #"{"id":"A"}"#, #"{"id":"A b","version":1}"#, #"{"id":"A","version":0}"#, #"{"id":"A","version":1.5}"#,
+        member(#""rulez":{}"#), member(#""macros":{"a":{"type":"cookie"}}"#),
+        member(#""macros":{"a":{"type":"event","path":"x"}}"#),
+        member(#""macros":{"a":{"type":"data_layer"}}"#), member(#""macros":{"a":{"type":"data_layer","path":""}}"#),
+        member(#""rules":{"r":{"conditions":[{"macro":"event"}]}}"#),
+        member(#""rules":{"r":{"conditions":[{"macro":"event","equals":1,"less":2}]}}"#),
+        member(#""rules":{"r":{"conditions":[{"macro":"event","less":"3"}]}}"#),
+        member(#""rules":{"r":{"conditions":[{"macro":"event","matches":5}]}}"#),
+        member(#""rules":{"r":{}}"#), tag(#""type":"drop""#), tag(#""type":"sample","rate":2"#),
+        tag(#""type":"ship","destinations":[]"#),
+        tag(#""type":"set","path":"id","value":1"#), tag(#""type":"rename","path":"name","to":"x""#),
+        tag(#""type":"throttle","events":0,"seconds":1"#), tag(#""type":"prioritise","priority":"urgent""#),
+        tag(#""type":"discard","destinations":["a"]"#),
+        member(#""tags":[{"name":"t","type":"discard","rules":[]}]"#),
+        member(#""tests":[{"name":"t","expect":{"kept":true}}]"#),
+    ]
+
+    private static func member(_ text: String) -> String { "{\"id\":\"A\",\"version\":1,\(text)}" }
+    private static func tag(_ text: String) -> String {
+        member("\"rules\":{\"r\":{\"conditions\":[]}},\"tags\":[{\"name\":\"t\",\"rules\":[\"r\"],\(text)}]")
+    }
+
+    private static let good = [
+        DocumentTests.small, #"{"id":"A","version":1}"#, tag(#""type":"discard""#),
+        tag(#""type":"ship","destinations":["a"]"#),
+        tag(#""type":"sample","rate":0.5,"key":{"macro":"app"}"#),
+        tag(#""type":"set","path":["a.b"],"value":{"a":[1]}"#),
+        tag(#""type":"rename","path":"a.b","to":"c""#), tag(#""type":"redact","paths":["a"],"with":"x""#),
+        tag(#""type":"hash","paths":["a","b.c"],"salt":"s""#), tag(#""type":"prioritise","priority":"critical""#),
+        tag(#""type":"throttle","events":5,"seconds":60"#),
+        tag(#""type":"function","function":"f","parameters":{"a":1}"#),
+        member(
+            #""macros":{"a":{"type":"constant","value":null},"b":{"type":"function_call","function":"f","parameters":{"x":{"macro":"a"}}},"#
+                + #""c":{"type":"device_property","name":"model","default":"?"},"d":{"type":"random_number"},"e":{"type":"value","key":"k"}}"#
+        ),
+        member(#""tests":[{"name":"t","expect":{"values":{"a":1}}}]"#),
+    ]
+
+    @Test("the shipped schema says the same as the reader, for what a schema can see")
+    func schemaAgrees() throws {
+        let schema = Self.root.appending(path: "etc/container.schema.json").path
+        let documents = Self.good + Self.seen + DocumentTests.mistakes.map(\.text).filter { !$0.hasPrefix("[1") }
+        let verdicts = try schemaVerdicts(schema, documents)
+        for (document, bySchema) in zip(documents, verdicts) {
+            let byReader = (try? ContainerDocument(reading: Array(document.utf8))) != nil
+            // What a schema cannot say, the reader says: it is never the other way round.
+            #expect(!byReader || bySchema, "the schema refuses what the reader takes: \(document)")
+            if Self.seen.contains(document) {
+                #expect(!bySchema, "the schema takes \(document)")
+                #expect(!byReader, "the reader takes \(document)")
+            }
+            if Self.good.contains(document) { #expect(byReader, "the reader refuses \(document)") }
+        }
+    }
+
+    private func schemaVerdicts(_ schema: String, _ documents: [String]) throws -> [Bool] {
+        let script = """
+            import json, jsonschema, sys
+            validator = jsonschema.Draft202012Validator(json.load(open(sys.argv[1])))
+            for line in json.load(open(sys.argv[2])): print(int(validator.is_valid(json.loads(line))))
+            """
+        let directory = try TemporaryDirectory()
+        let list = "\(directory.path)/documents.json"
+        try JSONEncoder().encode(documents).write(to: URL(filePath: list))
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/python3")
+        process.arguments = ["-c", script, schema, list]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        let verdicts = String(decoding: data, as: UTF8.self).split(separator: "\n").map { $0 == "1" }
+        try #require(verdicts.count == documents.count)
+        return verdicts
+    }
+}
