@@ -7,7 +7,7 @@ _spoolship() {
         return
     fi
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive version help" -- "$word")
         return
     fi
     case $command in
@@ -60,6 +60,13 @@ _spoolship() {
         fi
         command="$command ${COMP_WORDS[2]}" first=3
         ;;
+    container)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "test" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
     esac
     case $command in
     "run") options="--once --app --timeout --config --help -h" ;;
@@ -99,6 +106,7 @@ _spoolship() {
     "quarantine export") options="--app --reason --socket --config --help -h" ;;
     "quarantine retry") options="--app --reason --socket --config --help -h" ;;
     "quarantine purge") options="--app --reason --yes -y --socket --config --help -h" ;;
+    "container test") options="--events --app --json --config --help -h" ;;
     "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
     "version") options="--json --config --help -h" ;;
     "help") options="--config --help -h" ;;
@@ -106,7 +114,7 @@ _spoolship() {
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive version help configuration" -- "$word")
     else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     fi

@@ -26,6 +26,7 @@ _spoolship() {
         'queue:list, show, export, purge'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
+        'container:test'
         'receive:takes batches over HTTPS and prints or stores them, for development'
         'version:prints version, commit, toolchain and the libraries it is linked with'
         'help:explains the commands and the settings'
@@ -80,6 +81,13 @@ _spoolship() {
     if [[ $command == quarantine ]]; then
         if ((CURRENT == 3)); then
             compadd list show export retry purge
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == container ]]; then
+        if ((CURRENT == 3)); then
+            compadd test
             return
         fi
         command="$command $words[3]" shift=2
@@ -453,6 +461,16 @@ _spoolship() {
             '-h[show this help]' \
             '*:argument:_files'
         ;;
+    'container test')
+        _arguments \
+            '--events[recorded events to show]:FILE:' \
+            '--app[whose the recorded events are; default\: what they say, else default]:APP:' \
+            '--json[print JSON]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
     'receive')
         _arguments \
             '--listen[where to listen; default 127.0.0.1\:8443, port 0 any]:ADDRESS\:PORT:' \
@@ -491,7 +509,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine receive version help configuration)'
+            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive version help configuration)'
         ;;
     esac
 }
