@@ -202,6 +202,40 @@ struct IntakeRuleTests {
         }
     }
 
+    @Test("a version that samples one name to 10 % and makes another critical takes over: no event lost, each discard told")
+    func newVersionUnderLoad() async throws {
+        func document(_ version: Int, _ tags: String) -> String {
+            """
+            {"id": "GTM-1", "version": \(version),
+             "rules": {"video": {"conditions": [{"macro": "event", "equals": "Video clicked"}]},
+                       "buy": {"conditions": [{"macro": "event", "equals": "Bought"}]}},
+             "tags": [\(tags)]}
+            """
+        }
+        let sample = #"{"name": "a tenth", "type": "sample", "rate": 0.1, "rules": ["video"]}"#
+        let urgent = #"{"name": "buyers first", "type": "prioritise", "priority": "critical", "rules": ["buy"]}"#
+        try await withHost { host in
+            try await host.publish(document(1, ""))
+            let names = ["Video clicked", "Bought", "Start"]
+            for block in 0..<20 {
+                if block == 10 { try await host.publish(document(2, "\(sample), \(urgent)")) }
+                let lines = (0..<150).map { "{\"name\":\"\(names[$0 % 3])\",\"id\":\"\(block)-\($0)\"}" }
+                try await host.takeAndCommit(lines)
+            }
+            let normal = try await host.lines(of: "main", .normal)
+            let critical = try await host.lines(of: "main", .critical)
+            let discarded = host.store.snapshot.discarded
+            #expect(discarded.map(\.reason) == ["GTM-1/video"])
+            let count = discarded.reduce(0) { $0 + $1.events }
+            #expect((420...480).contains(count))
+            #expect(normal.count + critical.count + count == 3000)
+            #expect(Set((normal + critical).compactMap { $0["id"]?.string }).count == 3000 - count)
+            #expect(critical.count == 500)
+            #expect(critical.allSatisfy { $0["name"] == "Bought" })
+            #expect(host.store.snapshot.intake.accepted == 3000)
+        }
+    }
+
     static let asking = """
         {"id": "GTM-1", "version": 1,
          "macros": {"plan": {"type": "function_call", "function": "plan", "parameters": {"event": {"macro": "event"}}}},

@@ -151,7 +151,7 @@ final class Evaluation {
         case .value(let key): return value(ofKey: key) ?? .null
         case .function(let name, let parameters):
             return result(of: FunctionCall(function: name, parameters: .object(self.parameters(parameters))))
-        case .event: return member([subject?.isPush == true ? RuleEngine.eventBytes : RuleEngine.nameBytes]) ?? .null
+        case .event: return eventName()
         case .app: return .value(.string(app))
         case .language: return language().map { .value(.string($0)) } ?? .null
         case .random: return .value(.integer(Int(truncatingIfNeeded: drawRandom() & 0x7FFF_FFFF)))
@@ -227,12 +227,23 @@ final class Evaluation {
     }
 
     /// The event's id as text; nil when it has none.
-    func eventID() -> [UInt8]? { member([Evaluation.idBytes])?.text(base) }
-
-    private static let idBytes = "id".bytes
+    func eventID() -> [UInt8]? { member(Evaluation.idPath)?.text(base) }
 
     /// The name of the event, or of the push.
-    func eventName() -> [UInt8] {
-        member([subject?.isPush == true ? RuleEngine.eventBytes : RuleEngine.nameBytes])?.text(base) ?? []
+    private func eventName() -> MacroValue {
+        member(subject?.isPush == true ? Evaluation.eventPath : Evaluation.namePath) ?? .null
     }
+
+    /// Gives the name of the event as text.
+    func withEventName<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        let name = eventName()
+        if case .text(let range) = name {
+            return body(UnsafeBufferPointer(start: base + range.lowerBound, count: range.count))
+        }
+        return (name.text(base) ?? []).withUnsafeBufferPointer { body($0) }
+    }
+
+    private static let idPath = ["id".bytes]
+    private static let namePath = [RuleEngine.nameBytes]
+    private static let eventPath = [RuleEngine.eventBytes]
 }

@@ -197,8 +197,7 @@ public final class RuleEngine {
 
     /// The tags that may fire by the event's name, as it is now.
     private func candidates(_ evaluation: Evaluation) -> UnsafeMutableBufferPointer<Int32> {
-        let name = evaluation.eventName()
-        return name.withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }
+        evaluation.withEventName { evaluation.container.index.tags(for: $0) }
     }
 
     /// The tags that fire, each with the rule that makes it.
