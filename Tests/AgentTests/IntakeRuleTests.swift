@@ -202,7 +202,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("a version that samples one name to 10 % and makes another critical takes over: no event lost, each discard told")
+    @Test("a version that samples one name to 10 % and makes another critical takes over; no event is lost")
     func newVersionUnderLoad() async throws {
         func document(_ version: Int, _ tags: String) -> String {
             """
