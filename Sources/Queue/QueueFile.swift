@@ -69,6 +69,14 @@ final class QueueFile {
         fileBytes = Int(information.st_size)
     }
 
+    /// The pages that nothing uses, in bytes.
+    func freeBytes() throws(QueueError) -> Int {
+        let free = try statement("PRAGMA freelist_count")
+        guard try free.step() else { return 0 }
+        defer { free.reset() }
+        return free.integer(0) * pageSize
+    }
+
     /// What the WAL holds that is not in the database file yet, in bytes.
     var walBytes: Int { database.walPages * pageSize }
 

@@ -28,6 +28,7 @@ extension QueueStore {
             try self.trimDeadLetters(file)
             try self.trimQuarantine(file)
         }
+        if let file { shrinkIfDue(file) }
     }
 
     /// Says what happens from now on when the cap is reached: the setting, or eviction while a dead destination

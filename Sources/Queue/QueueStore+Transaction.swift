@@ -100,6 +100,50 @@ extension QueueStore {
     private func checkpointIfDue(_ file: QueueFile) {
         guard file.walBytes >= bounds.checkpointAt else { return }
         checkpoint(file)
+        shrinkIfDue(file)
+    }
+
+    // MARK: The file's size
+
+    /// Begins to give free pages back to the file system, where they are many: after a backlog is gone, or when the
+    /// bounds have become smaller than the file.
+    func shrinkIfDue(_ file: QueueFile) {
+        guard shrinkTimer == nil, isLargerThanNeeded(file) else { return }
+        shrinkTimer = loop.after(.milliseconds(20)) {
+            self.assumeIsolated {
+                $0.shrinkTimer = nil
+                $0.shrink()
+            }
+        }
+    }
+
+    private func isLargerThanNeeded(_ file: QueueFile) -> Bool {
+        do throws(QueueError) {
+            let free = try file.freeBytes()
+            return free > 0 && file.fileBytes > bounds.file || free > 64 << 20 && free > file.fileBytes / 2
+        } catch {
+            // The next transaction meets what is wrong.
+            health.count(error)
+            return false
+        }
+    }
+
+    /// One step, as small as a transaction: others wait no longer for it than for a commit.
+    private func shrink() {
+        guard let file, health.failure == nil else { return }
+        do throws(QueueError) {
+            try file.database.begin()
+            try file.database.execute("PRAGMA incremental_vacuum(\(bounds.transaction / file.pageSize))")
+            try file.database.commit()
+            try file.database.checkpointWAL()
+            file.measure()
+            try file.limit(to: bounds)
+        } catch {
+            file.database.rollback()
+            return failed(error, [])
+        }
+        publish()
+        shrinkIfDue(file)
     }
 
     /// Writes the WAL back into the database file, as far as readers let it.

@@ -63,6 +63,7 @@ public actor QueueStore: BatchStore {
     /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
     var effectiveCap: Int
     var roomTimer: EventLoop.TimerID?
+    var shrinkTimer: EventLoop.TimerID?
     /// Counters since the start, and the failure that stands.
     var health = Health()
 
@@ -137,6 +138,7 @@ public actor QueueStore: BatchStore {
         waiting = []
         if let acknowledgementTimer { loop.cancel(acknowledgementTimer) }
         if let roomTimer { loop.cancel(roomTimer) }
+        if let shrinkTimer { loop.cancel(shrinkTimer) }
     }
 
     func opened() throws(QueueError) -> QueueFile {

@@ -42,7 +42,11 @@ final class StateDirectory {
     }
 
     /// Lets another process own the directory.
-    func unlock() { descriptor = nil }
+    func unlock() {
+        // A child that was forked and not yet replaced has the descriptor too: closing ours would not be enough.
+        if let descriptor = descriptor?.raw { flock(descriptor, LOCK_UN) }
+        descriptor = nil
+    }
 
     /// Puts a salvaged database in the place of the damaged one, which is moved aside under the present time.
     ///

@@ -71,7 +71,10 @@ final class Workbench {
         }
         var text = ""
         for (section, lines) in sections.sorted(by: { $0.key < $1.key }) {
-            text += section == "destination" || section == "deadline" ? "[[\(section)]]\n" : "[\(section)]\n"
+            // A second destination is called destination2.
+            let isListed = section.hasPrefix("destination") || section == "deadline"
+            let name = section.hasPrefix("destination") ? "destination" : section
+            text += isListed ? "[[\(name)]]\n" : "[\(name)]\n"
             text += lines.sorted().map { $0 + "\n" }.joined()
         }
         try write(text, to: configuration)

@@ -231,4 +231,57 @@ struct QueueCapTests {
         #expect(store.snapshot.intake.quarantined == 20 && store.snapshot.intake.balances)
         await store.close()
     }
+
+    @Test("the file shrinks when the bounds do: a lower cap gives back what a backlog has taken")
+    func fileShrinks() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open { $0.maxSize = 64 << 20 }
+        for _ in 0..<16 {
+            var commit = Commit()
+            for _ in 0..<32 { commit.chunks.append(maker.chunk(50, size: 1_000, full: true)) }
+            commit.read = 1_600
+            _ = try await store.store(commit)
+        }
+        _ = try await store.discardAll(reason: "disabled")
+        await store.close()
+        store = try fixture.open { $0.maxSize = 64 << 20 }
+        #expect(store.snapshot.fileBytes > 24 << 20)
+        var options = await store.options
+        options.maxSize = 1 << 20
+        try await store.apply(options)
+        let bound = (3 << 20) * 3 / 2 + (4 << 20)
+        #expect(try await eventually { store.snapshot.fileBytes + store.snapshot.walBytes <= bound })
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
+        await store.close()
+    }
+
+    @Test("ac07: a cap of 100 GB: it waits at its end, and takes again below nine tenths of it")
+    func ac07_hundredGigabytes() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let cap = 100_000_000_000
+        /// The figures of a queue that holds so much; the rows themselves are left out.
+        func pretend(_ stored: Int) throws -> QueueStore {
+            let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+            try database.execute("UPDATE total SET stored_bytes = \(stored)")
+            database.close()
+            return try fixture.open { $0.maxSize = cap }
+        }
+        var store = try fixture.open { $0.maxSize = cap }
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
+        let needs = store.snapshot.storedBytes
+        await store.close()
+        store = try pretend(cap - needs)
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
+        #expect(store.snapshot.storedBytes == cap)
+        #expect(try await store.store(maker.commit(50, full: true)) == .wait(.full))
+        await store.close()
+        store = try pretend(cap / 10 * 9 - needs - 1)
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
+        // The file may grow to its bound: more pages than 32 bits of bytes, and no more than SQLite counts.
+        let bounds = await store.bounds
+        #expect(bounds.file > cap && bounds.file / bounds.pageSize < 0xFFFF_FFFE)
+        await store.close()
+    }
 }

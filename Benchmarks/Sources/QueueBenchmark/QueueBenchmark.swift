@@ -26,6 +26,8 @@ struct Plan: Sendable {
     var queued = 0
     var durability = QueueOptions.Durability.powerLoss
     var loops = 3
+    /// The batch size that the queue is told, which decides its page size; 0: that of the chunks.
+    var batch = 0
 
     init(_ arguments: some Sequence<String>) {
         for argument in arguments {
@@ -39,6 +41,7 @@ struct Plan: Sendable {
             case "commit": commit = number
             case "queued": queued = number
             case "loops": loops = number
+            case "batch": batch = number
             case "durability": durability = .init(rawValue: String(parts[1])) ?? .powerLoss
             default: print("unknown argument \(argument)")
             }
@@ -118,16 +121,20 @@ func run(_ directory: String, _ plan: Plan) async throws {
     if reader !== loop { try reader.start() }
     var options = QueueOptions(stateDirectory: directory, destinations: ["main"])
     options.maxSize = 100_000_000_000
-    options.batchEvents = plan.chunk
-    options.batchBytes = max(1 << 20, plan.chunk * 320)
+    options.batchEvents = plan.batch > 0 ? plan.batch : plan.chunk
+    options.batchBytes = max(1 << 20, options.batchEvents * 320)
     options.durability = plan.durability
     let store = try QueueStore(options, on: loop, time: SystemTime(), log: Log(Quiet()))
-    let frames = (0..<64).map { _ in (0..<plan.frame).map { _ in UInt8.random(in: 0...255) } }
+    var random = SystemRandomNumberGenerator()
+    let frames = (0..<64).map { _ in
+        (0..<plan.frame / 8 + 1).flatMap { _ in withUnsafeBytes(of: random.next() as UInt64) { Array($0) } }
+    }
     if plan.queued > 0 {
         let before = cpuSeconds()
         try await feed(store, plan, frames, plan.queued)
         print("filled with \(plan.queued) events in \(cpuSeconds() - before) CPU s")
     }
+    let transactions = store.snapshot.transactions
     let before = cpuSeconds()
     let written = field("/proc/self/io", "write_bytes")
     let start = SystemTime().bootTime
@@ -147,7 +154,7 @@ func run(_ directory: String, _ plan: Plan) async throws {
           CPU s: \(cpu)  wall s: \(wall)  events per CPU s: \(Int(Double(plan.events) / cpu))
           CPU us per chunk: \(cpu / Double(chunks) * 1e6)
           written per event: \(bytes / plan.events) bytes  (\(Double(bytes) / Double(chunks * plan.frame)) of the frames)
-          transactions: \(store.snapshot.transactions)
+          transactions: \(store.snapshot.transactions - transactions)
           RSS: \(field("/proc/self/status", "VmRSS")) KiB, anonymous: \(field("/proc/self/status", "RssAnon")) KiB
           balances: \(store.snapshot.lanes[0].ledger.balances)
         """)
