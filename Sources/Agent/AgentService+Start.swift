@@ -249,7 +249,9 @@ extension QueueStore {
         case .all, .critical, .nothing(.full): break
         case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")
         case .nothing(.readOnly): obstacles.append("the state directory cannot be written")
-        case .nothing(.walPinned): obstacles.append("a reader outside keeps the queue's WAL from being written back")
+        case .nothing(.walPinned):
+            let reader = state.walReader ?? "a reader outside"
+            obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
         }
         return obstacles
     }

@@ -52,6 +52,9 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var quarantine = Kept()
     /// What a new event would meet.
     public var accepting = Accepting.all
+    /// Who reads the database beside us and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing
+    /// waits for that; nil otherwise, or if it cannot be told.
+    public var walReader: String?
     /// The last failure to persist that still stands; nil when writing works. The agent is not ready while it stands.
     public var failure: QueueError?
     /// Failures to persist since the start, by code.

@@ -34,10 +34,10 @@ extension QueueStore {
         if let refusal, refusal.reason != .full { return refusal.reason }
         if file.walBytes > bounds.storeBelow {
             refusal = (.walPinned, 0)
-            let reader = WALReader.find(file.database.path)
+            walReader = WALReader.find(file.database.path)
             log.warning(
                 "storing waits for a reader of the database",
-                ["wal_bytes": file.walBytes, "reader": reader ?? "unknown", "help": "end the program that reads it"])
+                ["wal_bytes": file.walBytes, "reader": walReader ?? "unknown", "help": "end the program that reads it"])
             armRoomTimer()
             return .walPinned
         }
@@ -180,6 +180,7 @@ extension QueueStore {
         checkpoint(file)
         if file.walBytes > bounds.storeBelow { return armRoomTimer() }
         self.refusal = nil
+        walReader = nil
         log.info("storing goes on, the database's reader is gone")
         publish()
     }

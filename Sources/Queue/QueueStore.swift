@@ -58,6 +58,8 @@ public actor QueueStore: BatchStore {
     var isPublishing = false
     /// Why nothing is stored, and how many bytes the caller that was turned away needs.
     var refusal: (reason: WaitReason, needs: Int)?
+    /// Who keeps the WAL from being written back, while storing waits for that.
+    var walReader: String?
     /// What the cap has forced since it was reached; nil while there is room.
     var fullEpisode: FullEpisode?
     /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
@@ -165,6 +167,7 @@ public actor QueueStore: BatchStore {
         var state = QueueSnapshot.of(
             figures, options, health: health, refusal: refusal,
             isFullOfCritical: fullEpisode?.isFullOfCritical ?? false, file: file)
+        state.walReader = walReader
         for batch in held.values where batch.status != .acknowledged { state.note(batch.header) }
         published.withLock { $0 = state }
         observer(state)

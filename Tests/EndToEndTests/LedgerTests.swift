@@ -32,6 +32,40 @@ extension EndToEnd {
             return ledger.filter { $0.value != 0 }
         }
 
+        @Test(
+            "a program that keeps the database's WAL from being written back is named, and storing goes on when it ends"
+        )
+        func walReaderIsNamed() throws {
+            let bench = try Workbench()
+            bench.settings["queue.max_size"] = "\"256KiB\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.append(keyed(0..<100), to: "app.jsonl")
+            try bench.waitUntilDelivered(100)
+            let script = """
+                import sqlite3, sys, time
+                database = sqlite3.connect(sys.argv[1], isolation_level=None)
+                database.execute("BEGIN")
+                database.execute("SELECT count(*) FROM ledger").fetchone()
+                print("reading", flush=True)
+                time.sleep(300)
+                """
+            let reader = try RunningProgram(
+                "python3", ["-c", script, "\(bench.state)/queue.sqlite"], output: "\(bench.path)/reader.log")
+            try wait(.seconds(30), "the reader") { reader.printed.contains("reading") }
+            var written = 100
+            let ready = "http://127.0.0.1:\(bench.statsPort)/readyz"
+            try wait(.seconds(90), "storing to stop: \(bench.agentLog.suffix(1000))", every: .milliseconds(20)) {
+                try bench.append(keyed(written..<written + 2_000), to: "app.jsonl")
+                written += 2_000
+                return try fetch(ready).body.contains("(pid \(reader.process)) keeps the queue's WAL")
+            }
+            #expect(bench.agentLog.contains("storing waits for a reader of the database"))
+            reader.kill9()
+            try bench.waitUntilDelivered(written, within: .seconds(90))
+            try bench.expectOnce(Set((0..<written).map { "e\($0)" }), member: "key")
+        }
+
         @Test("each destination and priority has its own, and it balances through faults, kill -9 and commands")
         func byDestinationAndPriority() throws {
             let bench = try Workbench()

@@ -41,6 +41,10 @@ struct QueueCapTests {
         let expected = Array(0..<30) + Array(220..<230) + Array(50..<220)
         #expect(try await drain(store) == expected)
         #expect(fixture.log.messages.count { $0.text == "queue is full, evicting" } == 1)
+        // One line more at the end of the episode, with its totals.
+        func ends() -> [LogMessage] { fixture.log.messages.filter { $0.text == "queue was full" } }
+        #expect(try await eventually { !ends().isEmpty })
+        #expect(ends().count == 1 && ends().first?.fields.contains { $0 == ("evicted", "20") } == true)
         await store.close()
     }
 

@@ -17,6 +17,14 @@ struct QueueModel {
         let times: ClosedRange<Timestamp>
         /// Its events in their order.
         let numbers: [Int]
+
+        /// The place of an event in it.
+        func place(of number: Int) -> Int {
+            // Most hold neighbours; those of dead letters do not.
+            let guess = number - (numbers.first ?? 0)
+            return numbers.indices.contains(guess) && numbers[guess] == number
+                ? guess : numbers.firstIndex(of: number) ?? 0
+        }
     }
 
     /// A rejected event that is kept.
@@ -83,7 +91,7 @@ struct QueueModel {
     func ordered(_ numbers: some Sequence<Int>, _ lane: LaneKey) -> [Int] {
         numbers.map { number in
             let chunk = chunk(number, lane)
-            return (chunk?.id ?? 0, chunk?.numbers.firstIndex(of: number) ?? 0, number)
+            return (chunk?.id ?? 0, chunk?.place(of: number) ?? 0, number)
         }
         .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
@@ -250,7 +258,7 @@ struct QueueModel {
             .map { id, batch in
                 let first = batch.numbers.first ?? 0
                 let chunk = chunk(first, lane)
-                return (chunk?.id ?? 0, chunk?.numbers.firstIndex(of: first) ?? 0, id)
+                return (chunk?.id ?? 0, chunk?.place(of: first) ?? 0, id)
             }
             .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
