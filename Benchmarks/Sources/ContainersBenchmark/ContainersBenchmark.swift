@@ -71,7 +71,7 @@ enum ContainersBenchmark {
         return #"""
             {"id":"A","version":1,"macros":{"category":{"type":"event_property","path":"Category"},
             "duration":{"type":"event_property","path":"duration"},"file":{"type":"event_property","path":"FileName"},
-            "layer":{"type":"data_layer","path":"Category"}},
+            "layer":{"type":"\#(kind == .layer ? "data_layer" : "event_property")","path":"Category"}},
             "rules":{\#(rules.joined(separator: ","))},"tags":[\#(tags.joined(separator: ","))]}
             """#
     }
