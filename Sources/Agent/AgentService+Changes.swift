@@ -63,6 +63,7 @@ extension AgentService {
         }
         settings = new
         deadlines = options.0.deadlines
+        await parts.unread.configure(most: new.unreadBound)
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1)
         // It has not been read while there was no destination.

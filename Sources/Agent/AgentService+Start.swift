@@ -56,15 +56,16 @@ extension AgentService {
             spool: { reader.figures }
         ) { await self.backfillOptions(cap: queue.snapshot.maxSize) }
         let notice = WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log)
+        let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes }
         let collectors: [any MetricCollector] = [
-            notice, sending, QueueCollector(queue: queue, time: time),
+            notice, unread, sending, QueueCollector(queue: queue, time: time),
             IntakeCollector(figures: figures, backfill: backfillFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
         ]
         let status = AgentStatus(
             program: program, settings: settings, sink: sink, queue: queue, driver: driver, reader: reader,
-            recorder: recorder, started: time.wallTime, time: time, reloads: reloads)
+            unread: unread, recorder: recorder, started: time.wallTime, time: time, reloads: reloads)
         let rereader = Rereader(on: readerLoop, store: queue, time: time, log: log) {
             await self.intakeSettings(cap: queue.snapshot.maxSize)
         }
@@ -83,7 +84,8 @@ extension AgentService {
         let time = self.time
         let expiry = ExpiryRounds(on: loop, queue: queue)
         relay.connect(
-            queue: queue, driver: driver, expiry: expiry, reader: reader, mainLoop: loop, readerLoop: readerLoop
+            queue: queue, driver: driver, expiry: expiry, unread: unread, reader: reader, mainLoop: loop,
+            readerLoop: readerLoop
         ) { snapshot in
             notice.queueAccepts(snapshot.accepting)
             let now = time.wallTime
@@ -94,6 +96,7 @@ extension AgentService {
         watchClock(driver)
         let network = await startNetworkMonitor(driver)
         await expiry.queueChanged()
+        await unread.configure(most: settings.unreadBound)
         if task != nil {
             // The spool waits for an agent that goes on running.
         } else if settings.destinations.isEmpty {
@@ -103,7 +106,7 @@ extension AgentService {
         }
         return Parts(
             queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
-            notice: notice, backfill: backfill)
+            notice: notice, backfill: backfill, unread: unread)
     }
 
     /// Has deadlines looked at again when the time of day was set; without that they are within the hour.

@@ -68,6 +68,7 @@ public actor AgentService {
         let network: NetworkMonitor
         let notice: WritersNotice
         let backfill: Backfill
+        let unread: UnreadGuard
     }
 
     nonisolated var log: Log { Log(sink) }

@@ -17,6 +17,7 @@ struct AgentStatus: StatusSource {
     let queue: QueueStore
     let driver: DeliveryDriver
     let reader: SpoolReader
+    let unread: UnreadGuard
     let recorder: StatusRecorder
     let started: Timestamp
     let time: any TimeSource
@@ -107,6 +108,11 @@ struct AgentStatus: StatusSource {
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
+        if unread.isEvicting {
+            spool.complaints.append(
+                "more is unread than spool.max_unread allows and nothing is acknowledged: the oldest events are evicted"
+            )
+        }
         return spool
     }
 }

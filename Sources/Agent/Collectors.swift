@@ -140,7 +140,15 @@ struct SpoolCollector: MetricCollector {
         }
         exposition.set(.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
         exposition.set(.spoolPolling, to: figures.polledDirectories > 0)
+        exposition.set(.spoolFilesFinished, ["append"], to: figures.appendFilesRead)
         exposition.set(.spoolFilesFinished, ["drop"], to: figures.dropFilesRead)
+        exposition.set(.spoolFilesRemoved, to: figures.filesRemoved)
+        exposition.set(.spoolRotations, to: figures.rotations)
+        exposition.set(.spoolTruncations, to: figures.truncations)
+        exposition.set(.spoolLinesTooLong, to: figures.linesTooLong)
+        exposition.set(.spoolWatchOverflows, to: figures.overflows)
+        exposition.set(.spoolLeaseWaits, to: figures.leaseWaits)
+        exposition.set(.spoolErrors, to: figures.errors)
     }
 }
 

@@ -30,7 +30,8 @@ final class QueueRelay: Sendable {
     ///
     /// - Parameter watch: told of every change, on the store's loop; must be quick.
     func connect(
-        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, reader: SpoolReader, mainLoop: EventLoop,
+        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard, reader: SpoolReader,
+        mainLoop: EventLoop,
         readerLoop: EventLoop, watch: @escaping @Sendable (QueueSnapshot) -> Void
     ) {
         // Several changes while the main loop is busy make one call.
@@ -47,6 +48,7 @@ final class QueueRelay: Sendable {
                     isMainTold.withLock { $0 = false }
                     driver.assumeIsolated { $0.summariesChanged() }
                     expiry.assumeIsolated { $0.queueChanged() }
+                    unread.assumeIsolated { $0.queueChanged() }
                 }
             }
             // Whoever waits for room wants to know when there is some again, not of every batch that goes.

@@ -11,7 +11,9 @@ extension Settings {
             case .keep: .keep
             case .archive:
                 .archive(
-                    directory: spool.archiveDirectory ?? "\(spool.directory)/.archive", retention: spool.archiveMaxAge)
+                    directory: spool.archiveDirectory ?? "\(spool.directory)/.spoolship/archive",
+                    retention: spool.archiveMaxAge == .zero ? nil : spool.archiveMaxAge,
+                    mostBytes: spool.archiveMaxSize == 0 ? nil : Int64(spool.archiveMaxSize))
             }
         options.maxEventSize = spool.maxEventSize
         options.maxOpenFiles = spool.maxOpenFiles
@@ -21,4 +23,7 @@ extension Settings {
         options.commitBytes = min(options.commitBytes, max(4096, queue.maxSize / 8))
         return options
     }
+
+    /// The most unread bytes, for which waiting becomes evicting; 0 for no bound.
+    var unreadBound: Int { spool.whenFull == .wait ? spool.maxUnread : 0 }
 }

@@ -6,7 +6,6 @@ extension Settings {
     var unsupported: [(setting: String, name: String)] {
         var found: [(String, String)] = []
         if let container = containers.first { found.append(("container.\(container.id)", "[[container]]")) }
-        if spool.maxUnread > 0 { found.append(("spool.max_unread", "spool.max_unread")) }
         for destination in destinations where destination.kind == .nats || destination.kind == .kafka {
             found.append(("destination.\(destination.name).type", "type \"\(destination.kind.rawValue)\""))
         }

@@ -269,10 +269,43 @@ extension MetricFamily {
     public static let spoolFilesFinished = MetricFamily(
         .counter, "spoolship_spool_files_finished_total", "Files that were read to their end since the start, by kind.",
         [.closed("kind", ["append", "drop"])])
+    /// Files unlinked or moved into the archive.
+    public static let spoolFilesRemoved = MetricFamily(
+        .counter, "spoolship_spool_files_removed_total",
+        "Files removed or archived after they were read, since the start.")
+    /// Rotations by rename.
+    public static let spoolRotations = MetricFamily(
+        .counter, "spoolship_spool_rotations_total",
+        "Append files that lost their name to rotation or deletion, since the start.")
+    /// Rotations by copy-and-truncate.
+    public static let spoolTruncations = MetricFamily(
+        .counter, "spoolship_spool_truncations_total",
+        "Append files that became shorter or were rewritten, since the start.")
+    /// Lines over the limit.
+    public static let spoolLinesTooLong = MetricFamily(
+        .counter, "spoolship_spool_lines_too_long_total",
+        "Lines and events longer than spool.max_event_size, quarantined since the start.")
+    /// Overflows of inotify.
+    public static let spoolWatchOverflows = MetricFamily(
+        .counter, "spoolship_spool_watch_overflows_total",
+        "How often changes came faster than the kernel keeps them and all was listed again, since the start.")
+    /// Opens that a file lease kept from happening.
+    public static let spoolLeaseWaits = MetricFamily(
+        .counter, "spoolship_spool_lease_waits_total",
+        "How often a file's opening was put off because somebody holds a file lease on it, since the start.")
+    /// Failed system calls.
+    public static let spoolErrors = MetricFamily(
+        .counter, "spoolship_spool_errors_total",
+        "Failed system calls on the spool that reading survives, each logged, since the start.")
+    /// Whether `spool.max_unread` makes the queue evict.
+    public static let spoolUnreadBoundPassed = MetricFamily(
+        .gauge, "spoolship_spool_unread_bound_passed",
+        "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
 
     private static let spool = [
         spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
-        spoolRefusedFiles, spoolPolling, spoolFilesFinished,
+        spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
+        spoolLinesTooLong, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolUnreadBoundPassed,
     ]
 
     // MARK: Agent

@@ -71,6 +71,19 @@ struct FileName: Hashable, Comparable {
     /// Whether rotation has given an append file this name.
     var isRotatedName: Bool { kind == .append && rotationSuffixLength > 0 }
 
+    /// The name that an append file had before rotation and compression changed it: `x.jsonl` of `x.jsonl.2.gz`.
+    var stem: FileName {
+        let original = claimed ?? self
+        let plain =
+            switch original.kind {
+            case .drop(.gzipLines): FileName(original.bytes.dropLast(3))
+            case .drop(.zstdLines): FileName(original.bytes.dropLast(4))
+            default: original
+            }
+        guard plain.isAppendName else { return plain }
+        return FileName(plain.bytes[..<(plain.bytes.endIndex - plain.rotationSuffixLength)])
+    }
+
     private static let appendSuffixes = [".jsonl", ".ndjson", ".log"]
 
     /// How many bytes at the end rotation has added: `.1`, `-20261120`, `.2026-11-20T10:00`, `.old`, one after another.

@@ -17,8 +17,10 @@ struct KnownContent {
 }
 
 extension SpoolReader {
-    /// The contents known of a top directory of the spool.
-    func knownContents(near directory: SpoolDirectory) -> [KnownContent] {
+    /// The contents known of a top directory of the spool, of files whose name was the same before rotation changed it:
+    /// others that begin alike are other files.
+    func knownContents(near directory: SpoolDirectory, named name: FileName) -> [KnownContent] {
+        let stem = name.stem
         let top = SpoolReader.top(directory.path.bytes)
         var contents: [KnownContent] = []
         func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?) {
@@ -29,11 +31,13 @@ extension SpoolReader {
             guard trace.fingerprint.length > 0 else { return }
             contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
         }
-        for file in files.values where SpoolReader.top(file.directory.path.bytes) == top && !file.isCopySuspect {
+        for file in files.values
+        where !file.isCopySuspect && SpoolReader.top(file.directory.path.bytes) == top && file.name.stem == stem {
             add(file.trace, file.taken, file)
         }
         for checkpoint in kept.values where SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top {
-            guard let trace = FileTrace(checkpoint.state), trace.doneVersion == nil, let last = trace.marks.last
+            guard SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
+                trace.doneVersion == nil, let last = trace.marks.last
             else { continue }
             add(trace, last, nil)
         }
@@ -45,6 +49,11 @@ extension SpoolReader {
     private static func parent(_ path: String) -> [UInt8] {
         let bytes = Array(path.utf8)
         return Array(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+    }
+
+    private static func lastName(_ path: String) -> FileName {
+        let bytes = Array(path.utf8)
+        return FileName(bytes[((bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...])
     }
 
     // MARK: Copies
@@ -63,7 +72,9 @@ extension SpoolReader {
         let isQuiet =
             now - file.lastChange >= options.settleTime
             || now - file.firstSeen >= options.settleTime * SpoolReader.patience
-        for content in knownContents(near: file.directory) {
+        // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
+        var best: Mark?
+        for content in knownContents(near: file.directory, named: file.name) {
             let length = content.fingerprint.length
             guard length <= head.count else {
                 // It may still grow to be the same.
@@ -78,25 +89,33 @@ extension SpoolReader {
                 {
                     continue
                 }
-                try adopt(try mark(at: file.size, descriptor), by: file, descriptor)
-                return true
+                best = try mark(at: file.size, descriptor)
+                continue
             }
-            guard try mark(at: content.place.offset, descriptor) == content.place else { continue }
+            guard try mark(at: content.place.offset, descriptor) == content.place,
+                try endsLine(at: content.place.offset, of: file.size, descriptor)
+            else { continue }
             if let live = content.live {
                 // What is not read of it yet is read there, or here once it is truncated: never in both.
                 guard live.taken.offset >= live.size, !live.isReady else { return false }
                 // A copy is never longer than what it was copied from.
                 guard live.size >= file.size else { continue }
             }
-            try adopt(content.place, by: file, descriptor)
-            return true
+            if content.place.offset > best?.offset ?? 0 { best = content.place }
         }
         file.isCopySuspect = false
+        if let best { try adopt(best, by: file, descriptor) }
         return true
     }
 
+    /// Whether a line ends before the offset, or the file does. What was taken of a torn line (`{"`) is the beginning of
+    /// many files.
+    private func endsLine(at offset: Int64, of size: Int64, _ descriptor: Int32) throws(SystemError) -> Bool {
+        guard offset < size else { return true }
+        return try bytes(of: descriptor, at: offset - 1, count: 2).contains(0x0A)
+    }
+
     private func adopt(_ place: Mark, by file: AppendFile, _ descriptor: Int32) throws(SystemError) {
-        file.isCopySuspect = false
         file.taken = place
         try advanced(file, descriptor)
         log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
@@ -115,18 +134,18 @@ extension SpoolReader {
     }
 
     /// Compares an archive with what was read.
-    func match(_ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory) throws(SystemError)
-        -> ArchiveMatch
-    {
-        let contents = knownContents(near: directory)
+    func match(
+        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, named name: FileName
+    ) throws(SystemError) -> ArchiveMatch {
+        let contents = knownContents(near: directory, named: name)
         guard !contents.isEmpty else { return .unknown }
+        var best: Mark?
         for content in contents {
             guard let seen = try place(of: content, in: format, descriptor) else { continue }
-            guard let live = content.live else { return .known(seen) }
-            guard live.taken.offset >= live.size, !live.isReady else { return .later }
-            return .known(seen)
+            if let live = content.live, live.taken.offset < live.size || live.isReady { return .later }
+            if seen.offset > best?.offset ?? 0 { best = seen }
         }
-        return .unknown
+        return best.map { .known($0) } ?? .unknown
     }
 
     /// The place up to which the archive is content that was read; nil if it is another content.
@@ -151,7 +170,10 @@ extension SpoolReader {
             // Shorter than what was read: there is nothing new in it.
             return packed.end == .whole ? Mark(offset: whole, hash: 0) : nil
         }
+        let rest = packed.lines.dropFirst(Int(content.place.offset - packed.offset))
         tail += packed.lines.prefix(Int(content.place.offset - packed.offset))
+        // A line must end there, as in a copy.
+        guard tail.last == 0x0A || rest.first == 0x0A || (rest.isEmpty && packed.end == .whole) else { return nil }
         let hash = tail.suffix(content.place.covered).withUnsafeBytes { ByteHash.of($0) }
         return hash == content.place.hash ? content.place : nil
     }

@@ -67,6 +67,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public var bytesRead: Int64 = 0
     /// Drop files read to the end.
     public var dropFilesRead = 0
+    /// Append files that went when they had been read: rotated away, given up by their writers, or deleted.
+    public var appendFilesRead = 0
     /// Files removed or archived.
     public var filesRemoved = 0
     /// Append files that lost their name to another: rotation by rename.

@@ -22,12 +22,13 @@ public struct SpoolOptions: Sendable, Equatable {
         case delete
         /// It stays where it is, with a checkpoint that says that it was read.
         case keep
-        /// It is moved into a folder of the day (UTC) below `directory`, for `retention`; nil: for ever.
+        /// It is moved into a folder of the day (UTC) below `directory`.
         ///
         /// - Parameters:
         ///   - directory: relative to the spool, or absolute and on the same file system.
-        ///   - retention: folders older than that are removed.
-        case archive(directory: String, retention: Duration?)
+        ///   - retention: folders older than that are removed; nil: never.
+        ///   - mostBytes: beyond it the oldest files are removed; nil: no bound.
+        case archive(directory: String, retention: Duration?, mostBytes: Int64? = nil)
     }
 
     /// The spool: an absolute path.
@@ -61,6 +62,10 @@ public struct SpoolOptions: Sendable, Equatable {
     public var giveUpTime = Duration.seconds(60)
     /// How long a file that is about to be removed is watched for a writer that comes at the last moment. Default 1 s.
     public var graceTime = Duration.seconds(1)
+
+    /// How long removed files are gathered before their directories are synced, after which their records go. Default
+    /// 1 s.
+    public var syncInterval = Duration.seconds(1)
 
     /// The defaults, for a spool.
     public init(directory: String) { self.directory = directory }

@@ -37,9 +37,6 @@ extension SpoolReader {
         guard isHeldBack else {
             isCensusPlanned = false
             census = nil
-            waitingDropBytes = 0
-            waitingDrops = 0
-            oldestDrop = nil
             return publish()
         }
         var census = census ?? Census(directories: Array(directories.values), began: now)
@@ -84,6 +81,20 @@ extension SpoolReader {
             census.oldest = min(census.oldest ?? .max, status.modified)
         }
         return true
+    }
+
+    /// A drop file that was counted may have been read: less waits.
+    func uncount(_ drop: DropReading) {
+        waitingDropBytes = max(0, waitingDropBytes - drop.status.size)
+        waitingDrops = max(0, waitingDrops - 1)
+    }
+
+    /// All that was counted has been read, or is gone.
+    func endCount() {
+        guard waitingDrops > 0 || waitingDropBytes > 0, !isHeldBack else { return }
+        waitingDropBytes = 0
+        waitingDrops = 0
+        oldestDrop = nil
     }
 
     /// Bytes that wait, and since when.

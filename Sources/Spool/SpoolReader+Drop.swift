@@ -74,7 +74,7 @@ extension SpoolReader {
             }
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
-                switch try match(format, descriptor.raw, in: directory) {
+                switch try match(format, descriptor.raw, in: directory, named: name) {
                 case .unknown: break
                 case .later:
                     directory.settling[name] = directory.settling[name] ?? .unknown
@@ -323,6 +323,7 @@ extension SpoolReader {
     func finish(_ drop: DropReading) {
         reading = nil
         counters.dropFilesRead += 1
+        uncount(drop)
         if drop.isKept {
             inHand.remove(drop.id)
             pass.places[drop.id] = keptCheckpoint(of: drop)

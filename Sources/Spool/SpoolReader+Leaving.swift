@@ -135,7 +135,7 @@ extension SpoolReader {
         }
         do {
             // The name is ours, so it is this file's: only files that nobody can reach are removed.
-            try putAway(file.name, in: file.directory, raw)
+            try putAway(file.name, in: file.directory, raw, of: app(of: file.directory, file.owner))
             counters.filesRemoved += 1
             log.debug("file removed", ["path": file.path.text, "bytes": file.taken.offset])
             file.directory.files[file.name] = nil
@@ -176,6 +176,7 @@ extension SpoolReader {
         files[file.id] = nil
         if file.hasName { file.directory.files[file.name] = nil }
         pass.files.removeAll { $0 === file }
+        if !file.hasUnread { counters.appendFilesRead += 1 }
         guard file.taken.offset > 0 else {
             pass.forgotten.append(file.id)
             return wake()

@@ -54,11 +54,16 @@ extension SpoolReader {
 
     /// Begins to watch and to read a directory.
     func open(_ path: FileName, depth: Int) {
-        guard directories[path] == nil else { return }
+        guard directories[path] == nil, !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
         let directory = SpoolDirectory(path: path, depth: depth)
         do {
             let descriptor = try FileSystem.openDirectory(root.raw, path.bytes.isEmpty ? FileName(".") : path)
+            if let archive {
+                let status = try FileSystem.status(descriptor)
+                // What was read and put away is not read again, whatever name the archive was given.
+                guard (status.device, status.inode) != archive.identity else { return }
+            }
             directories[path] = directory
             // Watch first, list then: what comes between is told twice, never missed.
             watch(directory, descriptor)
@@ -72,6 +77,11 @@ extension SpoolReader {
             default: note(error, "cannot open directory", path)
             }
         }
+    }
+
+    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them.
+    private static func isHidden(_ path: FileName) -> Bool {
+        FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
     }
 
     /// Forgets a directory and all below it: it was removed or moved away. Its files are known still.

@@ -13,8 +13,11 @@ struct Removal {
 }
 
 extension SpoolReader {
-    /// How long unlinked files are gathered before their directories are synced. Their records only take room.
-    private static let syncInterval = Duration.seconds(1)
+    /// Removes a file that has been read, or moves it into the archive.
+    func putAway(_ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String) throws(SystemError) {
+        guard let archive else { return try FileSystem.unlink(raw, name) }
+        try archive.take(name, from: raw, of: app, at: time.wallTime, using: &random)
+    }
 
     // MARK: Drop files
 
@@ -23,15 +26,17 @@ extension SpoolReader {
         for file in files {
             inHand.remove(file.id)
             guard let raw = descriptor(of: file.directory) else { continue }
-            remove(file.record, file.claim, in: file.directory, raw)
+            remove(file.record, file.claim, in: file.directory, raw, of: file.app)
         }
         scheduleSync()
         wake()
     }
 
-    private func remove(_ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
+    private func remove(
+        _ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String
+    ) {
         do {
-            try putAway(name, in: directory, raw)
+            try putAway(name, in: directory, raw, of: app)
             counters.filesRemoved += 1
         } catch {
             if error.number != ENOENT {
@@ -49,7 +54,11 @@ extension SpoolReader {
     ) {
         doneBefore[id] = nil
         for (index, record) in records.enumerated() {
-            if index == 0 { remove(record, name, in: directory, raw) } else { removal.add(record, in: directory) }
+            if index == 0 {
+                remove(record, name, in: directory, raw, of: directory.app)
+            } else {
+                removal.add(record, in: directory)
+            }
         }
         scheduleSync()
     }
@@ -72,7 +81,7 @@ extension SpoolReader {
     private func scheduleSync() {
         guard !removal.isScheduled, !removal.waiting.isEmpty else { return }
         removal.isScheduled = true
-        remember(.syncRemovals, after: SpoolReader.syncInterval)
+        remember(.syncRemovals, after: options.syncInterval)
     }
 
     /// Makes what was unlinked durable, a directory at a time, and has its records removed.
@@ -82,6 +91,8 @@ extension SpoolReader {
         removal.waiting[path] = nil
         if let raw = descriptor(of: entry.directory) {
             do {
+                // First where they came to: else a power cut could leave neither name.
+                try archive?.sync()
                 try FileSystem.sync(raw)
             } catch {
                 note(error, "cannot sync directory", path)

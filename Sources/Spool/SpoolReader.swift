@@ -141,9 +141,8 @@ public actor SpoolReader {
         for record in start.done { doneBefore[FileID(bytes: record.handle), default: []].append(record) }
         lastCommit = BootInstant(nanoseconds: 0)
         root = try SpoolReader.openRoot(options.directory)
-        if case .archive(let path, let retention) = options.afterRead {
-            archive = Archive(
-                directory: try SpoolReader.openArchive(path, retention: retention, spool: root), retention: retention)
+        if case .archive(let path, let retention, let mostBytes) = options.afterRead {
+            archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: root, log: log)
         }
     }
 
@@ -257,6 +256,7 @@ public actor SpoolReader {
             if next <= now { beginCommit() } else { remember(.commit, at: next) }
         }
         if isBufferUsed, commitsUnderWay == 0, pass.isEmpty { releaseBuffer() }
+        endCount()
         publish()
     }
 

@@ -1,9 +1,32 @@
 internal import CCrashDisk
+internal import Synchronization
 
 /// A disk in memory under SQLite that forgets unsynced writes: `QueueOptions.vfs` takes its `name`.
 ///
-/// One for the process and one connection at a time: its tests run one after the other.
+/// One for the process and one connection at a time: its tests run inside `exclusively`.
 public enum CrashDisk {
+    private static let users = Mutex<(isTaken: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+
+    /// Runs a test's part that uses the disk while no other does.
+    public static func exclusively<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        await withCheckedContinuation { continuation in
+            let isFree = users.withLock { users in
+                defer { users.isTaken = true }
+                if users.isTaken { users.waiting.append(continuation) }
+                return !users.isTaken
+            }
+            if isFree { continuation.resume() }
+        }
+        defer {
+            let next = users.withLock { users in
+                users.isTaken = !users.waiting.isEmpty
+                return users.isTaken ? users.waiting.removeFirst() : nil
+            }
+            next?.resume()
+        }
+        return try await body()
+    }
+
     /// The VFS's name.
     public static let name = "crashdisk"
 

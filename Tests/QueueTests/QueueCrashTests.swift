@@ -50,18 +50,22 @@ struct QueueCrashTests {
     static let points = allPoints / 3
 
     @Test("power cuts: nothing accepted is lost, nothing acknowledged comes back, the ledger balances")
-    func powerCuts() async throws { try await run(.power, .powerLoss) }
+    func powerCuts() async throws { try await CrashDisk.exclusively { try await run(.power, .powerLoss) } }
 
     @Test("durability crash, process death: the same holds")
-    func processDeath() async throws { try await run(.process, .crash) }
+    func processDeath() async throws { try await CrashDisk.exclusively { try await run(.process, .crash) } }
 
     @Test("durability crash, power cuts: what was synced is there, and all of it is consistent")
-    func powerCutsWithoutSync() async throws { try await run(.power, .crash) }
+    func powerCutsWithoutSync() async throws { try await CrashDisk.exclusively { try await run(.power, .crash) } }
 
     @Test(
         "fault05, fault08: while the disk cannot be written nothing is stored or lost, and it goes on by itself",
         arguments: [EROFS, EIO, ENOSPC])
     func fault08_unwritable(error: Int32) async throws {
+        try await CrashDisk.exclusively { try await unwritable(error) }
+    }
+
+    private func unwritable(_ error: Int32) async throws {
         let fixture = try QueueFixture()
         CrashDisk.reset()
         var maker = ChunkMaker()

@@ -135,4 +135,52 @@ struct RemovalTests {
         #expect(spool.exists(".archive/other"))
         await reader.stop()
     }
+
+    @Test("archive: an archive inside the spool is not read, whatever its name, also when it grows while we look")
+    func archivesAreNotRead() async throws {
+        for path in ["kept", ".spoolship/archive"] {
+            let spool = try SpoolHarness()
+            let reader = try await spool.start {
+                $0.afterRead = .archive(directory: "\(spool.path)/\(path)", retention: nil)
+            }
+            for number in 0..<20 {
+                spool.write("{\"n\":\(number)}", to: ".y")
+                spool.rename(".y", to: "\(number).json")
+            }
+            await spool.until("all have moved") { spool.names().allSatisfy { !$0.hasSuffix(".json") } }
+            // Made while the reader runs: what is hidden is none of its business.
+            spool.makeDirectory(".later")
+            spool.write("{\"n\":99}", to: ".later/z.json")
+            spool.write("{\"n\":20}", to: ".y")
+            spool.rename(".y", to: "20.json")
+            await spool.untilLines((0...20).map { "{\"n\":\($0)}" })
+            await spool.pause(.milliseconds(200))
+            #expect(spool.queue.lines.count == 21)
+            #expect(reader.figures.directories == 1)
+            await reader.stop()
+        }
+    }
+
+    @Test("archive: beyond its bound in bytes the oldest files go first")
+    func archivesAreBounded() async throws {
+        let spool = try SpoolHarness()
+        for folder in [".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop"] { spool.makeDirectory(folder) }
+        for number in 0..<3 {
+            spool.write(String(repeating: "o", count: 1000), to: ".archive/2020-01-01/shop/\(number).json")
+        }
+        let reader = try await spool.start {
+            $0.afterRead = .archive(directory: ".archive", retention: nil, mostBytes: 10_000)
+        }
+        for number in 0..<30 {
+            spool.write("{\"text\":\"\(String(repeating: "x", count: 988))\"}", to: ".y")
+            spool.rename(".y", to: "\(number).json")
+            await spool.until("\(number) is put away") { reader.figures.filesRemoved == number + 1 }
+        }
+        let day = try #require(spool.names(in: ".archive").first { $0 > "2021" })
+        let left = spool.names(in: ".archive/\(day)/default")
+        #expect(!spool.exists(".archive/2020-01-01"))
+        #expect((8...10).contains(left.count), "\(left)")
+        #expect(left.contains("29.json") && !left.contains("5.json"))
+        await reader.stop()
+    }
 }

@@ -1,4 +1,5 @@
 #include "ccrashdisk.h"
+#include "ccrashspool.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -36,7 +37,8 @@ static File disk[max_files];    /* what programs see */
 static File durable[max_files]; /* what is synced, at `played` operations of the tape */
 static File baseline[max_files];
 static Operation *tape;
-static uint64_t tape_count, tape_capacity;
+static _Atomic uint64_t tape_count; /* read by other threads, too */
+static uint64_t tape_capacity;
 static uint64_t played;
 static uint64_t *pending; /* operations played and not synced */
 static uint64_t pending_count, pending_capacity;
@@ -101,6 +103,7 @@ static void log_operation(Kind kind, int file, int64_t offset, int64_t count, co
         memcpy(kept, bytes, (size_t)count);
     }
     tape[tape_count++] = (Operation){kind, file, offset, count, kept};
+    crashspool_tick();
 }
 
 /* --- cutting power --- */

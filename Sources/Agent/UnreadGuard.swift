@@ -1,0 +1,91 @@
+internal import EventLoops
+internal import Logs
+internal import Metrics
+internal import Model
+internal import Queue
+internal import Spool
+internal import Synchronization
+
+/// Holds `spool.max_unread`: looks at the spool while the queue is full, and lets the queue evict where a dead destination
+/// would fill the disk. It wakes nobody while there is room.
+///
+/// It lives on the main loop.
+actor UnreadGuard {
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// How often it looks while the queue is full.
+    private static let interval = Duration.seconds(1)
+
+    private let loop: EventLoop
+    private let queue: QueueStore
+    private let unread: @Sendable () -> Int64
+    private let time: any TimeSource
+    private let log: Log
+    private var bound = UnreadBound(most: 0)
+    private var timer: EventLoop.TimerID?
+    private nonisolated let evicting = Atomic<Bool>(false)
+
+    /// - Parameters:
+    ///   - loop: the main loop.
+    ///   - unread: bytes in the spool that are not in the queue; from any thread.
+    init(
+        on loop: EventLoop, queue: QueueStore, time: any TimeSource, log: Log, unread: @escaping @Sendable () -> Int64
+    ) {
+        self.loop = loop
+        self.queue = queue
+        self.time = time
+        self.log = log
+        self.unread = unread
+    }
+
+    /// Whether old events are evicted because the bound is passed. From any thread.
+    nonisolated var isEvicting: Bool { evicting.load(ordering: .relaxed) }
+
+    /// Takes up the bound at the start and at a reload, right after the queue has taken up its own settings.
+    ///
+    /// - Parameter most: in bytes; 0 where there is no bound, or where a full queue evicts anyway.
+    func configure(most: Int) {
+        bound = UnreadBound(most: Int64(most))
+        evicting.store(false, ordering: .relaxed)
+        queueChanged()
+    }
+
+    /// To be called when the queue has changed.
+    func queueChanged() {
+        guard bound.most > 0, timer == nil, isFull || bound.isEvicting else { return }
+        timer = loop.after(UnreadGuard.interval) { self.assumeIsolated { $0.begin() } }
+    }
+
+    private var isFull: Bool { queue.snapshot.accepting == .nothing(.full) }
+
+    private func begin() {
+        timer = nil
+        Task(executorPreference: loop) { await self.look() }
+    }
+
+    /// Looks once; on the timer, and in tests.
+    func look() async {
+        let acknowledged = queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.acknowledged }
+        let bytes = unread()
+        switch bound.look(unread: bytes, acknowledged: acknowledged, isFull: isFull, at: time.bootTime) {
+        case .evict:
+            evicting.store(true, ordering: .relaxed)
+            log.warning(
+                "unread bytes pass the bound while nothing is acknowledged: the oldest events are evicted",
+                ["unread_bytes": bytes, "max_unread": bound.most, "hint": "mend the destination"])
+            await queue.setWhenFull(.evict)
+        case .wait:
+            evicting.store(false, ordering: .relaxed)
+            log.info("eviction ends, reading waits again when the queue is full", ["unread_bytes": bytes])
+            await queue.setWhenFull(.wait)
+        case nil: break
+        }
+        queueChanged()
+    }
+}
+
+extension UnreadGuard: MetricCollector {
+    nonisolated func collect(into exposition: inout Exposition) {
+        exposition.set(.spoolUnreadBoundPassed, to: isEvicting)
+    }
+}

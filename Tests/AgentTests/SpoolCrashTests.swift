@@ -1,0 +1,62 @@
+import Glibc
+import Logs
+import Model
+import Queue
+import TestKit
+import Testing
+
+@testable import Agent
+
+/// Reader, intake and queue on a disk that forgets what was not synced: the database by a VFS, the spool directory by
+/// taking over the calls that change names.
+@Suite("Crashes of spool and queue", .serialized, .timeLimit(.minutes(30)))
+struct SpoolCrashTests {
+    /// How many crashes in all: `SPOOL_CRASHES=5000` takes some minutes.
+    static let crashes = getenv("SPOOL_CRASHES").flatMap { Int(String(cString: $0)) } ?? 240
+    /// How often one machine crashes.
+    static let each = 8
+
+    @Test("power cuts: nothing accepted is lost, nothing is accepted or acknowledged twice, the ledger balances")
+    func fault04_powerCuts() async throws { try await run(.power, .powerLoss) }
+
+    @Test("the death of the process: the same holds, and every line that was written arrives")
+    func fault04_processDeath() async throws { try await run(.process, .powerLoss) }
+
+    @Test("durability crash, death of the process: the same holds")
+    func fault04_processDeathWithoutSync() async throws { try await run(.process, .crash) }
+
+    @Test("durability crash, power cuts: nothing that a writer has synced is lost")
+    func fault04_powerCutsWithoutSync() async throws { try await run(.power, .crash) }
+
+    private func run(_ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability) async throws {
+        let wanted = getenv("SPOOL_SEED").flatMap { UInt64(String(cString: $0)) }
+        let first = wanted ?? UInt64.random(in: 0...UInt64(Int64.max))
+        let worlds = wanted == nil ? max(1, SpoolCrashTests.crashes / 4 / SpoolCrashTests.each) : 1
+        var isWell = true
+        var effects = CrashWorld.Effects()
+        try await CrashDisk.exclusively {
+            for seed in first..<(first + UInt64(worlds)) {
+                let world = try CrashWorld(seed: seed, cut, durability)
+                do {
+                    for _ in 0..<SpoolCrashTests.each { try await world.live() }
+                    try await world.finish()
+                    effects += world.effects
+                } catch {
+                    let log = world.log.messages.suffix(30).map { "\($0.text) \($0.fields)" }.joined(separator: "\n")
+                    isWell = false
+                    Issue.record(
+                        "seed \(seed): \(error)\n\(world.history.suffix(400).joined(separator: "\n"))\nlog: \(log)")
+                    await world.abandon()
+                    CrashDisk.reset()
+                    return
+                }
+            }
+            CrashDisk.reset()
+        }
+        guard isWell else { return }
+        // Else the test would show nothing.
+        #expect(effects.arrived > worlds * SpoolCrashTests.each * 5)
+        if cut == .power { #expect(effects.undone > worlds && effects.shortened > worlds) }
+        if SpoolCrashTests.crashes > 1000 { print("\(worlds * SpoolCrashTests.each) crashes: \(effects)") }
+    }
+}

@@ -1,0 +1,108 @@
+import EventLoops
+import Logs
+import Model
+import Queue
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Agent
+
+@Suite("Bound of unread bytes")
+struct UnreadBoundTests {
+    private let start = BootInstant(nanoseconds: 0)
+
+    @Test("evicts only above the bound, with a full queue, after half a minute without an acknowledgement")
+    func evictsWhereNothingElseHelps() {
+        var bound = UnreadBound(most: 1000)
+        func look(_ unread: Int64, _ acknowledged: Int, _ isFull: Bool, _ seconds: Int) -> UnreadBound.Change? {
+            bound.look(unread: unread, acknowledged: acknowledged, isFull: isFull, at: start + .seconds(seconds))
+        }
+        #expect(look(2000, 5, true, 0) == nil)
+        #expect(look(2000, 5, true, 29) == nil)
+        #expect(look(1000, 5, true, 30) == nil, "at the bound, not above it")
+        #expect(look(2000, 5, false, 31) == nil, "there is room")
+        #expect(look(2000, 5, true, 32) == .evict)
+        #expect(look(2000, 5, true, 33) == nil && bound.isEvicting)
+        #expect(look(901, 5, false, 34) == nil && bound.isEvicting, "within the tenth")
+        #expect(look(900, 5, false, 35) == .wait)
+        #expect(look(1001, 5, true, 36) == .evict, "still nothing was acknowledged")
+        #expect(look(5000, 6, true, 37) == .wait, "a destination is back")
+        #expect(look(5000, 6, true, 66) == nil)
+        #expect(look(5000, 6, true, 67) == .evict)
+    }
+
+    @Test("no bound never evicts")
+    func noBound() {
+        var bound = UnreadBound(most: 0)
+        for second in 0..<100 {
+            #expect(
+                bound.look(unread: .max, acknowledged: 0, isFull: true, at: start + .seconds(second * 60)) == nil)
+        }
+    }
+
+    @Test(
+        "a full queue evicts while the bound is passed, takes what waits, and waits again when something is acknowledged"
+    )
+    func aFullQueueEvicts() async throws {
+        let directory = try TemporaryDirectory()
+        let time = ManualTime()
+        let log = KeptLog()
+        let (loop, storeLoop) = (try EventLoop(name: "main"), try EventLoop(name: "store"))
+        try loop.start()
+        try storeLoop.start()
+        defer {
+            loop.stop()
+            storeLoop.stop()
+        }
+        var options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"])
+        options.maxSize = 32 << 10
+        let queue = try QueueStore(options, on: storeLoop, time: time, log: Log(log))
+        func commit() -> Commit {
+            let line = Array(String(repeating: "x", count: 999).utf8) + [0x0A]
+            var commit = Commit()
+            commit.read = 2
+            let now = time.wallTime
+            commit.chunks = [
+                NewChunk(
+                    priority: .normal, destinations: ["main"], events: 2, bytes: 2000, eventTimes: now...now,
+                    acceptedAt: now, compression: .none, frame: line + line, isFull: true)
+            ]
+            return commit
+        }
+        while case .stored = try await queue.store(commit()) {}
+        #expect(queue.snapshot.accepting == .nothing(.full))
+
+        let unread = Mutex<Int64>(5000)
+        let guarding = UnreadGuard(on: loop, queue: queue, time: time, log: Log(log)) { unread.withLock { $0 } }
+        await guarding.configure(most: 4000)
+        await guarding.look()
+        #expect(!guarding.isEvicting)
+        time.advance(by: .seconds(31))
+        await guarding.look()
+        #expect(guarding.isEvicting)
+        for _ in 0..<5 { #expect(try await queue.store(commit()) == .stored(refused: 0)) }
+        let lane = try #require(queue.snapshot.lane("main", .normal))
+        #expect(lane.ledger.evicted >= 8 && lane.ledger.balances)
+
+        let request = LeaseRequest(destination: "main", priority: .normal, maxEvents: 2, maxBytes: 1 << 20)
+        let batch = try #require(try await queue.leaseNext(request))
+        _ = try await queue.settle(.acknowledged(batch.header))
+        let clock = SystemTime()
+        let deadline = clock.bootTime + .seconds(30)
+        while queue.snapshot.lane("main", .normal)?.ledger.acknowledged != 2, clock.bootTime < deadline {
+            await Task.yield()
+        }
+        await guarding.look()
+        #expect(!guarding.isEvicting)
+        while case .stored = try await queue.store(commit()) {}
+        #expect(queue.snapshot.accepting == .nothing(.full), "it waits again")
+        // Other settings begin anew.
+        time.advance(by: .seconds(31))
+        await guarding.look()
+        #expect(guarding.isEvicting)
+        await guarding.configure(most: 0)
+        #expect(!guarding.isEvicting)
+        await queue.close()
+    }
+}
