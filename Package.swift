@@ -87,7 +87,7 @@ let package = Package(
 
         // Spool
         module("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model"]),
-        tests("Spool", ["EventLoops", "Frames", "Logs", "Model", "TestKit"]),
+        tests("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model", "TestKit"]),
 
         // Events
         module("TimeZones", ["EventLoops"]),

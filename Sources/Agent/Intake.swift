@@ -158,7 +158,10 @@ final class Intake: SpoolSink {
         let isTaken = isStored || (settings.isCollecting && rules != nil)
 
         var position = 0
+        // Set while the line is read whose first bytes were zeros, and are kept by now.
+        var isWithinLine = false
         while position < lines.count {
+            defer { if position > 0, base[position - 1] == 0x0A { isWithinLine = false } }
             let verdict = pass.read(base, from: position, to: lines.count)
             let start = position
             position = verdict.next
@@ -172,7 +175,7 @@ final class Intake: SpoolSink {
                         continue
                     }
                     // Huge for this queue: it gets a commit of its own, so that the commit fits.
-                    guard !holdsEvents else { return start }
+                    guard !holdsEvents || isWithinLine else { return start }
                 }
                 if verdict.startsSession { writeSessionStart(routeIndex, source, offset + Int64(start), at: now) }
                 if let rules, !isStored || rules.engine.mayConcern(name: pass.name) {
@@ -206,9 +209,17 @@ final class Intake: SpoolSink {
                 pending.read += 1
                 countNotStored(.expired, verdict.priority, route)
             case .quarantined, .refused:
+                if let zeros = Intake.leadingZeros(base, start..<position) {
+                    keepProblem(
+                        UnsafeRawBufferPointer(rebasing: lines[start..<min(zeros, start + 4096)]), source,
+                        at: offset + Int64(start), length: zeros - start, isRefused: false)
+                    position = zeros
+                    isWithinLine = true
+                    continue
+                }
                 keepProblem(
                     UnsafeRawBufferPointer(rebasing: lines[start..<position]), source, at: offset + Int64(start),
-                    isRefused: verdict.kind == .refused)
+                    length: position - start, isRefused: verdict.kind == .refused)
                 if pendingBytes >= commitBytes { return position }
             case .dataLayer:
                 // No event, nothing to count; without containers nothing reads it either.
@@ -317,8 +328,16 @@ final class Intake: SpoolSink {
         }
     }
 
+    /// Where the line begins that zeros stand before: a power cut leaves them where a writer's last bytes were, and what
+    /// is appended later is not to go with them. Nil where there are none, or nothing else.
+    private static func leadingZeros(_ base: UnsafePointer<UInt8>, _ line: Range<Int>) -> Int? {
+        guard base[line.lowerBound] == 0, let end = line.first(where: { base[$0] != 0 }), end < line.upperBound - 1
+        else { return nil }
+        return end
+    }
+
     private func keepProblem(
-        _ line: UnsafeRawBufferPointer, _ source: SpoolSource, at offset: Int64, isRefused: Bool
+        _ line: UnsafeRawBufferPointer, _ source: SpoolSource, at offset: Int64, length: Int, isRefused: Bool
     ) {
         let problem = pass.problem
         pending.read += 1
@@ -326,7 +345,7 @@ final class Intake: SpoolSink {
         pending.quarantined.append(
             QuarantineRecord(
                 reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
-                app: source.app, path: source.path, offset: offset, length: Int64(line.count), content: Array(line),
+                app: source.app, path: source.path, offset: offset, length: Int64(length), content: Array(line),
                 time: time.wallTime))
         pendingBytes += line.count
     }

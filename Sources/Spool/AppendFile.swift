@@ -45,8 +45,8 @@ final class AppendFile {
     let firstSeen: BootInstant
     /// Since when there are bytes to read; nil when there are none.
     var unreadSince: Timestamp?
-    /// Whether a check is on the agenda.
-    var isChecked = false
+    /// When it is to be checked next; nil when no check is on the agenda.
+    var checkAt: BootInstant?
     /// Whether a writer has closed it since the last change.
     var closedAfterChange = false
     /// Whether a writer had closed it before the last change.

@@ -56,8 +56,7 @@ enum FileSystem {
     /// It must be a regular file or a directory. EWOULDBLOCK: somebody's file lease is in the way; try later.
     static func read(_ looked: borrowing Descriptor, directory: Bool = false) throws(SystemError) -> Descriptor {
         let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (directory ? O_DIRECTORY : 0)
-        let raw = selfPath(looked.raw).withCString { Glibc.open($0, flags) }
-        return try Descriptor(checking: raw, "open")
+        return try Descriptor(checking: clinux_reopen(looked.raw, flags), "open")
     }
 
     /// The name by which the kernel finds a descriptor of ours.

@@ -20,11 +20,13 @@ extension SpoolReader {
 
     /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or forgotten.
     func considerLater(_ file: AppendFile) {
-        guard files[file.id] === file, !file.isChecked, !file.isReady, !file.isLeaving, !file.isCopySuspect
-        else { return }
+        guard files[file.id] === file, !file.isReady, !file.isLeaving, !file.isCopySuspect else { return }
         guard let quiet = quietTime(of: file) else { return }
-        file.isChecked = true
-        remember(.check(file), at: max(now, file.lastChange + quiet))
+        let due = max(now, file.lastChange + quiet)
+        // An earlier check than was planned takes its place: what was current may be rotated or deleted by now.
+        if let planned = file.checkAt, planned <= due { return }
+        file.checkAt = due
+        remember(.check(file), at: due)
     }
 
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
@@ -39,7 +41,8 @@ extension SpoolReader {
 
     /// The time has come to look at a quiet file.
     func check(_ file: AppendFile) {
-        file.isChecked = false
+        guard let planned = file.checkAt, planned <= now else { return }
+        file.checkAt = nil
         guard files[file.id] === file, !file.isReady, !file.isLeaving else { return }
         guard let quiet = quietTime(of: file) else { return }
         if now - file.lastChange < quiet { return considerLater(file) }
@@ -74,8 +77,9 @@ extension SpoolReader {
     }
 
     private func again(_ file: AppendFile) {
-        file.isChecked = true
-        remember(.check(file), after: max(options.settleTime, .milliseconds(100)))
+        let due = now + max(options.settleTime, .milliseconds(100))
+        file.checkAt = due
+        remember(.check(file), at: due)
     }
 
     private func checkWithoutLease(_ file: AppendFile) {
@@ -109,8 +113,9 @@ extension SpoolReader {
                 file.name = claim
             }
             file.isLeaving = true
-            file.leavesAt = now + options.graceTime
-            remember(.grace(file), after: min(SpoolReader.graceStep, options.graceTime))
+            tasks += 1
+            let id = file.id
+            Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
         } catch {
             _ = clinux_return_lease(descriptor)
             switch error.number {
@@ -121,6 +126,25 @@ extension SpoolReader {
                     "the agent may not rename and remove it: let its group write the directory")
             default: note(error, "cannot rename file", file.path)
             }
+        }
+    }
+
+    /// The time of grace begins once all of the file survives a power cut.
+    private func leaveOnceDurable(_ id: FileID) async {
+        defer {
+            tasks -= 1
+            wake()
+        }
+        do {
+            try await sink.persist()
+            guard let file = files[id] else { return }
+            file.leavesAt = now + options.graceTime
+            remember(.grace(file), after: min(SpoolReader.graceStep, options.graceTime))
+        } catch {
+            // The agent stops, or cannot persist: under the name that it has the file is found by the next start.
+            guard let file = files[id] else { return }
+            log.info("file stays", ["path": file.path.text, "reason": "\(error)"])
+            if let descriptor = file.descriptor?.raw { stay(file, descriptor) }
         }
     }
 

@@ -91,7 +91,7 @@ extension SpoolReader {
         withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
             // Bounded, so that a flood of changes does not keep the loop from everything else.
             for _ in 0..<16 {
-                let count = read(kernel, buffer.baseAddress, buffer.count)
+                let count = Glibc.read(kernel, buffer.baseAddress, buffer.count)
                 guard count > 0 else { break }
                 take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             }

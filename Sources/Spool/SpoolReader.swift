@@ -98,21 +98,6 @@ public actor SpoolReader {
     var counters = SpoolFigures()
     nonisolated let published = Mutex(SpoolFigures())
 
-    /// What is to be done at a later time.
-    enum Errand {
-        case check(AppendFile)
-        case settle(SpoolDirectory, FileName)
-        case retryCut(FileID)
-        case reopen(AppendFile)
-        case grace(AppendFile)
-        case syncRemovals
-        case commit
-        case poll
-        case census
-        case findRoot
-        case checkRoot
-    }
-
     /// A reader of a spool; it does nothing before `start`.
     ///
     /// - Parameters:
@@ -274,51 +259,6 @@ public actor SpoolReader {
         publish()
         for waiter in stopWaiters { waiter.resume() }
         stopWaiters.removeAll()
-    }
-
-    // MARK: Later
-
-    var now: BootInstant { time.bootTime }
-
-    /// Puts something on the agenda.
-    func remember(_ errand: Errand, at deadline: BootInstant) {
-        agenda.add(errand, at: deadline)
-        setAlarm()
-    }
-
-    /// Puts something on the agenda.
-    func remember(_ errand: Errand, after wait: Duration) { remember(errand, at: now + wait) }
-
-    private func setAlarm() {
-        guard let next = agenda.next, phase == .running else { return }
-        if let alarm {
-            guard next < alarm.deadline else { return }
-            loop.cancel(alarm.timer)
-        }
-        let timer = loop.after(max(.zero, next - now)) { self.assumeIsolated { $0.ring() } }
-        alarm = (next, timer)
-    }
-
-    private func ring() {
-        alarm = nil
-        while phase == .running, let errand = agenda.popDue(now) { run(errand) }
-        setAlarm()
-    }
-
-    private func run(_ errand: Errand) {
-        switch errand {
-        case .check(let file): check(file)
-        case .settle(let directory, let name): settle(directory, name)
-        case .retryCut(let id): retryCut(id)
-        case .reopen(let file): makeReady(file)
-        case .grace(let file): grace(file)
-        case .syncRemovals: syncRemovals()
-        case .commit: wake()
-        case .poll: poll()
-        case .census: takeCensus()
-        case .findRoot: findRoot()
-        case .checkRoot: checkRoot()
-        }
     }
 
     // MARK: The buffer

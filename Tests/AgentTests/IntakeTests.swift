@@ -129,6 +129,26 @@ struct IntakeTests {
         }
     }
 
+    @Test("fault20: zeros that a power cut left go to the quarantine, the line that was appended to them is an event")
+    func fault20_zerosEatNoNeighbour() async throws {
+        try await withHost { host in
+            let zeros = String(repeating: "\0", count: 6000)
+            let lines = [
+                #"{"name":"a"}"#, zeros + #"{"name":"b"}"#, zeros, "\0{broken", #"{"name":"c"}"#,
+                "\0" + #"{"name":"d"}"#,
+            ]
+            let size = lines.reduce(0) { $0 + $1.utf8.count + 1 }
+            #expect(await host.take(lines) == size)
+            try await host.commit(Int64(size))
+            let figures = host.store.snapshot.intake
+            #expect(figures.accepted == 4 && figures.quarantined == 5 && figures.balances)
+            let names = try await host.lines(of: .normal).joined().compactMap {
+                $0.firstMatch(of: /"name":"(\w)"/).map { String($0.1) }
+            }
+            #expect(names == ["a", "b", "c", "d"])
+        }
+    }
+
     @Test("events go to the lane of their priority, in order, in chunks of at most a batch")
     func eventsGoToTheirLane() async throws {
         try await withHost { host in

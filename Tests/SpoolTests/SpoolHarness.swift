@@ -24,6 +24,8 @@ final class KeptQueue: Sendable {
         var commits = 0
         /// Commits wait while it is set.
         var isFull = false
+        /// What is committed survives a power cut only while it is set.
+        var isPersistent = true
         /// Commits fail once so many have been made.
         var failsAfter: Int?
         /// How many bytes `take` accepts between commits.
@@ -103,6 +105,10 @@ final class KeepingSink: SpoolSink {
         guard isStored else { throw Stopped() }
         // As a queue does: the answer comes later.
         await pause(.zero)
+    }
+
+    func persist() async throws {
+        while !queue.with({ $0.isPersistent }) { await pause(.milliseconds(1)) }
     }
 
     private func pause(_ wait: Duration) async {

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "ccapabilities.h"
 #include "ccrashspool.h"
 
 /* An SQLite VFS over a disk in memory that remembers what was written and synced, so that power can be cut at any

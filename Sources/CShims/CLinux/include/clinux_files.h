@@ -14,6 +14,9 @@
 /// EXDEV: it leads out of the directory or into another file system. ELOOP: there is a link.
 int clinux_open_beneath(int directory, const char *path, int flags);
 
+/// Opens for itself what an O_PATH descriptor looks at. Needs /proc.
+int clinux_reopen(int descriptor, int flags);
+
 /// Writes the handle of an open file (O_PATH will do) to `handle` and its type to `type`.
 /// Returns its length. EOPNOTSUPP: the file system has no handles.
 int clinux_file_handle(int descriptor, uint8_t *handle, size_t capacity, int32_t *type);

@@ -1,0 +1,62 @@
+internal import EventLoops
+
+/// What is to be done later: one timer, for the soonest of it.
+extension SpoolReader {
+    /// What is to be done at a later time.
+    enum Errand {
+        case check(AppendFile)
+        case settle(SpoolDirectory, FileName)
+        case retryCut(FileID)
+        case reopen(AppendFile)
+        case grace(AppendFile)
+        case syncRemovals
+        case commit
+        case poll
+        case census
+        case findRoot
+        case checkRoot
+    }
+
+    var now: BootInstant { time.bootTime }
+
+    /// Puts something on the agenda.
+    func remember(_ errand: Errand, at deadline: BootInstant) {
+        agenda.add(errand, at: deadline)
+        setAlarm()
+    }
+
+    /// Puts something on the agenda.
+    func remember(_ errand: Errand, after wait: Duration) { remember(errand, at: now + wait) }
+
+    private func setAlarm() {
+        guard let next = agenda.next, phase == .running else { return }
+        if let alarm {
+            guard next < alarm.deadline else { return }
+            loop.cancel(alarm.timer)
+        }
+        let timer = loop.after(max(.zero, next - now)) { self.assumeIsolated { $0.ring() } }
+        alarm = (next, timer)
+    }
+
+    private func ring() {
+        alarm = nil
+        while phase == .running, let errand = agenda.popDue(now) { run(errand) }
+        setAlarm()
+    }
+
+    private func run(_ errand: Errand) {
+        switch errand {
+        case .check(let file): check(file)
+        case .settle(let directory, let name): settle(directory, name)
+        case .retryCut(let id): retryCut(id)
+        case .reopen(let file): makeReady(file)
+        case .grace(let file): grace(file)
+        case .syncRemovals: syncRemovals()
+        case .commit: wake()
+        case .poll: poll()
+        case .census: takeCensus()
+        case .findRoot: findRoot()
+        case .checkRoot: checkRoot()
+        }
+    }
+}

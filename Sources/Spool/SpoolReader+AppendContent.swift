@@ -1,0 +1,248 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Model
+
+/// What is in an append file: its lines, block by block, from the place that was reached; and that place again after the
+/// file was truncated or rewritten.
+extension SpoolReader {
+
+    // MARK: Reading
+
+    /// Reads a block of the file that has waited longest. False: none waits.
+    func readAppendFile() -> Bool {
+        guard let file = ready.popFirst() else { return false }
+        file.isReady = false
+        guard files[file.id] === file else { return true }
+        do {
+            try open(file)
+            if file.isCopySuspect, try !resolveCopy(file) {
+                remember(.reopen(file), after: options.settleTime)
+                return true
+            }
+            if try readBlock(of: file) {
+                file.isReady = true
+                ready.append(file)
+            } else {
+                if file.committed >= file.size { isRead(file) }
+                considerLater(file)
+            }
+        } catch {
+            cannotRead(file, error)
+        }
+        return true
+    }
+
+    private func cannotRead(_ file: AppendFile, _ error: SystemError) {
+        switch error.number {
+        case EWOULDBLOCK:
+            counters.leaseWaits += 1
+            remember(.reopen(file), after: .seconds(1))
+        case ENOENT:
+            displaced(file)
+            if file.descriptor == nil { abandon(file) }
+        default:
+            notRead(file.directory, file.name, error, nil)
+        }
+    }
+
+    /// A file that is gone and of which no descriptor is left.
+    func abandon(_ file: AppendFile) {
+        if file.size > file.taken.offset {
+            counters.bytesGivenUp += file.size - file.taken.offset
+            log.error(
+                "file vanished before it was read",
+                ["path": file.path.text, "offset": file.taken.offset, "bytes": file.size - file.taken.offset])
+        }
+        leave(file)
+    }
+
+    /// Reads the next block. True: there may be more.
+    private func readBlock(of file: AppendFile) throws(SystemError) -> Bool {
+        guard let descriptor = file.descriptor?.raw else { return false }
+        let status = try FileSystem.status(of: descriptor)
+        if status.links == 0, file.hasName { displaced(file) }
+        file.size = status.size
+        file.modified = status.modified
+        if status.size < file.taken.offset + file.scanned { try findPlace(in: file, descriptor) }
+        if file.scanned >= SpoolReader.shortLine { return try searchLineEnd(of: file, descriptor) }
+        file.scanned = 0
+
+        let buffer = takeBuffer()
+        let before = file.taken.covered
+        // The last byte stays free for the LF that a sealed line lacks.
+        let room = UnsafeMutableRawBufferPointer(rebasing: buffer.dropLast())
+        let count = try FileSystem.read(descriptor, into: room, at: file.taken.offset - Int64(before))
+        guard count >= before,
+            ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[..<before])) == file.taken.hash
+        else {
+            file.size = min(file.size, file.taken.offset - Int64(before) + Int64(count))
+            try findPlace(in: file, descriptor, isRewritten: true)
+            return true
+        }
+        let isEnd = count < room.count
+        guard count > before else { return false }
+        let block = UnsafeRawBufferPointer(rebasing: buffer[before..<count])
+        switch LineCutter(longest: options.maxEventSize).piece(of: block) {
+        case .lines(let length):
+            let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
+            let taken = hand(lines, from: source(of: file), at: file.taken.offset)
+            try advance(file, by: taken, in: buffer, at: before, descriptor)
+            return taken < length || !isEnd || length < block.count
+        case .tooLong(let length, isWhole: true):
+            skipped(file, length: Int64(length - 1), head: block)
+            try advance(file, by: length, in: buffer, at: before, descriptor)
+            return true
+        case .tooLong(let length, isWhole: false):
+            file.scanned = Int64(length)
+            return true
+        case .partial(let length):
+            guard isEnd else { return true }
+            guard file.isSealed else {
+                file.scanned = Int64(length)
+                return false
+            }
+            buffer[before + length] = 0x0A
+            let line = UnsafeRawBufferPointer(rebasing: buffer[before...(before + length)])
+            guard hand(line, from: source(of: file), at: file.taken.offset) > length else { return true }
+            try advance(file, by: length, in: buffer, at: before, descriptor)
+            return false
+        }
+    }
+
+    /// A line of which more is known to lack an LF is not read again with every byte that comes.
+    private static let shortLine: Int64 = 4096
+
+    /// Looks for the end of a line in what has come since it was looked for last.
+    private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
+        let buffer = takeBuffer()
+        let position = file.taken.offset + file.scanned
+        let count = try FileSystem.read(descriptor, into: buffer, at: position)
+        let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        guard let feed = LineCutter.firstLineFeed(in: block) else {
+            file.scanned += Int64(count)
+            guard file.isSealed, count == 0 else { return count == buffer.count || (file.isSealed && count > 0) }
+            guard file.scanned > Int64(options.maxEventSize) else {
+                file.scanned = 0
+                return true
+            }
+            try skip(file, length: file.scanned, next: position, descriptor)
+            return false
+        }
+        let length = file.scanned + Int64(feed)
+        guard length > Int64(options.maxEventSize) else {
+            file.scanned = 0
+            return true
+        }
+        try skip(file, length: length, next: position + Int64(feed) + 1, descriptor)
+        return true
+    }
+
+    private func skip(
+        _ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32
+    ) throws(SystemError) {
+        let buffer = takeBuffer()
+        let head = UnsafeMutableRawBufferPointer(rebasing: buffer[..<ObjectSplitter.excerpt])
+        let count = try FileSystem.read(descriptor, into: head, at: file.taken.offset)
+        skipped(file, length: length, head: UnsafeRawBufferPointer(rebasing: head[..<count]))
+        file.taken = try mark(at: next, descriptor)
+        try advanced(file, descriptor)
+    }
+
+    private func skipped(_ file: AppendFile, length: Int64, head: UnsafeRawBufferPointer) {
+        counters.linesTooLong += 1
+        quarantine(
+            .tooLong, "the line has \(length) bytes, \(options.maxEventSize) are allowed (spool.max_event_size)",
+            from: source(of: file), at: file.taken.offset, length: length,
+            content: Array(head.prefix(ObjectSplitter.excerpt)))
+    }
+
+    /// Moves the place after what was taken, all of which lies in the buffer.
+    private func advance(
+        _ file: AppendFile, by count: Int, in buffer: UnsafeMutableRawBufferPointer, at start: Int, _ descriptor: Int32
+    ) throws(SystemError) {
+        guard count > 0 else { return }
+        let offset = file.taken.offset + Int64(count)
+        let end = start + count
+        let covered = Mark(offset: offset, hash: 0).covered
+        let hash = ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[(end - covered)..<end]))
+        file.taken = Mark(offset: offset, hash: hash)
+        try advanced(file, descriptor)
+    }
+
+    func advanced(_ file: AppendFile, _ descriptor: Int32) throws(SystemError) {
+        file.scanned = 0
+        file.closedBeforeChange = false
+        if !file.isDirty {
+            file.isDirty = true
+            pass.files.append(file)
+        }
+        let length = Int(min(file.taken.offset, Int64(Fingerprint.longest)))
+        guard file.trace.fingerprint.length < length else { return }
+        file.trace.fingerprint = try fingerprint(of: descriptor, length: length)
+    }
+
+    // MARK: Finding the place again
+
+    /// The file is shorter than what was read of it, or its bytes are others: goes on at the highest mark that still
+    /// holds, or from the start (fault 2).
+    private func findPlace(
+        in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
+    ) throws(SystemError) {
+        file.scanned = 0
+        guard file.size < file.taken.offset || isRewritten else { return }
+        let old = file.taken.offset
+        counters.truncations += 1
+        file.isSealed = false
+        var place = Mark.start
+        for candidate in file.trace.marks.reversed() where candidate.offset <= file.size && candidate.offset < old {
+            if try mark(at: candidate.offset, descriptor) == candidate {
+                place = candidate
+                break
+            }
+        }
+        file.trace.addFormer(file.taken)
+        file.taken = place
+        file.committed = min(file.committed, place.offset)
+        file.trace.marks.removeAll { $0.offset > place.offset }
+        if file.trace.fingerprint.length > Int(place.offset) {
+            file.trace.fingerprint = try fingerprint(of: descriptor, length: Int(min(1024, place.offset)))
+        }
+        // The checkpoint goes back in the next commit, so that a restart does not look for a place that is gone.
+        if !file.isDirty {
+            file.isDirty = true
+            pass.files.append(file)
+        }
+        log.info(
+            "file was truncated or rewritten",
+            ["path": file.path.text, "read_to": old, "goes_on_at": place.offset])
+    }
+
+    func mark(at offset: Int64, of file: AppendFile) throws(SystemError) -> Mark {
+        try open(file)
+        guard let descriptor = file.descriptor?.raw else { return .start }
+        return try mark(at: offset, descriptor)
+    }
+
+    func mark(at offset: Int64, _ descriptor: Int32) throws(SystemError) -> Mark {
+        let hash = try hash(of: descriptor, at: offset - Int64(Mark(offset: offset, hash: 0).covered), upTo: offset)
+        return Mark(offset: offset, hash: hash)
+    }
+
+    private func fingerprint(of descriptor: Int32, length: Int) throws(SystemError) -> Fingerprint {
+        Fingerprint(length: length, hash: try hash(of: descriptor, at: 0, upTo: Int64(length)))
+    }
+
+    private func hash(of descriptor: Int32, at start: Int64, upTo end: Int64) throws(SystemError) -> UInt64 {
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(end - start), alignment: 8)
+        defer { bytes.deallocate() }
+        let count = try FileSystem.read(descriptor, into: bytes, at: start)
+        return ByteHash.of(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+    }
+
+    func source(of file: AppendFile) -> SpoolSource {
+        SpoolSource(
+            app: app(of: file.directory, file.owner), path: file.path.text, producer: file.id.bytes,
+            mayBeCritical: !file.directory.isIncoming, wasClosed: file.closedBeforeChange)
+    }
+}

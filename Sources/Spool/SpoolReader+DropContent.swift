@@ -1,0 +1,196 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Model
+
+/// What is in a drop file that is ours: read block by block, tried once more if it ends too early, done with at its end.
+extension SpoolReader {
+    /// Drop files that wait for their second try at most; beyond that they get none.
+    private static let mostCut = 256
+
+    // MARK: Reading
+
+    /// Reads a block. True: there is more to read.
+    func read(_ drop: DropReading) -> Bool {
+        do {
+            switch drop.format {
+            case .json: return try readObjects(drop)
+            case .gzipLines, .zstdLines: return try readLines(drop)
+            }
+        } catch {
+            note(error, "cannot read drop file", drop.file.directory.path(of: drop.file.claim))
+            // Left under its claim: the next listing finds it.
+            giveUp(drop)
+            return false
+        }
+    }
+
+    private func readObjects(_ drop: DropReading) throws(SystemError) -> Bool {
+        guard let descriptor = drop.descriptor?.raw else { return false }
+        if drop.isEventWaiting, !handEvent(of: drop) { return true }
+        let buffer = takeBuffer()
+        let count = try FileSystem.read(descriptor, into: buffer, at: drop.position)
+        let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        var used = 0
+        while true {
+            let find = drop.splitter.next(block, used: &used)
+            if find == .more { break }
+            guard take(find, of: drop), !isCommitDue else {
+                drop.position += Int64(used)
+                return true
+            }
+        }
+        drop.position += Int64(count)
+        if count == buffer.count { return true }
+        // The end of the file.
+        guard drop.splitter.isComplete else {
+            endedEarly(drop)
+            return false
+        }
+        guard take(drop.splitter.finish(), of: drop) else { return true }
+        finish(drop)
+        return false
+    }
+
+    /// Takes what the splitter has found. False: the sink wants a commit first.
+    private func take(_ find: ObjectSplitter.Find, of drop: DropReading) -> Bool {
+        switch find {
+        case .more: return true
+        case .event:
+            drop.isEventWaiting = true
+            return handEvent(of: drop)
+        case .tooLong(let length):
+            counters.linesTooLong += 1
+            quarantine(
+                .tooLong, "the event has \(length) bytes, \(options.maxEventSize) are allowed (spool.max_event_size)",
+                from: drop.source, at: drop.splitter.eventOffset, length: length, content: drop.splitter.event)
+        case .brokenString:
+            quarantine(
+                .notJSON, "a string has a raw line break", from: drop.source, at: drop.splitter.eventOffset,
+                length: drop.splitter.position - drop.splitter.eventOffset,
+                content: Array(drop.splitter.event.dropLast()))
+        }
+        drop.taken = drop.splitter.place
+        return true
+    }
+
+    private func handEvent(of drop: DropReading) -> Bool {
+        let taken = drop.splitter.event.withUnsafeBytes {
+            hand($0, from: drop.source, at: drop.splitter.eventOffset)
+        }
+        guard taken == drop.splitter.event.count else { return false }
+        drop.isEventWaiting = false
+        drop.taken = drop.splitter.place
+        return true
+    }
+
+    /// What the next commit says about a file that is read in part; nil if it says nothing.
+    func checkpoint(of drop: DropReading) -> Checkpoint? {
+        guard drop.taken.offset > 0, drop.taken != drop.checkpointed else { return nil }
+        drop.checkpointed = drop.taken
+        return Checkpoint(
+            key: drop.id.bytes, path: drop.source.path, offset: drop.taken.offset, state: drop.taken.encoded)
+    }
+
+    // MARK: Ending
+
+    /// The text ends before it should: it is tried once more, then what is left is quarantined.
+    func endedEarly(_ drop: DropReading) {
+        reading = nil
+        let file = drop.file
+        if !drop.isSecondTry, cutDrops.count < SpoolReader.mostCut {
+            if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
+            drop.descriptor = nil
+            cutDrops[drop.id] = drop
+            return remember(.retryCut(drop.id), after: options.secondTry)
+        }
+        do {
+            guard let descriptor = drop.descriptor?.raw else { return }
+            let size = try FileSystem.status(of: descriptor).size
+            let rest = max(0, size - drop.taken.offset)
+            let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
+            let buffer = takeBuffer()
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<length])
+            let count = try FileSystem.read(descriptor, into: room, at: drop.taken.offset)
+            quarantine(
+                .cutShort, size == 0 ? "the file is empty" : "the text ends too early", from: drop.source,
+                at: drop.taken.offset, length: rest, content: Array(room[..<count]))
+        } catch {
+            note(error, "cannot read drop file", file.directory.path(of: file.claim))
+            return giveUp(drop)
+        }
+        finish(drop)
+    }
+
+    /// The second try of a file that ended too early.
+    func retryCut(_ id: FileID) {
+        // One file at a time: the one that is being read goes first.
+        guard reading == nil else { return remember(.retryCut(id), after: .milliseconds(10)) }
+        guard let drop = cutDrops.removeValue(forKey: id) else { return }
+        let file = drop.file
+        guard let raw = descriptor(of: file.directory) else { return giveUp(drop) }
+        do {
+            let looked = try FileSystem.look(raw, file.claim)
+            guard FileID(looked, try FileSystem.status(looked)) == id else { return giveUp(drop) }
+            let descriptor = try FileSystem.read(looked)
+            let again = DropReading(
+                file, source: drop.source, format: drop.format, isKept: drop.isKept, status: drop.status,
+                descriptor: descriptor, longest: options.maxEventSize, from: drop.taken)
+            again.checkpointed = drop.checkpointed
+            again.isSecondTry = true
+            reading = again
+            wake()
+        } catch {
+            giveUp(drop)
+            cannotBegin(file.directory, file.claim, error, drop.status)
+        }
+    }
+
+    /// Lets go of a file that cannot be read now. It goes on where the last commit left it when it is found again.
+    func giveUp(_ drop: DropReading) {
+        reading = nil
+        inHand.remove(drop.id)
+        if let place = drop.checkpointed {
+            kept[drop.id] = Checkpoint(
+                key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded)
+        }
+    }
+
+    func finish(_ drop: DropReading) {
+        reading = nil
+        counters.dropFilesRead += 1
+        uncount(drop)
+        if drop.isKept {
+            inHand.remove(drop.id)
+            pass.places[drop.id] = keptCheckpoint(of: drop)
+            return
+        }
+        if drop.checkpointed != nil || pass.places[drop.id] != nil {
+            pass.places[drop.id] = nil
+            pass.forgotten.append(drop.id)
+        }
+        pass.done.append(drop.file)
+    }
+
+    // MARK: Files that stay
+
+    func isKept(_ id: FileID, _ status: FileStatus) -> Bool {
+        guard let checkpoint = kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else { return false }
+        return done == SpoolReader.version(of: status)
+    }
+
+    private func keptCheckpoint(of drop: DropReading) -> Checkpoint {
+        var trace = FileTrace()
+        trace.doneVersion = SpoolReader.version(of: drop.status)
+        let checkpoint = Checkpoint(
+            key: drop.id.bytes, path: drop.source.path, offset: drop.status.size, state: trace.encoded)
+        kept[drop.id] = checkpoint
+        return checkpoint
+    }
+
+    /// Tells a file's content from what it was before: by size and time of change.
+    private static func version(of status: FileStatus) -> UInt64 {
+        var numbers = (status.size, status.modified)
+        return withUnsafeBytes(of: &numbers) { ByteHash.of($0) }
+    }
+}
