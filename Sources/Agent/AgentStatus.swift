@@ -108,6 +108,10 @@ struct AgentStatus: StatusSource {
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
+        if figures.polledDirectories > 0 {
+            let reason = figures.pollReason ?? "they cannot be read"
+            spool.complaints.append("\(figures.polledDirectories) directories are polled: \(reason)")
+        }
         if unread.isEvicting {
             spool.complaints.append(
                 "more is unread than spool.max_unread allows and nothing is acknowledged: the oldest events are evicted"

@@ -44,7 +44,12 @@ extension SpoolReader {
             try open(file, looked)
             complaints[file.path] = nil
         } catch {
-            notRead(file.directory, file.name, error, status)
+            // Somebody's file lease is no fault of the file: it is opened when it is gone.
+            if error.number == EWOULDBLOCK {
+                cannotRead(file, error)
+            } else {
+                notRead(file.directory, file.name, error, status)
+            }
         }
         update(file, status)
         if file.unread == 0 { considerLater(file) }

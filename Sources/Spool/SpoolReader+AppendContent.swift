@@ -33,7 +33,7 @@ extension SpoolReader {
         return true
     }
 
-    private func cannotRead(_ file: AppendFile, _ error: SystemError) {
+    func cannotRead(_ file: AppendFile, _ error: SystemError) {
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1

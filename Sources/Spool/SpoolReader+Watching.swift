@@ -175,8 +175,14 @@ extension SpoolReader {
             if let gone = directories[directory.path(of: name)] { close(gone) }
         } else if mask & Int(IN_ATTRIB) != 0 {
             let path = directory.path(of: name)
-            if complaints[path] != nil, let known = directories[path] { close(known) }
-            open(path, depth: directory.depth + 1)
+            guard let known = directories[path] else { return open(path, depth: directory.depth + 1) }
+            if complaints[path] != nil {
+                close(known)
+                open(path, depth: directory.depth + 1)
+            } else if complaints.keys.contains(where: { $0.bytes.starts(with: path.bytes + [UInt8(ascii: "/")]) }) {
+                // What could not be opened in it may be opened now.
+                scan(known)
+            }
         }
     }
 

@@ -10,6 +10,6 @@ public enum ThreadRights {
         guard let symbol = dlsym(nil, "setfsuid") else { return false }
         let setFileUser = unsafeBitCast(symbol, to: (@convention(c) (UInt32) -> Int32).self)
         _ = setFileUser(65_534)
-        return setFileUser(65_534) == 65_534 && ccapabilities_drop() == 0
+        return setFileUser(65_534) == 65_534 && csyscalls_drop_capabilities() == 0
     }
 }

@@ -92,7 +92,6 @@ struct StartupCheckTests {
 
     @Test("fault22: settings that a start refuses, each with its place")
     func fault22_unsupported() throws {
-        try expect("spool.max_unread = \"1GiB\"", says: "spool.max_unread is not in this version yet")
         try expect(
             "[[destination]]\nname = \"main\"\ntype = \"nats\"\nurl = \"nats://h\"\nsubject = \"a\"",
             says: "destination.main.type is not in this version yet")

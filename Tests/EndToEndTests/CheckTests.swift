@@ -31,7 +31,6 @@ extension EndToEnd {
             }
             #expect(try bench.stopAgent() == 0)
             for (setting, value, says) in [
-                ("spool.max_unread", "\"1GiB\"", "is not in this version yet"),
                 ("queue.max_size", "\"24KiB\"", "are stored; give at least that much"),
                 ("destination.url", "\"http://192.0.2.1/\"", "use https"),
                 ("agent.state_directory", "\"/proc/none\"", "does not exist"),

@@ -97,6 +97,33 @@ extension EndToEnd {
             #expect(Set(arrived).count == arrived.count && arrived.contains("e\(written - 1)"))
         }
 
+        @Test(
+            "fault17: without inotify watches left the spool is polled; status, metrics and the log say so and what to do",
+            .enabled(if: getuid() == 0))
+        func fault17_exhaustedWatches() throws {
+            let bench = try Workbench()
+            for number in 0..<5 { try #require(mkdir("\(bench.spool)/app\(number)", 0o755) == 0) }
+            bench.settings["spool.poll_interval"] = "\"200ms\""
+            try bench.startReceiver()
+            try bench.configure()
+            // In a namespace of its own the agent's user has three watches.
+            let limited = "echo 3 > /proc/sys/user/max_inotify_watches && exec \"$0\" run --config \"$1\""
+            guard try run("unshare", ["--user", "--map-root-user", "true"]).code == 0 else { return }
+            let agent = try RunningProgram(
+                "unshare", ["--user", "--map-root-user", "sh", "-c", limited, spoolship, bench.configuration],
+                output: "\(bench.path)/agent.log")
+            try bench.waitForAgent()
+            for number in 0..<5 {
+                try bench.append(keyed(number * 10..<number * 10 + 10), to: "app\(number)/app.jsonl")
+            }
+            try bench.waitUntilDelivered(50)
+            #expect(try bench.figures().value("spoolship_spool_polling") == 1)
+            #expect(bench.agentLog.contains("directories are polled") && bench.agentLog.contains("max_user_watches"))
+            #expect(try bench.command("status").text.contains("directories are polled"))
+            agent.send(SIGTERM)
+            #expect(try agent.exit() == 0)
+        }
+
         @Test("what the spool met is counted in the metrics: rotation, truncation, long lines, removals, leases")
         func countersAreSet() throws {
             let bench = try Workbench()
@@ -123,8 +150,12 @@ extension EndToEnd {
                 #"spoolship_spool_files_finished_total{kind="drop"}"#: 1,
                 #"spoolship_spool_files_finished_total{kind="append"}"#: 2, "spoolship_spool_lease_waits_total": 1,
             ]
-            try wait(.seconds(60), "the counters", every: .milliseconds(100)) {
-                let figures = try bench.figures()
+            var figures = Figures("")
+            try wait(
+                .seconds(60), "the counters; \(figures.samples.filter { $0.key.hasPrefix("spoolship_spool_") })",
+                every: .milliseconds(100)
+            ) {
+                figures = try bench.figures()
                 return wanted.allSatisfy { name, least in
                     (name.contains("{") ? figures.value(name) : figures.total(name)) >= least
                 }

@@ -129,6 +129,34 @@ struct DropFileTests {
         await reader.stop()
     }
 
+    @Test("a file that an app puts in the place of another just then is never removed unread, nor read twice")
+    func replacedFilesAreRead() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.linger = .milliseconds(1) }
+        var expected: Set<String> = []
+        var returned = 0
+        for number in 0..<3000 {
+            let hidden = ".draft-\(number)"
+            spool.write("{\"n\":\(number)}", to: hidden)
+            expected.insert("{\"n\":\(number)}")
+            // At one stroke: the app gets back the file that was there and has not been claimed.
+            guard try #require(FileExchange.put("\(spool.path)/\(hidden)", at: "\(spool.path)/same.json")) == .returned
+            else { continue }
+            returned += 1
+            let file = open("\(spool.path)/\(hidden)", O_RDONLY)
+            var bytes = [UInt8](repeating: 0, count: 64)
+            let count = Glibc.read(file, &bytes, bytes.count)
+            close(file)
+            expected.remove(String(decoding: bytes[..<max(0, count)], as: UTF8.self))
+            spool.remove(hidden)
+        }
+        #expect(returned < 3000)
+        await spool.untilLines(Array(expected))
+        await spool.until("all are gone") { spool.names().isEmpty }
+        #expect(Set(spool.queue.lines) == expected && spool.queue.lines.count == expected.count)
+        await reader.stop()
+    }
+
     @Test("many small files share commits")
     func smallFilesShareCommits() async throws {
         let spool = try SpoolHarness()

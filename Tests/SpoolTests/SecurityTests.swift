@@ -116,6 +116,34 @@ struct SecurityTests {
         await reader.stop()
     }
 
+    @Test("a directory that may not be searched is told once, and read when it may be, from the start or later")
+    func unreadableDirectoriesAreTold() async throws {
+        let spool = try SpoolHarness()
+        chmod(spool.path, 0o777)
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        for name in ["closed", "later"] {
+            spool.makeDirectory(name)
+            chmod("\(spool.path)/\(name)", name == "closed" ? 0o700 : 0o777)
+        }
+        spool.write("1\n", to: "closed/x.jsonl")
+        chmod("\(spool.path)/closed/x.jsonl", 0o644)
+        let reader = try await spool.start { $0.pollInterval = .seconds(3600) }
+        await spool.until("it is told") { reader.figures.complaints.contains { $0.path == "closed" } }
+        // One that was open before.
+        chmod("\(spool.path)/later", 0o700)
+        spool.write("{\"n\":2}", to: "later/.y")
+        chmod("\(spool.path)/later/.y", 0o666)
+        spool.rename("later/.y", to: "later/y.json")
+        await spool.until("that is told too") { reader.figures.complaints.contains { $0.path.hasPrefix("later") } }
+        #expect(spool.queue.lines.isEmpty)
+        #expect(spool.log.messages.count { $0.text == "cannot access" } == 2)
+        chmod("\(spool.path)/closed", 0o755)
+        chmod("\(spool.path)/later", 0o777)
+        await spool.untilLines(["1", "{\"n\":2}"])
+        await spool.until("nothing is left to mend") { reader.figures.inaccessible == 0 }
+        await reader.stop()
+    }
+
     @Test("somebody's write lease on a file does not stop the reader; the file is read when it is gone")
     func leasesDoNotBlock() async throws {
         let spool = try SpoolHarness()

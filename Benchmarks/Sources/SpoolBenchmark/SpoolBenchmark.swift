@@ -5,6 +5,7 @@
 //    arriving  `count` drop files (50,000) are renamed in, 10,000 a second, by a process of its own
 //    append    one append file of `count` lines (1,000,000) lies there at the start
 //    idle      `count` directories (1,000) and nothing to do for ten seconds (count system calls with strace -f)
+//    known     `count` append files (1,000,000) of one line each that stay, then ten seconds idle
 //    foreign   `count` files (1,000,000) of no concern to us, then ten seconds idle
 //
 //  The taker counts lines and answers a commit at once: what the queue costs is not in here.
@@ -88,14 +89,15 @@ enum SpoolBenchmark {
     static func main() throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else {
-            print("SpoolBenchmark DIRECTORY waiting|arriving|append|idle|foreign [count]")
+            print("SpoolBenchmark DIRECTORY waiting|arriving|append|idle|known|foreign [count]")
             exit(64)
         }
         let directory = arguments[1]
         let mode = arguments[2]
         mkdir(directory, 0o750)
         let defaults = [
-            "waiting": 100_000, "arriving": 50_000, "append": 1_000_000, "idle": 1000, "foreign": 1_000_000,
+            "waiting": 100_000, "arriving": 50_000, "append": 1_000_000, "idle": 1000, "known": 1_000_000,
+            "foreign": 1_000_000,
         ]
         let count = arguments.count > 3 ? Int(arguments[3]) ?? 0 : defaults[mode] ?? 0
         let event = "{\"name\": \"Video clicked\", \"properties\": {\"Category\": \"Music\", \"number\": 12345}}\n"
@@ -110,6 +112,13 @@ enum SpoolBenchmark {
         case "idle":
             for number in 0..<count { mkdir("\(directory)/app\(number)", 0o750) }
             expected = 0
+        case "known":
+            for number in 0..<count {
+                if number % 1000 == 0 { mkdir("\(directory)/app\(number / 1000)", 0o750) }
+                let file = open("\(directory)/app\(number / 1000)/\(number).jsonl", O_WRONLY | O_CREAT, 0o640)
+                _ = write(file, event, event.utf8.count)
+                close(file)
+            }
         case "foreign":
             for number in 0..<count { close(open("\(directory)/\(number).txt", O_WRONLY | O_CREAT, 0o640)) }
             expected = 0
@@ -138,6 +147,7 @@ enum SpoolBenchmark {
             guard let loop = try? EventLoop(name: "reader"), (try? loop.start()) != nil else { return }
             var options = SpoolOptions(directory: directory)
             if mode == "waiting" { options.settleTime = .milliseconds(1) }
+            if mode == "known" { options.afterRead = .keep }
             guard let reader = try? SpoolReader(options, sink: CountingSink(on: loop), on: loop, log: Log(Quiet()))
             else { return }
             let (began, cpu) = (time.bootTime, cpuSeconds())
@@ -147,7 +157,7 @@ enum SpoolBenchmark {
             }
             while lines.load(ordering: .relaxed) < expected { await pause(.milliseconds(20)) }
             let (seconds, spent) = (time.bootTime - began, cpuSeconds() - cpu)
-            if mode == "idle" || mode == "foreign" {
+            if mode == "idle" || mode == "known" || mode == "foreign" {
                 await pause(.seconds(3))
                 print("quiet now", memory(), reader.figures.directories, cpuSeconds() - cpu)
                 await pause(.seconds(10))

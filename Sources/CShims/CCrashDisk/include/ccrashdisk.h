@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-#include "ccapabilities.h"
 #include "ccrashspool.h"
+#include "csyscalls.h"
 
 /* An SQLite VFS over a disk in memory that remembers what was written and synced, so that power can be cut at any
  * operation afterwards. One disk for the process, one connection at a time, for tests only.
