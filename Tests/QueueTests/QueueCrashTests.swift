@@ -96,6 +96,10 @@ struct QueueCrashTests {
         "fault04: cut at every single write and sync of a commit, the position is never there without its events",
         arguments: [CrashDisk.Cut.power, .process])
     func fault04_positionWithEvents(cut: CrashDisk.Cut) async throws {
+        try await CrashDisk.exclusively { try await positionWithEvents(cut) }
+    }
+
+    private func positionWithEvents(_ cut: CrashDisk.Cut) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
         CrashDisk.reset()
