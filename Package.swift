@@ -158,7 +158,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "CommandTests", dependencies: ["Configuration", "EventLoops", "Receiver", "TestKit", "spoolship"],
+            name: "CommandTests",
+            dependencies: ["Configuration", "Containers", "EventLoops", "Receiver", "TestKit", "spoolship"],
             swiftSettings: strict),
 
         // SpoolshipClient

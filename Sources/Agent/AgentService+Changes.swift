@@ -35,6 +35,8 @@ extension AgentService {
     }
 
     private func applyConfiguration() async throws(ControlRefusal) -> ReloadResult {
+        await configurationTurn.takeTurn(configurationTurn.drawTicket())
+        defer { configurationTurn.passTurn() }
         guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
         let loaded: LoadedSettings
         do throws(ConfigurationError) {
@@ -48,6 +50,21 @@ extension AgentService {
                 status: 400, code: "configuration",
                 message: "there is no destination left, and events would have nowhere to go; stop the agent instead")
         }
+        let changes = configured.changes(to: new)
+        // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
+        let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
+        try await apply(overlay.settings, parts)
+        configured = new
+        parts.functions.configure(new)
+        await parts.containers.configure(new.containers)
+        await applyContainers(parts)
+        return ReloadResult(
+            changed: changes.filter { !$0.needsRestart }.map(\.description),
+            needRestart: changes.filter(\.needsRestart).map(\.path))
+    }
+
+    /// Brings settings into force: all of them, or nothing changes.
+    func apply(_ new: Settings, _ parts: Parts) async throws(ControlRefusal) {
         let changes = settings.changes(to: new)
         // What can fail comes first.
         let options: (DeliveryOptions, [DestinationName: any BatchSender])
@@ -71,9 +88,6 @@ extension AgentService {
         await parts.network.setTargets(new.networkTargets)
         if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
         sink.format = new.agent.logFormat == .json ? .json : .text
-        return ReloadResult(
-            changed: changes.filter { !$0.needsRestart }.map(\.description),
-            needRestart: changes.filter(\.needsRestart).map(\.path))
     }
 
     /// What the intake needs to know now.

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
@@ -10,6 +11,7 @@ internal import Model
 internal import Outputs
 internal import Queue
 internal import Spool
+internal import Synchronization
 
 extension AgentService {
     /// Starts what runs, from the disk to the network: the queue, delivery, the ports, the spool last.
@@ -49,7 +51,9 @@ extension AgentService {
         let figures = IntakeFigures()
         let recorder = StatusRecorder()
         let tap = EventTap()
-        let reader = try makeReader(queue, restored, figures, tap)
+        let functions = FunctionDesk(settings, on: readerLoop)
+        let keeper = makeKeeper(queue, functions)
+        let reader = try makeReader(queue, restored, figures, tap, functions)
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, figures: backfillFigures, time: time, log: log,
@@ -61,11 +65,13 @@ extension AgentService {
             notice, unread, sending, QueueCollector(queue: queue, time: time),
             IntakeCollector(figures: figures, backfill: backfillFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
+            ContainerCollector(keeper: keeper, functions: functions.figures, time: time),
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
         ]
         let status = AgentStatus(
-            program: program, settings: settings, sink: sink, queue: queue, driver: driver, reader: reader,
-            unread: unread, recorder: recorder, started: time.wallTime, time: time, reloads: reloads)
+            program: program, settings: { self.sharedSettings.withLock { $0 } }, sink: sink, queue: queue,
+            driver: driver, reader: reader, unread: unread, containers: keeper, recorder: recorder,
+            started: time.wallTime, time: time, reloads: reloads)
         let rereader = Rereader(on: readerLoop, store: queue, time: time, log: log) {
             await self.intakeSettings(cap: queue.snapshot.maxSize)
         }
@@ -73,7 +79,7 @@ extension AgentService {
             ControlAPI.routes(
                 status: status, sending: AgentSending(driver: driver), collection: AgentCollection(agent: self),
                 records: AgentRecords(queue: queue, rereader: rereader, time: time) { await self.deadlines }, tap: tap,
-                backfill: backfill))
+                backfill: backfill, containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(status, collectors + [control.collector, StatusCollector(status: status)])
@@ -94,9 +100,19 @@ extension AgentService {
         notice.queueAccepts(queue.snapshot.accepting)
         await driver.start()
         watchClock(driver)
-        let network = await startNetworkMonitor(driver)
+        let network = await startNetworkMonitor(driver, keeper)
         await expiry.queueChanged()
         await unread.configure(most: settings.unreadBound)
+        await startContainers(keeper, driver)
+        keep(keeper)
+        // Writers go on; only reading waits, and no longer than the containers' timeouts (tm05).
+        await keeper.waitUntilOpen()
+        let parts = Parts(
+            queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
+            notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions)
+        self.parts = parts
+        // What containers set holds for the first event.
+        await containersChanged()
         if task != nil {
             // The spool waits for an agent that goes on running.
         } else if settings.destinations.isEmpty {
@@ -104,9 +120,7 @@ extension AgentService {
         } else {
             await reader.start()
         }
-        return Parts(
-            queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
-            notice: notice, backfill: backfill, unread: unread)
+        return parts
     }
 
     /// Has deadlines looked at again when the time of day was set; without that they are within the hour.
@@ -119,9 +133,11 @@ extension AgentService {
     }
 
     /// Watches the routes; without that, delivery finds out by its failures.
-    private func startNetworkMonitor(_ driver: DeliveryDriver) async -> NetworkMonitor {
+    private func startNetworkMonitor(_ driver: DeliveryDriver, _ keeper: ContainerKeeper) async -> NetworkMonitor {
         let monitor = NetworkMonitor(on: loop, targets: settings.networkTargets) { news in
-            driver.assumeIsolated { $0.networkNews(news) }
+            let (delivery, containers) = news.split
+            driver.assumeIsolated { $0.networkNews(delivery) }
+            keeper.assumeIsolated { $0.networkNews(containers, hasChanged: news.hasChanged) }
         }
         do throws(SystemError) {
             try await monitor.start()
@@ -172,12 +188,13 @@ extension AgentService {
     }
 
     private func makeReader(
-        _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap
+        _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap,
+        _ functions: FunctionDesk
     ) throws(AgentError) -> SpoolReader {
         let intake = Intake(
             intakeSettings(cap: queue.snapshot.maxSize), store: queue,
             memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap,
-            containers: containers, on: readerLoop, time: time, log: log)
+            containers: containers, functions: functions.runner, on: readerLoop, time: time, log: log)
         do throws(SpoolError) {
             return try SpoolReader(
                 settings.spoolOptions, start: SpoolStart(checkpoints: restored.checkpoints, done: restored.done),

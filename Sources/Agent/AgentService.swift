@@ -14,6 +14,7 @@ internal import Model
 internal import Outputs
 internal import Queue
 internal import Spool
+internal import Synchronization
 
 /// The running agent: three loops, and what lives on them.
 ///
@@ -28,7 +29,22 @@ public actor AgentService {
     nonisolated let sink: StandardErrorLog
     nonisolated let time = SystemTime()
     let configurationPath: String
-    var settings: Settings
+    /// What the files say.
+    var configured: Settings
+    /// What is in force: the files', with what containers have set.
+    var settings: Settings {
+        didSet { sharedSettings.withLock { $0 = settings } }
+    }
+    /// What is in force, for other threads.
+    nonisolated let sharedSettings: Mutex<Settings>
+    /// Whoever changes the settings takes turns.
+    let configurationTurn = Turnstile()
+    var isContainerRoundWanted = false
+    var toldRefusals: [String: [String: String]] = [:]
+    var valuesFile: ValuesFile
+    var hasPublishedValues = false
+    var valuesProblem = false
+    private var keeper: ContainerKeeper?
 
     nonisolated let readerLoop: EventLoop
     nonisolated let storeLoop: EventLoop
@@ -69,6 +85,8 @@ public actor AgentService {
         let notice: WritersNotice
         let backfill: Backfill
         let unread: UnreadGuard
+        let containers: ContainerKeeper
+        let functions: FunctionDesk
     }
 
     nonisolated var log: Log { Log(sink) }
@@ -115,7 +133,10 @@ public actor AgentService {
         _ settings: Settings, path: String, program: ProgramIdentity, sink: StandardErrorLog,
         task: (@Sendable () -> Void)?, on loop: EventLoop
     ) throws(AgentError) {
+        configured = settings
         self.settings = settings
+        sharedSettings = Mutex(settings)
+        valuesFile = ValuesFile(beside: settings.control.socket)
         configurationPath = path
         self.program = program
         self.sink = sink
@@ -149,7 +170,6 @@ public actor AgentService {
             for loop in writingLoops.values { loop.stop() }
         }
         let parts = try await start()
-        self.parts = parts
         manager?.notify("READY=1\nSTATUS=shipping")
         watchdog = startWatchdog(parts)
         log.info(
@@ -205,6 +225,14 @@ public actor AgentService {
         manager?.notifyStopping(within: settings.agent.shutdownDrainTimeout + .seconds(60))
         stopWaiter?.resume()
         stopWaiter = nil
+        // It may be in the middle of its start, which waits for the containers.
+        keeper?.assumeIsolated { $0.stop() }
+    }
+
+    /// Says who opens the containers, so that a stop can end that.
+    func keep(_ keeper: ContainerKeeper) {
+        self.keeper = keeper
+        if isStopping { keeper.assumeIsolated { $0.stop() } }
     }
 
     /// Stops reading, commits, drains, closes: in this order nothing is lost, and what can still go goes.
@@ -213,6 +241,7 @@ public actor AgentService {
         await parts.backfill.stop()
         await parts.reader.withSink { ($0 as? Intake)?.stopWaiting() }
         await parts.reader.stop()
+        parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)
         await parts.control.stop()

@@ -12,12 +12,13 @@ internal import Spool
 /// Tells how the agent stands, from what the modules have published.
 struct AgentStatus: StatusSource {
     let program: ProgramIdentity
-    let settings: Settings
+    let settings: @Sendable () -> Settings
     let sink: StandardErrorLog
     let queue: QueueStore
     let driver: DeliveryDriver
     let reader: SpoolReader
     let unread: UnreadGuard
+    let containers: ContainerKeeper
     let recorder: StatusRecorder
     let started: Timestamp
     let time: any TimeSource
@@ -37,20 +38,26 @@ struct AgentStatus: StatusSource {
         report.isNetworkOn = delivery.isNetworkOn
         report.pauseTokens = delivery.pauseTokens
         report.interval = delivery.interval.settingText
-        report.intervalOrigin = delivery.isIntervalOverridden ? "command" : "configuration"
+        let settings = settings()
+        report.overrides = settings.overrides
+        let setByContainer = report.overrides.first { $0.setting == "dispatch.interval" }?.origin
+        report.intervalOrigin = delivery.isIntervalOverridden ? "command" : setByContainer ?? "configuration"
+        report.containers = containers.states.map { $0.report }
         report.logLevel = sink.level.name
         report.reloadProblem = reloads.withLock { $0.problem }
         report.intake = state.intake
-        report.destinations = destinations(state, delivery)
+        report.destinations = destinations(state, delivery, settings)
         report.queue = queueFigures(state)
-        report.spool = spoolFigures(state)
+        report.spool = spoolFigures(state, settings)
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles = queue.obstacles + report.standstills(interval: delivery.interval.duration)
         return report
     }
 
-    private func destinations(_ state: QueueSnapshot, _ delivery: DeliverySnapshot) -> [StatusReport.Destination] {
+    private func destinations(_ state: QueueSnapshot, _ delivery: DeliverySnapshot, _ settings: Settings)
+        -> [StatusReport.Destination]
+    {
         var names: [DestinationName] = []
         for lane in state.lanes where !names.contains(lane.destination) { names.append(lane.destination) }
         return names.map { name in
@@ -99,7 +106,7 @@ struct AgentStatus: StatusSource {
         return figures
     }
 
-    private func spoolFigures(_ state: QueueSnapshot) -> StatusReport.Spool {
+    private func spoolFigures(_ state: QueueSnapshot, _ settings: Settings) -> StatusReport.Spool {
         let figures = reader.figures
         var spool = StatusReport.Spool()
         spool.directory = settings.spool.directory

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import EventLoops
 internal import Events
 internal import Glibc
@@ -40,6 +41,13 @@ struct HostFacts: Sendable {
             log.warning("no time zone: events carry no offset", ["hint": error.message])
             zone = nil
         }
+    }
+
+    /// What macros of containers know of the machine.
+    func agentFacts(version: String) -> AgentFacts {
+        AgentFacts(
+            hostName: name.isEmpty ? nil : name, osVersion: found["os_version"], agentVersion: version,
+            locale: found["locale"])
     }
 
     /// The `device` of events, as the settings want it.

@@ -36,14 +36,34 @@ extension Settings {
             })
     }
 
-    /// Where each destination is, or the proxy before it.
+    /// Where each destination is, or the proxy before it, and where containers are fetched from.
     var networkTargets: [DestinationName: NetworkTarget] {
         var targets: [DestinationName: NetworkTarget] = [:]
         for destination in destinations {
             guard let url = destination.proxy ?? destination.url else { continue }
             targets[DestinationName(destination.name)] = NetworkTarget(host: url.host)
         }
+        // No destination is called like that: their names have no colon.
+        for container in containers {
+            guard let url = container.url else { continue }
+            targets[DestinationName(NetworkNews.prefix + container.id)] = NetworkTarget(host: url.host)
+        }
         return targets
+    }
+}
+
+extension NetworkNews {
+    static let prefix = "container:"
+
+    /// What is for delivery, and what is for the containers, by their ids.
+    var split: (delivery: NetworkNews, containers: [String: Bool]) {
+        var containers: [String: Bool] = [:]
+        var delivery = self
+        for (name, isReached) in routes where name.text.hasPrefix(NetworkNews.prefix) {
+            containers[String(name.text.dropFirst(NetworkNews.prefix.count))] = isReached
+            delivery.routes[name] = nil
+        }
+        return (delivery, containers)
     }
 }
 

@@ -5,7 +5,6 @@ extension Settings {
     /// not kept. Each with the setting that `check` points at, and its name for a person.
     var unsupported: [(setting: String, name: String)] {
         var found: [(String, String)] = []
-        if let container = containers.first { found.append(("container.\(container.id)", "[[container]]")) }
         for destination in destinations where destination.kind == .nats || destination.kind == .kafka {
             found.append(("destination.\(destination.name).type", "type \"\(destination.kind.rawValue)\""))
         }

@@ -189,8 +189,10 @@ extension ReadContext {
     }
 
     private mutating func checkContainers(of settings: Settings) {
+        // Only sections that stand once: `dispatch.interval`, not what belongs to one destination or app.
         let settable = Dictionary(
-            settings.effective.map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
+            settings.effective.filter { !$0.section.path.isEmpty && !$0.section.path.utf8.contains(UInt8(ascii: ".")) }
+                .map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
         for (number, container) in settings.containers.enumerated() {
             let named = "container.\(SettingValue.key(container.id))"
             let path = isSet(named) ? named : "container.\(number + 1)"

@@ -7,7 +7,8 @@ public enum ControlAPI {
     /// The routes of what an agent can do; what it cannot do yet is nil and has none.
     public static func routes(
         status: any StatusSource, sending: (any SendingControl)? = nil, collection: (any CollectionControl)? = nil,
-        records: (any RecordControl)? = nil, tap: EventTap? = nil, backfill: (any BackfillControl)? = nil
+        records: (any RecordControl)? = nil, tap: EventTap? = nil, backfill: (any BackfillControl)? = nil,
+        containers: (any ContainerControl)? = nil
     ) -> ControlRoutes {
         var routes = ControlRoutes()
         routes.add("GET", "/v1/status") { _ in .json(await status.status().json) }
@@ -16,6 +17,7 @@ public enum ControlAPI {
         if let records { add(records, to: &routes) }
         if let tap { add(tap, to: &routes) }
         if let backfill { add(backfill, to: &routes) }
+        if let containers { add(containers, to: &routes) }
         return routes
     }
 
@@ -260,7 +262,7 @@ public enum ControlAPI {
 
     // MARK: Requests and refusals
 
-    private static func answer(
+    static func answer(
         _ request: ControlRequest, _ work: (JSONValue) async throws(ControlRefusal) -> ControlResponse
     ) async -> ControlResponse {
         do throws(ControlRefusal) {
@@ -279,7 +281,7 @@ public enum ControlAPI {
 }
 
 extension ControlRefusal {
-    fileprivate static func bad(_ message: String) -> ControlRefusal {
+    static func bad(_ message: String) -> ControlRefusal {
         ControlRefusal(status: 400, code: "bad_request", message: message)
     }
 
@@ -310,7 +312,7 @@ extension SendingResult {
 
 extension JSONValue {
     /// A text that may be missing or null.
-    fileprivate func text(_ key: String) throws(ControlRefusal) -> String? {
+    func text(_ key: String) throws(ControlRefusal) -> String? {
         switch self[key] {
         case nil, .null: return nil
         case .string(let text) where text.utf8.count <= 1024: return text
@@ -319,14 +321,14 @@ extension JSONValue {
     }
 
     /// A truth value; false when it is missing.
-    fileprivate func flag(_ key: String) throws(ControlRefusal) -> Bool {
+    func flag(_ key: String) throws(ControlRefusal) -> Bool {
         guard let value = self[key] else { return false }
         guard let flag = value.bool else { throw .bad("\(key) must be true or false") }
         return flag
     }
 
     /// A number of milliseconds that may be missing or null.
-    fileprivate func duration(_ key: String) throws(ControlRefusal) -> Duration? {
+    func duration(_ key: String) throws(ControlRefusal) -> Duration? {
         switch self[key] {
         case nil, .null: return nil
         case .integer(let milliseconds) where milliseconds >= 0: return .milliseconds(milliseconds)
@@ -334,7 +336,7 @@ extension JSONValue {
         }
     }
 
-    fileprivate func required<Value>(_ key: String, _ value: Value?) throws(ControlRefusal) -> Value {
+    func required<Value>(_ key: String, _ value: Value?) throws(ControlRefusal) -> Value {
         guard let value else { throw .bad("\(key) is missing or of the wrong type") }
         return value
     }

@@ -206,7 +206,10 @@ public struct StatusPage: Sendable {
         guard !report.containers.isEmpty else { return "" }
         let rows = report.containers.map { container in
             let age = container.confirmed.map { HumanText.duration(report.now - $0) + " ago" } ?? "–"
-            let cells = [container.id, container.version, container.source, age, container.problem ?? "none"]
+            let ends = container.previewEnds.map { ", ends in \(HumanText.duration($0 - report.now))" } ?? ""
+            let cells = [
+                container.id, container.version, container.source + ends, age, container.problem ?? "none",
+            ]
             return "<tr>" + cells.map { "<td class=\"text\">\(HTMLText.escaped($0))</td>" }.joined() + "</tr>"
         }
         return """
@@ -216,9 +219,18 @@ public struct StatusPage: Sendable {
             <th scope="col">Confirmed</th><th scope="col">Problem</th></tr></thead>
             <tbody>
             \(rows.joined(separator: "\n"))
-            </tbody></table></div></section>
+            </tbody></table></div>\(overrides)</section>
 
             """
+    }
+
+    private var overrides: String {
+        guard !report.overrides.isEmpty else { return "" }
+        let entries = report.overrides.map {
+            "<li><code>\(HTMLText.escaped($0.setting)) = \(HTMLText.escaped($0.value))</code>, set by "
+                + "\(HTMLText.escaped($0.origin))</li>"
+        }
+        return "<p>Settings that are not as configured:</p><ul>\(entries.joined())</ul>"
     }
 
     // MARK: Pieces

@@ -18,7 +18,7 @@ extension StatusReport {
                 "refused": .integer(intake.refused), "quarantined": .integer(intake.quarantined),
             ],
             "destinations": .array(destinations.map(\.json)), "queue": queue.json, "spool": spool.json,
-            "containers": .array(containers.map(\.json)),
+            "containers": .array(containers.map(\.json)), "overrides": .array(overrides.map(\.json)),
         ]
     }
 
@@ -51,6 +51,7 @@ extension StatusReport {
         queue = Queue(json["queue"] ?? .null)
         spool = Spool(json["spool"] ?? .null)
         containers = (json["containers"]?.array ?? []).map(Container.init)
+        overrides = (json["overrides"]?.array ?? []).map(Override.init)
     }
 }
 
@@ -161,13 +162,25 @@ extension StatusReport.Container {
         [
             "id": .string(id), "source": .string(source), "version": .string(version),
             "confirmed_ms": JSONValue(confirmed?.json), "problem": JSONValue(problem),
+            "preview_ends_ms": JSONValue(previewEnds?.json),
         ]
     }
 
     fileprivate init(_ json: JSONValue) {
         self.init(
             id: json.text("id"), source: json.text("source"), version: json.text("version"),
-            confirmed: Timestamp(json["confirmed_ms"]), problem: json["problem"]?.string)
+            confirmed: Timestamp(json["confirmed_ms"]), problem: json["problem"]?.string,
+            previewEnds: Timestamp(json["preview_ends_ms"]))
+    }
+}
+
+extension StatusReport.Override {
+    fileprivate var json: JSONValue {
+        ["setting": .string(setting), "value": .string(value), "origin": .string(origin)]
+    }
+
+    fileprivate init(_ json: JSONValue) {
+        self.init(setting: json.text("setting"), value: json.text("value"), origin: json.text("origin"))
     }
 }
 

@@ -133,7 +133,7 @@ public struct StatusReport: Sendable, Equatable {
     public struct Container: Sendable, Equatable {
         /// Its id.
         public var id: String
-        /// `default`, `saved`, `fresh` or `preview`.
+        /// `none`, `default`, `saved`, `network` or `preview`.
         public var source: String
         /// Its version.
         public var version: String
@@ -141,14 +141,37 @@ public struct StatusReport: Sendable, Equatable {
         public var confirmed: Timestamp?
         /// What went wrong last; nil when nothing did.
         public var problem: String?
+        /// When the draft that rules now ends; nil without one.
+        public var previewEnds: Timestamp?
 
         /// A container of known parts.
-        public init(id: String, source: String, version: String, confirmed: Timestamp?, problem: String? = nil) {
+        public init(
+            id: String, source: String, version: String, confirmed: Timestamp?, problem: String? = nil,
+            previewEnds: Timestamp? = nil
+        ) {
+            self.previewEnds = previewEnds
             self.id = id
             self.source = source
             self.version = version
             self.confirmed = confirmed
             self.problem = problem
+        }
+    }
+
+    /// A setting that does not come from the configuration.
+    public struct Override: Sendable, Equatable {
+        /// The setting: `dispatch.interval`.
+        public var setting: String
+        /// Its value, as the configuration would write it.
+        public var value: String
+        /// Where it comes from: `container GTM-1234`.
+        public var origin: String
+
+        /// A setting of known parts.
+        public init(setting: String, value: String, origin: String) {
+            self.setting = setting
+            self.value = value
+            self.origin = origin
         }
     }
 
@@ -172,7 +195,7 @@ public struct StatusReport: Sendable, Equatable {
     public var pauseTokens: [String] = []
     /// The dispatch interval, as in the configuration: `6s`, `off`.
     public var interval = "6s"
-    /// Where it comes from: `configuration` or `command`.
+    /// Where it comes from: `configuration`, `command` or `container GTM-1234`.
     public var intervalOrigin = "configuration"
     /// The log's level.
     public var logLevel = "info"
@@ -188,6 +211,8 @@ public struct StatusReport: Sendable, Equatable {
     public var spool = Spool()
     /// The containers, in the order of the configuration.
     public var containers: [Container] = []
+    /// Settings that containers have set, with where they come from; all others are as configured.
+    public var overrides: [Override] = []
 
     /// A report without figures.
     public init(started: Timestamp, now: Timestamp) {

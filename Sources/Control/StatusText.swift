@@ -36,6 +36,7 @@ public struct StatusText: Sendable {
         lines.append(queueLine)
         lines += keptLines
         lines += report.containers.map(containerLine)
+        lines += report.overrides.map { "setting \($0.setting) = \($0.value) (set by \($0.origin))" }
         lines += switchLines
         return lines.map { $0 + "\n" }.joined()
     }
@@ -215,7 +216,8 @@ public struct StatusText: Sendable {
     private func containerLine(_ container: StatusReport.Container) -> String {
         let age = container.confirmed.map { ", confirmed \(since($0)) ago" } ?? ""
         let problem = container.problem.map { "; " + styled($0, .warning) } ?? ""
-        let source = container.source == "preview" ? styled("preview", .warning) : container.source
+        let ends = container.previewEnds.map { ", ends in \(until($0))" } ?? ""
+        let source = container.source == "preview" ? styled("preview\(ends)", .warning) : container.source
         return "container \(container.id): version \(container.version), \(source)\(age)\(problem)"
     }
 

@@ -4,7 +4,7 @@ internal import Model
 extension MetricFamily {
     /// Every family, in the order of the exposition.
     public static let all: [MetricFamily] =
-        ledger + intake + queue + delivery + spool + agent + process
+        ledger + intake + queue + delivery + spool + containers + agent + process
 
     private static let destination = Label.open("destination")
     private static let priority = Label.closed("priority", Priority.allCases.map(\.name))
@@ -306,6 +306,66 @@ extension MetricFamily {
         spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
         spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
         spoolLinesTooLong, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolUnreadBoundPassed,
+    ]
+
+    // MARK: Containers
+
+    private static let container = Label.open("container")
+    /// Which version of a container is in force.
+    public static let containerVersion = MetricFamily(
+        .gauge, "spoolship_container_version", "The version of the container in force; 0 if it is empty.", [container])
+    /// Where the container in force comes from.
+    public static let containerSource = MetricFamily(
+        .gauge, "spoolship_container_source",
+        "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
+        [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
+    /// Whether a container is as new as it should be.
+    public static let containerFresh = MetricFamily(
+        .gauge, "spoolship_container_fresh",
+        "1 while the container in force was confirmed within fresh_for, or has no url and a default.", [container])
+    /// When a container was last confirmed.
+    public static let containerConfirmed = MetricFamily(
+        .gauge, "spoolship_container_confirmed_timestamp_seconds",
+        "When the network last confirmed the container in force (Unix time); 0 if it never did.", [container])
+    /// How refreshes ended.
+    public static let containerRefreshes = MetricFamily(
+        .counter, "spoolship_container_refreshes_total",
+        "Refreshes of a container since the start, by type and result.",
+        [
+            container, .closed("type", ["saved", "network"]),
+            .closed(
+                "result",
+                [
+                    "success", "no_saved_container", "io_error", "no_network", "network_error", "server_error",
+                    "unknown_error", "signature", "version", "form", "expired",
+                ]),
+        ])
+    /// Whether the last fetch went well.
+    public static let containerRefreshSuccessful = MetricFamily(
+        .gauge, "spoolship_container_last_refresh_successful",
+        "1 if the last fetch brought, or confirmed, a good document.", [container])
+    /// Settings that a container wanted and did not get.
+    public static let containerSettingsRefused = MetricFamily(
+        .gauge, "spoolship_container_settings_refused",
+        "Values of the container in force that may_set lets set settings and that no setting can have.", [container])
+    /// What functions did.
+    public static let functionCalls = MetricFamily(
+        .counter, "spoolship_function_calls_total", "Calls of functions since the start, by result.",
+        [
+            .open("function"),
+            .closed(
+                "result",
+                [
+                    "success", "cached", "unknown", "timeout", "exit", "bad_json", "too_large", "not_started", "busy",
+                ]),
+        ])
+    /// Functions that run.
+    public static let functionsRunning = MetricFamily(
+        .gauge, "spoolship_function_running", "Processes of a function that run now.", [.open("function")])
+
+    private static let containers = [
+        containerVersion, containerSource, containerFresh, containerConfirmed, containerRefreshes,
+        containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionsRunning,
     ]
 
     // MARK: Agent

@@ -3,7 +3,8 @@ internal import Configuration
 /// All commands, in the order in which help lists them.
 enum CommandTable {
     static let all: [Command] =
-        [.run, .check, .track, .appAdd, .appList] + (agentCommands + Command.records).map(\.asking) + [
+        [.run, .check, .track, .appAdd, .appList]
+        + (agentCommands + Command.records + Command.containers).map(\.asking) + Command.containerTools + [
             .containerTest, .receive,
             .version,
             .help,

@@ -96,12 +96,13 @@ extension Invocation {
             case 400, 404, 405, 413: .badData
             case 403: .noPermission
             case 409, 503: .temporaryFailure
+            case 422: .negative
             default: .inputOutput
             }
         return CommandFailure(code, json["error"]?["message"]?.string ?? "the agent refuses without saying why")
     }
 
-    private static func failure(_ error: ControlError) -> CommandFailure {
+    static func failure(_ error: ControlError) -> CommandFailure {
         switch error.code {
         case .unreachable: CommandFailure(.unreachable, error.message)
         case .notPermitted: CommandFailure(.noPermission, error.message)

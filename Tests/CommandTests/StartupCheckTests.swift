@@ -1,4 +1,5 @@
 import Configuration
+import Containers
 import EventLoops
 import Glibc
 import Receiver
@@ -213,7 +214,7 @@ struct StartupCheckTests {
             ("default.json", "is not the container's"),
         ] as [(String, String?)])
     func tm02_containerFileNames(name: String, mistake: String?) {
-        let found = ContainerFileName.mistake(name, id: "GTM-1234")
+        let found = DefaultFile.mistake(name, id: "GTM-1234")
         if let mistake {
             #expect(found?.hasPrefix(mistake) == true, "\(found ?? "nil")")
         } else {
@@ -232,7 +233,7 @@ struct StartupCheckTests {
         chmod(file, 0o644)
         let other = FileAccess(user: "agent", userID: 54_321, groups: [])
         if geteuid() != 0 { try expect(container(file), access: other, says: "must belong to root or agent") }
-        _ = try write("GTM-1", "{}", mode: 0o644)
+        _ = try write("GTM-1", #"{"id": "GTM-1", "version": 1}"#, mode: 0o644)
         try expect(
             container(file), says: "GTM-1.json stands behind GTM-1, which lies beside it and wins", warning: true)
     }

@@ -120,7 +120,8 @@ struct ControlAPITests {
     func documentation() throws {
         let agent = NotingAgent()
         let routes = ControlAPI.routes(
-            status: agent, sending: agent, collection: agent, records: agent, tap: EventTap(), backfill: agent
+            status: agent, sending: agent, collection: agent, records: agent, tap: EventTap(), backfill: agent,
+            containers: NotingContainers()
         )
         .list
         let page = try readFile("\(GoldenFile.root)/docs/control-api.md")

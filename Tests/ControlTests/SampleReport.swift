@@ -97,7 +97,13 @@ enum SampleReport {
         report.containers = [
             .init(
                 id: "GTM-1234", source: "saved", version: "17", confirmed: now - .seconds(43_200),
-                problem: "the last fetch failed: server_error")
+                problem: "the last fetch failed: server_error"),
+            .init(
+                id: "GTM-5678", source: "preview", version: "18", confirmed: nil,
+                previewEnds: now + .seconds(900)),
+        ]
+        report.overrides = [
+            .init(setting: "queue.max_age", value: "\"7d\"", origin: "container GTM-1234")
         ]
         return report
     }

@@ -72,7 +72,7 @@ final class Workbench {
         var text = ""
         for (section, lines) in sections.sorted(by: { $0.key < $1.key }) {
             // A second destination is called destination2.
-            let isListed = section.hasPrefix("destination") || section == "deadline"
+            let isListed = section.hasPrefix("destination") || ["deadline", "container"].contains(section)
             let name = section.hasPrefix("destination") ? "destination" : section
             text += isListed ? "[[\(name)]]\n" : "[\(name)]\n"
             text += lines.sorted().map { $0 + "\n" }.joined()

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import EventLoops
 internal import Glibc
 
@@ -34,7 +35,7 @@ extension StartupCheck {
         guard let file = container.defaultFile else { return }
         let setting = "\(path).default_file"
         let name = String(file.split(separator: "/").last ?? "")
-        if let mistake = ContainerFileName.mistake(name, id: container.id) {
+        if let mistake = DefaultFile.mistake(name, id: container.id) {
             add(setting, "\(name) \(mistake)")
             return
         }
@@ -50,6 +51,12 @@ extension StartupCheck {
         let better = [container.id, "\(container.id).plist"].prefix { $0 != name }
         for other in better where FileStatus("\(directory)/\(other)") != nil {
             add(setting, "\(name) stands behind \(other), which lies beside it and wins", severity: .warning)
+        }
+        guard !problems.contains(where: { $0.severity == .error }) else { return }
+        do throws(ContainerError) {
+            _ = try DefaultFile(path: file, id: container.id, user: access.userID)
+        } catch {
+            add(setting, error.description)
         }
     }
 

@@ -1,0 +1,115 @@
+internal import Configuration
+internal import Containers
+internal import Control
+internal import Delivery
+internal import EventLoops
+internal import Logs
+internal import Model
+internal import Queue
+internal import Spool
+
+/// What containers change in the running agent: settings (tm10), and the values that apps read (tm19).
+extension AgentService {
+    /// Makes the keeper of the containers; opens none yet.
+    nonisolated func makeKeeper(_ queue: QueueStore, _ functions: FunctionDesk) -> ContainerKeeper {
+        ContainerKeeper(
+            store: queue, inForce: containers, userAgent: "spoolship/\(program.version)",
+            facts: host.agentFacts(version: program.version), on: loop, time: time, log: log
+        ) { call, answer in functions.ask(call, answer: answer) }
+    }
+
+    /// Begins to open the configured containers; returns at once.
+    func startContainers(_ keeper: ContainerKeeper, _ driver: DeliveryDriver) async {
+        await keeper.connect(isNetworkOn: { driver.snapshot.isNetworkOn }) {
+            Task(executorPreference: self.loop) { await self.containersChanged() }
+        }
+        await keeper.configure(settings.containers)
+    }
+
+    /// Lets the values of the containers set settings and tells them to apps; several changes make one round.
+    func containersChanged() async {
+        guard !isContainerRoundWanted else { return }
+        isContainerRoundWanted = true
+        await configurationTurn.takeTurn(configurationTurn.drawTicket())
+        defer { configurationTurn.passTurn() }
+        isContainerRoundWanted = false
+        guard let parts else { return }
+        await applyContainers(parts)
+    }
+
+    /// Puts the values of the containers on top of the configured settings. In the configuration's turn.
+    func applyContainers(_ parts: Parts) async {
+        let states = parts.containers.states
+        var overlay = SettingsOverlay(configured, states)
+        if overlay.settings != settings {
+            do throws(ControlRefusal) {
+                try await apply(overlay.settings, parts)
+            } catch {
+                await applySingly(&overlay, parts)
+            }
+        }
+        report(overlay)
+        await parts.containers.setRefused(overlay.refused)
+        publishValues(states)
+    }
+
+    /// Applies wishes one by one, because together they cannot be: those that can be met are.
+    private func applySingly(_ overlay: inout SettingsOverlay, _ parts: Parts) async {
+        var reached = configured
+        for wish in overlay.wishes {
+            do {
+                let next = try reached.setting(wish.path, to: wish.value, origin: .container(wish.container))
+                try await apply(next, parts)
+                reached = next
+            } catch let error as ControlRefusal {
+                overlay.refuse(wish, error.message)
+            } catch {
+                overlay.refuse(wish, "\(wish.path) does not go with the other settings")
+            }
+        }
+        guard settings != reached else { return }
+        do throws(ControlRefusal) {
+            try await apply(reached, parts)
+        } catch {
+            log.error("settings of containers not applied", ["reason": error.message])
+        }
+    }
+
+    /// Says once what was refused.
+    private func report(_ overlay: SettingsOverlay) {
+        for (container, refusals) in overlay.refused {
+            for (setting, message) in refusals where toldRefusals[container]?[setting] != message {
+                log.warning(
+                    "value of a container refused, the setting stays",
+                    ["container": container, "setting": setting, "hint": message])
+            }
+        }
+        toldRefusals = overlay.refused
+    }
+
+    private func publishValues(_ states: [ContainerState]) {
+        // Without a container there are no values, and no file for them where there never was one.
+        guard !states.isEmpty || hasPublishedValues else { return }
+        do throws(SystemError) {
+            try valuesFile.write(states)
+            hasPublishedValues = true
+            valuesProblem = false
+        } catch {
+            if !valuesProblem {
+                log.warning("values not published for apps", ["file": valuesFile.path, "hint": error.description])
+            }
+            valuesProblem = true
+        }
+    }
+}
+
+extension Settings {
+    /// Settings that containers have set, with their values and origins.
+    var overrides: [StatusReport.Override] {
+        effective.compactMap { setting in
+            guard case .container = origin(of: setting.path), let value = setting.value else { return nil }
+            return StatusReport.Override(
+                setting: setting.path, value: value.toml, origin: origin(of: setting.path).description)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+internal import Containers
+internal import EventLoops
+internal import Logs
+internal import Model
+
+extension ContainerNote {
+    /// Writes the note to the log: what a person should mend as a warning, changes as information, the rest for debugging.
+    func write(to log: Log, container: String) {
+        switch self {
+        case .began(let type):
+            log.debug("refresh began", ["container": container, "type": type.rawValue])
+        case .succeeded(let type, let version, let isNew):
+            log.debug(
+                "refresh ended", ["container": container, "type": type.rawValue, "version": version, "new": isNew])
+        case .failed(.saved, .noSavedContainer, _):
+            log.info("nothing saved yet", ["container": container])
+        case .failed(let type, let result, let message):
+            log.warning(
+                "refresh failed, the container in force stays",
+                ["container": container, "type": type.rawValue, "reason": result.rawValue, "hint": message])
+        case .opened(let source, let version):
+            log.info(
+                "container open", ["container": container, "source": source.rawValue, "version": version ?? 0])
+        case .tookOver(let source, let version):
+            log.info(
+                "container in force", ["container": container, "source": source.rawValue, "version": version ?? 0])
+        case .previewBegan(let version):
+            log.warning("preview began", ["container": container, "version": version])
+        case .previewEnded(let byTime):
+            log.warning("preview ended", ["container": container, "by": byTime ? "time" : "command"])
+        case .expired(let version):
+            log.warning("container expired", ["container": container, "version": version])
+        }
+    }
+
+    /// The note as a line of `container watch`.
+    func json(container: String, at time: Timestamp) -> JSONValue {
+        let head: [(String, JSONValue)] = [
+            ("time_ms", .integer(Int(time.milliseconds))), ("container", .string(container)),
+        ]
+        return .object((head + members).map { JSONValue.Member($0.0, $0.1) })
+    }
+
+    private var members: [(String, JSONValue)] {
+        switch self {
+        case .began(let type):
+            [("event", "refresh_began"), ("type", .string(type.rawValue))]
+        case .succeeded(let type, let version, let isNew):
+            [
+                ("event", "refresh_ended"), ("type", .string(type.rawValue)), ("result", "success"),
+                ("version", .integer(version)), ("new", .bool(isNew)),
+            ]
+        case .failed(let type, let result, let message):
+            [
+                ("event", "refresh_ended"), ("type", .string(type.rawValue)), ("result", .string(result.rawValue)),
+                ("message", .string(message)),
+            ]
+        case .opened(let source, let version):
+            [("event", "opened"), ("source", .string(source.rawValue)), ("version", JSONValue(version))]
+        case .tookOver(let source, let version):
+            [("event", "in_force"), ("source", .string(source.rawValue)), ("version", JSONValue(version))]
+        case .previewBegan(let version): [("event", "preview_began"), ("version", .integer(version))]
+        case .previewEnded(let byTime): [("event", "preview_ended"), ("by", byTime ? "time" : "command")]
+        case .expired(let version): [("event", "expired"), ("version", .integer(version))]
+        }
+    }
+}

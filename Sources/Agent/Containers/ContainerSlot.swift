@@ -1,0 +1,177 @@
+internal import Configuration
+internal import Containers
+internal import EventLoops
+internal import Model
+internal import Outputs
+
+/// One container: its machine, its fetcher, and what its documents were made into.
+///
+/// Unchecked, because the keeper and its tasks touch it on the keeper's loop only.
+final class ContainerSlot: @unchecked Sendable {
+    /// Its settings; a change of more than timing makes a new slot.
+    var settings: ContainerSettings
+    var machine: ContainerMachine
+    let fetcher: DocumentFetcher?
+    let keys: [PublicKey]
+    /// What may be called, for compiling.
+    let mayCall: Set<String>
+    /// What its documents were made into; those that are in no use any more go.
+    private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
+    /// The file of the last fetch, as it was served, until it is saved.
+    var fetched: (copy: ContainerCopy, file: [UInt8])?
+    /// The document in force, made ready; nil for none.
+    var current: CompiledContainer? {
+        didSet {
+            guard current !== oldValue else { return }
+            answers = [:]
+            evaluate()
+        }
+    }
+    /// Its values without an event, in their order; those that depend on one are in `needEvent`.
+    private(set) var values: [JSONValue.Member] = []
+    private(set) var needEvent: [String] = []
+    /// What functions answered for the values of the document in force.
+    private var answers: [FunctionCall: JSONValue] = [:]
+    /// Functions whose answers the values wait for.
+    private(set) var needed: [FunctionCall] = []
+    let facts: AgentFacts
+    var timer: (id: EventLoop.TimerID, at: BootInstant)?
+    /// Told when it is open.
+    var openers: [CheckedContinuation<Void, Never>] = []
+    /// Told when the fetch under way has ended.
+    var waiters: [CheckedContinuation<RefreshEnd, Never>] = []
+    /// Whether its opening has begun.
+    var hasStarted = false
+    /// Why there is no default file; nil where there is one, or none is configured.
+    var defaultProblem: String?
+    /// Values of `may_set` that were refused, and why, by setting.
+    var refused: [String: String] = [:]
+    /// It was replaced, or is in the configuration no more: what comes in is for nobody.
+    var isClosed = false
+    var results: [RefreshType: [RefreshResult: Int]] = [:]
+    /// How the last fetch ended; nil before the first.
+    var lastFetch: RefreshResult?
+
+    init(_ settings: ContainerSettings, fetcher: DocumentFetcher?, facts: AgentFacts) {
+        self.settings = settings
+        self.facts = facts
+        self.fetcher = fetcher
+        keys = settings.publicKeys.compactMap { PublicKey($0) }
+        mayCall = Set(settings.mayCall)
+        machine = ContainerMachine(settings.machineOptions)
+    }
+
+    /// Makes a document ready, and remembers what it was made into.
+    ///
+    /// - Throws: `ContainerError` when it is no document of this container.
+    func take(_ content: [UInt8]) throws(ContainerError) -> ContainerCopy {
+        try remember(try ContainerDocument(reading: content), content)
+    }
+
+    func remember(_ document: ContainerDocument, _ content: [UInt8]) throws(ContainerError) -> ContainerCopy {
+        guard document.id == settings.id else {
+            throw ContainerError(.id, "it is the container \(document.id), not \(settings.id)")
+        }
+        let copy = ContainerCopy(version: document.version, expires: document.expires, content: content)
+        if !compiled.contains(where: { $0.copy == copy }) {
+            compiled.append((copy, try CompiledContainer(document, mayCall: mayCall, facts: facts)))
+        }
+        return copy
+    }
+
+    /// Works the values out, without an event, with the answers that are there.
+    private func evaluate() {
+        values = []
+        needEvent = []
+        needed = []
+        guard let current else { return }
+        for key in current.keys {
+            switch current.value(ofKey: key, results: { self.answers[$0] }) {
+            case .missing: break
+            case .value(let value): values.append(.init(key, value))
+            case .needsEvent: needEvent.append(key)
+            case .needs(let calls): needed += calls.filter { !needed.contains($0) }
+            }
+        }
+    }
+
+    /// Takes what a function answered for the values.
+    ///
+    /// - Returns: whether the values are as complete as they get, or must be asked for more.
+    func take(_ answer: JSONValue, of call: FunctionCall, for container: CompiledContainer) -> Bool {
+        guard current === container else { return false }
+        answers[call] = answer
+        guard needed.allSatisfy({ answers[$0] != nil }) else { return false }
+        evaluate()
+        return true
+    }
+
+    /// What a document was made into.
+    func container(of copy: ContainerCopy) -> CompiledContainer? { compiled.first { $0.copy == copy }?.container }
+
+    /// Forgets what no source holds any more.
+    func forgetUnused() {
+        let known = machine.known
+        compiled.removeAll { !known.contains($0.copy) }
+    }
+
+    /// Whether other settings mean the same sources: then only the machine's options change.
+    func serves(_ other: ContainerSettings) -> Bool {
+        var timed = settings
+        timed.open = other.open
+        timed.timeout = other.timeout
+        timed.freshFor = other.freshFor
+        timed.refreshInterval = other.refreshInterval
+        timed.maySet = other.maySet
+        return timed == other
+    }
+}
+
+extension ContainerSlot {
+    /// How it stands at a moment.
+    func state(boot: BootInstant, wall: Timestamp) -> ContainerState {
+        var state = ContainerState(id: settings.id)
+        let inForce = machine.inForce
+        state.isOpen = machine.isOpen
+        state.source = machine.source
+        state.version = inForce?.copy.version
+        state.confirmed = inForce?.confirmed
+        state.expires = inForce?.copy.expires
+        state.freshFor = settings.freshFor
+        state.hasAddress = settings.url != nil
+        state.problem = machine.problem ?? defaultProblem
+        state.previewEnd = machine.previewEnd.map { wall + ($0 - boot) }
+        state.results = results
+        state.lastFetch = lastFetch
+        state.values = values
+        state.refused = refused
+        state.maySet = settings.maySet
+        state.needEvent = needEvent
+        state.current = current
+        return state
+    }
+}
+
+/// How a refresh ended, for whoever waited for it.
+struct RefreshEnd: Sendable {
+    let result: RefreshResult
+    let message: String
+}
+
+extension ContainerSettings {
+    /// The settings as the machine has them.
+    var machineOptions: ContainerMachine.Options {
+        var options = ContainerMachine.Options()
+        options.opening =
+            switch open {
+            case .preferNonDefault: .preferNonDefault
+            case .preferFresh: .preferFresh
+            case .immediate: .immediate
+            }
+        options.timeout = timeout
+        options.freshFor = freshFor
+        options.refreshInterval = refreshInterval
+        options.hasAddress = url != nil
+        return options
+    }
+}

@@ -1,0 +1,85 @@
+internal import Configuration
+internal import Containers
+internal import Model
+
+/// What the values of containers make of the configured settings (tm10): pure.
+struct SettingsOverlay {
+    /// A setting that a container sets.
+    struct Wish: Equatable {
+        let container: String
+        let path: String
+        let value: SettingValue
+    }
+
+    /// The settings that are wished for, in the order in which they apply: of the same setting the later one counts.
+    private(set) var wishes: [Wish] = []
+    /// Why wishes are not met, by container and setting.
+    private(set) var refused: [String: [String: String]] = [:]
+    /// The settings with all wishes that are right.
+    private(set) var settings: Settings
+
+    /// Applies the values of containers to configured settings; each is checked as a file's would be.
+    ///
+    /// - Parameters:
+    ///   - base: the settings of the file.
+    ///   - containers: how they stand, in configuration order: what each may set, and says.
+    init(_ base: Settings, _ containers: [ContainerState]) {
+        settings = base
+        for container in containers {
+            let id = container.id
+            for path in container.maySet {
+                guard !container.needEvent.contains(path) else {
+                    refused[id, default: [:]][path] = "\(path) depends on an event, and settings have none"
+                    continue
+                }
+                // null takes nothing back: it says nothing.
+                guard let value = container.values.last(where: { $0.key == path })?.value, value != .null else {
+                    continue
+                }
+                guard let value = SettingValue(value) else {
+                    refused[id, default: [:]][path] = "\(path) holds what no setting can be"
+                    continue
+                }
+                do throws(ConfigurationError) {
+                    settings = try settings.setting(path, to: value, origin: .container(id))
+                    wishes.append(Wish(container: id, path: path, value: value))
+                } catch {
+                    refused[id, default: [:]][path] = error.problems.first?.message ?? "\(path) cannot be set"
+                }
+            }
+        }
+    }
+
+    /// Takes a wish back that turned out to be impossible, for this reason.
+    mutating func refuse(_ wish: Wish, _ message: String) {
+        refused[wish.container, default: [:]][wish.path] = message
+        wishes.removeAll { $0 == wish }
+    }
+}
+
+extension SettingValue {
+    /// A value as a configuration file would write it; nil where there is a null in it, which TOML has not.
+    init?(_ json: JSONValue) {
+        switch json {
+        case .null: return nil
+        case .bool(let value): self = .boolean(value)
+        case .integer(let number): self = .integer(Int64(number))
+        case .double(let number): self = .double(number)
+        case .string(let text): self = .string(text)
+        case .array(let elements):
+            var values: [SettingValue] = []
+            for element in elements {
+                guard let value = SettingValue(element) else { return nil }
+                values.append(value)
+            }
+            self = .array(values)
+        case .object(let members):
+            var found: [Member] = []
+            for member in members {
+                guard let value = SettingValue(member.value) else { return nil }
+                found.append(Member(member.key, value))
+            }
+            self = .table(found)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import Model
+
+extension ControlAPI {
+    /// How long a draft rules when nobody says.
+    static let previewTime = Duration.seconds(1800)
+    /// How long it may rule at most.
+    static let longestPreview = Duration.seconds(86_400)
+
+    static func add(_ containers: any ContainerControl, to routes: inout ControlRoutes) {
+        routes.add("GET", "/v1/containers") { _ in
+            .json(["containers": .array(await containers.list())])
+        }
+        routes.add("POST", "/v1/containers/refresh") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                .json(["refreshes": .array(try await containers.refresh(try body.text("id")))])
+            }
+        }
+        routes.add("POST", "/v1/containers/preview") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                let time = try body.duration("ttl_ms") ?? previewTime
+                guard time > .zero, time <= longestPreview else { throw .bad("ttl_ms must be 1 to 86400000 (a day)") }
+                let document = Array(try body.required("document", body["document"]?.string).utf8)
+                return .json(try await containers.preview(try body.text("id"), document, for: time))
+            }
+        }
+        routes.add("POST", "/v1/containers/preview/end") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                let ended = try await containers.endPreview(try body.text("id"))
+                return .json(["ended": .array(ended.map(JSONValue.string))])
+            }
+        }
+        routes.add("GET", "/v1/container-events") { _ in
+            .stream { stream in
+                for await line in containers.watch() {
+                    guard await stream.write(line) else { return }
+                }
+            }
+        }
+        routes.add("GET", "/v1/containers/{id}") { request in
+            await answer(request) { _ async throws(ControlRefusal) in
+                .json(try await containers.show(request.parameters["id"] ?? ""))
+            }
+        }
+        routes.add("GET", "/v1/containers/{id}/document") { request in
+            await answer(request) { _ async throws(ControlRefusal) in
+                let document = try await containers.document(request.parameters["id"] ?? "")
+                return ControlResponse(
+                    status: 200, headers: [("Content-Type", "application/json")], body: .bytes(document))
+            }
+        }
+        routes.add("GET", "/v1/values") { request in
+            await answer(request) { _ async throws(ControlRefusal) in
+                guard let key = request.query["key"] else { throw .bad("key is missing") }
+                let (value, isMissing) = try await containers.value(
+                    of: key, type: request.query["type"] ?? "string", in: request.query["container"])
+                return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+internal import Containers
+internal import Control
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// Commands about remotely managed containers; `container test` stands by itself.
+extension Command {
+    /// Those that ask the agent.
+    static let containers: [Command] = [
+        .containerList, .containerShow, .containerGet, .containerRefresh, .containerWatch, .containerExport,
+        .containerPreview,
+    ]
+
+    /// Those that need no agent.
+    static let containerTools: [Command] = [.containerKeygen, .containerSign]
+
+    private static let containerList = Command(
+        name: "container list", summary: "lists the containers: version, source, age, what went wrong last",
+        options: [.json]
+    ) { invocation in
+        let answer = try invocation.ask("GET", "/v1/containers")
+        if invocation.has("json") {
+            try invocation.console.print(answer.description)
+            return .success
+        }
+        for container in answer["containers"]?.array ?? [] {
+            try invocation.console.print(ContainerLine(container, now: SystemTime().wallTime).text)
+        }
+        return .success
+    }
+
+    private static let containerShow = Command(
+        name: "container show", summary: "shows one container with its values", arguments: "ID", argumentCount: 1...1
+    ) { invocation in
+        try invocation.console.print(
+            try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
+        return .success
+    }
+
+    private static let containerGet = Command(
+        name: "container get", summary: "prints a value", arguments: "KEY", argumentCount: 1...1,
+        details: """
+            A value of another type is converted where that is exact; otherwise it counts as missing, and what is missing \
+            gives the type's standard value: "", 0, 0.0 or false. --json says whether it was missing. Of several containers \
+            that have the key, the last one of the configuration counts.
+            """,
+        options: [
+            Option(name: "type", value: "TYPE", help: "string (default), integer, double or boolean"),
+            Option(name: "container", value: "ID", help: "only of this container"), .json,
+        ]
+    ) { invocation in
+        let options = ["type", "container"].compactMap { name in invocation.value(name).map { (name, $0) } }
+        let answer = try invocation.ask("GET", "/v1/values", query: [("key", invocation.arguments[0])] + options)
+        if invocation.has("json") {
+            try invocation.console.print(answer.description)
+        } else {
+            let value = answer["value"] ?? .null
+            try invocation.console.print(value.string ?? value.description)
+        }
+        return .success
+    }
+
+    private static let containerRefresh = Command(
+        name: "container refresh", summary: "fetches containers now, and says how it went", arguments: "[ID]",
+        argumentCount: 0...1,
+        details: "Without an id: all that have a url. Ends with 0 when all went well, else with 75.",
+        options: [.json]
+    ) { invocation in
+        let id = invocation.arguments.first.map(JSONValue.string)
+        let answer = try invocation.ask(
+            "POST", "/v1/containers/refresh", body: invocation.body([("id", id)]), timeout: .seconds(300))
+        var code = ExitCode.success
+        for refresh in answer["refreshes"]?.array ?? [] {
+            let isGood = refresh["result"] == "success"
+            if !isGood { code = .temporaryFailure }
+            if invocation.has("json") {
+                try invocation.console.print(refresh.description)
+            } else {
+                let version = refresh["version"]?.integer.map { ", version \($0) is in force" } ?? ""
+                let message = isGood ? "" : ": \(refresh["message"]?.string ?? "")"
+                try invocation.console.print(
+                    "\(refresh["id"]?.string ?? "?"): \(refresh["result"]?.string ?? "?")\(message)\(version)")
+            }
+        }
+        return code
+    }
+
+    private static let containerWatch = Command(
+        name: "container watch", summary: "prints what happens to containers as JSON lines, until Ctrl-C",
+        details: "Each refresh begins and ends, with its type (saved, network) and result; drafts, takeovers, expiry.",
+        options: [Option(name: "count", letter: "n", value: "N", help: "end after so many")]
+    ) { invocation in
+        var left = try invocation.value("count").map { text throws(CommandFailure) in
+            guard let count = Int(text), count > 0 else {
+                throw CommandFailure(.usage, "--count \(text): give a number above 0")
+            }
+            return count
+        }
+        try invocation.lines("GET", "/v1/container-events") { line throws(CommandFailure) in
+            try invocation.console.write(bytes: line + [UInt8(ascii: "\n")])
+            left = left.map { $0 - 1 }
+            return left != 0
+        }
+        return .success
+    }
+
+    private static let containerExport = Command(
+        name: "container export", summary: "writes the served document as a default file under its right name",
+        arguments: "ID", argumentCount: 1...1,
+        details: """
+            The file is called like the container's id, lies in DIRECTORY (default the current one), and is named in \
+            default_file. `-` writes the document to standard output instead.
+            """,
+        options: [Option(name: "directory", value: "DIRECTORY", help: "where to write it; - for standard output")]
+    ) { invocation in
+        let id = invocation.arguments[0]
+        let document = try invocation.bytes("/v1/containers/\(id)/document")
+        let directory = invocation.value("directory") ?? "."
+        guard directory != "-" else {
+            try invocation.console.write(bytes: document)
+            return .success
+        }
+        try Invocation.replace("\(directory)/\(id)", with: document, mode: 0o644)
+        try invocation.console.print("\(directory)/\(id)")
+        return .success
+    }
+
+    private static let containerPreview = Command(
+        name: "container preview", summary: "lets a draft of any version rule this agent for a time",
+        arguments: "FILE | --end [ID]", argumentCount: 0...1,
+        details: """
+            The draft needs no signature, but the right id. It is visible in status and metrics, and ends by --end, when its \
+            time is over, or with a restart. Ends with 0 when the draft rules, with 65 when FILE is no container document, \
+            with 1 when it is for another container.
+            """,
+        options: [
+            Option(name: "end", help: "end the preview of container ID, or of all"),
+            Option(name: "ttl", value: "DURATION", help: "how long it rules; default 30m, at most 1d"),
+            Option(name: "container", value: "ID", help: "it must be for this container"),
+        ]
+    ) { invocation in
+        if invocation.has("end") {
+            let id = invocation.arguments.first.map(JSONValue.string)
+            let answer = try invocation.ask(
+                "POST", "/v1/containers/preview/end", body: invocation.body([("id", id)]))
+            let ended = (answer["ended"]?.array ?? []).compactMap(\.string)
+            try invocation.console.print(
+                ended.isEmpty ? "nothing was previewed" : "preview ended: \(ended.joined(separator: ", "))")
+            return .success
+        }
+        guard let file = invocation.arguments.first else {
+            throw CommandFailure(.usage, "name the draft: spoolship container preview FILE; or --end")
+        }
+        guard let text = String(validating: try Invocation.contents(of: file), as: UTF8.self) else {
+            throw CommandFailure(.badData, "\(file) is no container document: it is not UTF-8")
+        }
+        let answer = try invocation.ask(
+            "POST", "/v1/containers/preview",
+            body: invocation.body([
+                ("document", .string(text)), ("id", invocation.value("container").map(JSONValue.string)),
+                ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
+            ]))
+        try invocation.console.print(
+            "\(answer["id"]?.string ?? "?"): version \(answer["version"]?.integer ?? 0) rules as a draft;"
+                + " `spoolship container preview --end` ends it")
+        return .success
+    }
+
+    private static let containerKeygen = Command(
+        name: "container keygen", summary: "makes a key to sign containers with, and prints its public key",
+        arguments: "FILE", argumentCount: 1...1,
+        details: """
+            FILE gets the private key (PEM, mode 0600) and must not exist. What is printed goes into public_key of the \
+            agents' configuration. Keep the file off the servers that agents run on.
+            """,
+        options: [Option(name: "public", help: "make none: print the public key of FILE")]
+    ) { invocation in
+        let path = invocation.arguments[0]
+        let key: SigningKey
+        do throws(SigningError) {
+            key = invocation.has("public") ? try SigningKey.load(path) : try SigningKey.generate()
+            if !invocation.has("public") { try key.save(path) }
+        } catch {
+            throw CommandFailure(error)
+        }
+        try invocation.console.print(key.publicKey.text)
+        return .success
+    }
+
+    private static let containerSign = Command(
+        name: "container sign", summary: "checks a document and signs it for publication", arguments: "FILE",
+        argumentCount: 1...1,
+        details: """
+            Writes the file to publish to standard output, or to --output: a line with the signatures, then the document byte \
+            for byte. Any web server can serve it. Signed with the old key and the new one, it is taken by agents that know \
+            either. A document that agents would refuse is not signed.
+            """,
+        options: [
+            Option(
+                name: "key", letter: "k", value: "KEY", repeats: true, help: "a private key's file; may stand twice"),
+            Option(name: "output", letter: "o", value: "FILE", help: "where to write; default standard output"),
+        ]
+    ) { invocation in
+        let file = invocation.arguments[0]
+        guard !invocation.values("key").isEmpty else {
+            throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
+        }
+        let content = try Invocation.contents(of: file)
+        do throws(ContainerError) {
+            _ = try CompiledContainer(try ContainerDocument(reading: content))
+        } catch {
+            throw CommandFailure(.badData, "\(file): \(error)")
+        }
+        let signed: SignedDocument
+        do throws(SigningError) {
+            let keys = try invocation.values("key").map { path throws(SigningError) in try SigningKey.load(path) }
+            signed = try SignedDocument(signing: content, with: keys)
+        } catch {
+            throw CommandFailure(error)
+        }
+        guard signed.bytes.count <= SignedDocument.largest else {
+            throw CommandFailure(.badData, "\(file) is too large: signed, at most \(SignedDocument.largest) bytes")
+        }
+        if let output = invocation.value("output") {
+            try Invocation.replace(output, with: signed.bytes, mode: 0o644)
+        } else {
+            try invocation.console.write(bytes: signed.bytes)
+        }
+        return .success
+    }
+}
+
+/// A container in one line.
+private struct ContainerLine {
+    let text: String
+
+    init(_ container: JSONValue, now: Timestamp) {
+        let id = container["id"]?.string ?? "?"
+        let version = container["version"]?.integer.map { "version \($0)" } ?? "empty"
+        func time(_ key: String) -> Timestamp? { container[key]?.integer.map { Timestamp(milliseconds: Int64($0)) } }
+        var parts = [version, container["open"] == false ? "opening" : container["source"]?.string ?? "?"]
+        if let confirmed = time("confirmed_ms") {
+            parts.append("confirmed \(HumanText.duration(now - confirmed)) ago")
+        }
+        if container["fresh"] == false { parts.append("stale") }
+        if let end = time("preview_ends_ms") { parts.append("preview ends in \(HumanText.duration(end - now))") }
+        if let end = time("expires_ms") { parts.append("expires in \(HumanText.duration(end - now))") }
+        var text = "\(id): \(parts.joined(separator: ", "))"
+        if let problem = container["problem"]?.string { text += "; \(problem)" }
+        for refusal in container["settings_refused"]?.members ?? [] {
+            text += "\n  refused: \(refusal.value.string ?? refusal.key)"
+        }
+        self.text = text
+    }
+}
+
+extension CommandFailure {
+    fileprivate init(_ error: SigningError) {
+        let code: ExitCode =
+            switch error.code {
+            case .badKey: .badData
+            case .permission: .noPermission
+            case .exists: .cannotCreate
+            case .io: .inputOutput
+            case .library: .software
+            }
+        self.init(code, error.message)
+    }
+}
+
+extension Invocation {
+    /// The bytes of an answer.
+    fileprivate func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
+        let answer: ControlClient.Answer
+        do throws(ControlError) {
+            answer = try agent().request("GET", path)
+        } catch {
+            throw Invocation.failure(error)
+        }
+        guard answer.status < 300 else {
+            throw CommandFailure(
+                .badData, (try? answer.json())?["error"]?["message"]?.string ?? "the agent refuses without saying why")
+        }
+        return answer.body
+    }
+
+    /// A document's bytes.
+    static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
+        do throws(SystemError) {
+            let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open")
+            var bytes: [UInt8] = []
+            var block = [UInt8](repeating: 0, count: 65_536)
+            while bytes.count <= SignedDocument.largest {
+                let count = read(file.raw, &block, block.count)
+                if count == 0 { return bytes }
+                if count > 0 { bytes += block[..<count] } else if errno != EINTR { throw SystemError("read") }
+            }
+        } catch {
+            throw CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
+        }
+        throw CommandFailure(.badData, "\(path) is larger than \(SignedDocument.largest) bytes")
+    }
+
+    /// Writes a file as a whole: a web server that reads it meanwhile serves the old one or the new one.
+    fileprivate static func replace(_ path: String, with bytes: [UInt8], mode: mode_t) throws(CommandFailure) {
+        let temporary = path + ".new"
+        do throws(SystemError) {
+            unlink(temporary)
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+            let file = try Descriptor(checking: open(temporary, flags, mode), "open")
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { write(file.raw, $0.baseAddress, $0.count) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw SystemError("write") }
+                rest = rest.dropFirst(count)
+            }
+            guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
+            guard rename(temporary, path) == 0 else { throw SystemError("rename") }
+        } catch {
+            unlink(temporary)
+            throw CommandFailure(
+                .cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
+        }
+    }
+}

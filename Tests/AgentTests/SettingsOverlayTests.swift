@@ -1,0 +1,116 @@
+import Configuration
+import Control
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Agent
+
+@Suite("Settings that containers set")
+struct SettingsOverlayTests {
+    private let base: Settings
+
+    init() throws {
+        let text = "[dispatch]\ninterval = \"6s\"\n"
+        base = try Settings.read([ConfigurationText(file: "t.toml", text: text)]).settings
+    }
+
+    private func container(
+        _ id: String, _ maySet: [String], _ values: [(String, JSONValue)], needEvent: [String] = []
+    ) -> ContainerState {
+        var state = ContainerState(id: id)
+        state.maySet = maySet
+        state.values = values.map { .init($0.0, $0.1) }
+        state.needEvent = needEvent
+        return state
+    }
+
+    @Test("tm10: a value sets its setting, with the container as its origin; the file's settings stay")
+    func sets() {
+        let overlay = SettingsOverlay(base, [container("A", ["dispatch.interval"], [("dispatch.interval", "10s")])])
+        #expect(overlay.settings.dispatch.interval == .every(.seconds(10)))
+        #expect(overlay.settings.origin(of: "dispatch.interval") == .container("A"))
+        #expect(overlay.refused.isEmpty)
+        #expect(overlay.settings.overrides.map(\.setting) == ["dispatch.interval"])
+        #expect(base.overrides.isEmpty)
+    }
+
+    @Test("tm10: what may_set does not name is not set, whatever the value's key says")
+    func onlyWhatIsNamed() {
+        let values: [(String, JSONValue)] = [
+            ("dispatch.interval", "10s"), ("agent.state_directory", "/tmp"), ("control.socket", "/tmp/s"),
+        ]
+        let overlay = SettingsOverlay(base, [container("A", ["queue.max_age"], values)])
+        #expect(overlay.settings == base)
+        #expect(overlay.refused.isEmpty)
+    }
+
+    @Test(
+        "tm10: a value that a file could not set is refused with the reason, and the setting stays",
+        arguments: ["3 weeks", 6, true, ["10s"], ["a": 1], .double(0.5), "90000s"] as [JSONValue])
+    func badValues(_ value: JSONValue) {
+        let overlay = SettingsOverlay(
+            base,
+            [
+                container(
+                    "A", ["dispatch.interval", "queue.max_age"],
+                    [("dispatch.interval", value), ("queue.max_age", "20d")])
+            ])
+        #expect(overlay.settings.dispatch.interval == .every(.seconds(6)))
+        #expect(overlay.refused["A"]?["dispatch.interval"]?.isEmpty == false)
+        #expect(overlay.settings.queue.maxAge == .seconds(20 * 86_400))
+    }
+
+    @Test("tm10: a value that depends on an event is refused; null says nothing")
+    func withoutEvent() {
+        let overlay = SettingsOverlay(
+            base,
+            [
+                container("A", ["dispatch.interval"], [], needEvent: ["dispatch.interval"]),
+                container("B", ["queue.max_age"], [("queue.max_age", .null)]),
+            ])
+        #expect(overlay.settings == base)
+        #expect(overlay.refused["A"]?["dispatch.interval"]?.isEmpty == false)
+        #expect(overlay.refused["B"] == nil)
+    }
+
+    @Test("tm17: of several containers that set the same, the later one in the configuration counts")
+    func order() {
+        let overlay = SettingsOverlay(
+            base,
+            [
+                container("A", ["dispatch.interval"], [("dispatch.interval", "10s")]),
+                container("B", ["dispatch.interval"], [("dispatch.interval", "20s")]),
+            ])
+        #expect(overlay.settings.dispatch.interval == .every(.seconds(20)))
+        #expect(overlay.settings.origin(of: "dispatch.interval") == .container("B"))
+    }
+
+    @Test("tm19: values are published whole, readable by all; equal keys: the later container's")
+    func valuesFile() throws {
+        let directory = try TemporaryDirectory()
+        var file = ValuesFile(beside: "\(directory.path)/control.sock")
+        umask(0o077)
+        try file.write([
+            container("A", [], [("greeting", "hello"), ("n", 1)]), container("B", [], [("n", 2), ("on", true)]),
+        ])
+        var status = stat()
+        #expect(stat(file.path, &status) == 0 && status.st_mode & 0o777 == 0o644)
+        let first = status.st_ino
+        let json = try JSONValue(parsing: try text(of: file.path))
+        #expect(json["values"] == ["greeting": "hello", "n": 2, "on": true])
+        #expect(json["containers"]?.array?.count == 2)
+        try file.write([container("A", [], [("n", 3)])])
+        #expect(stat(file.path, &status) == 0 && status.st_ino != first)
+        #expect(try JSONValue(parsing: try text(of: file.path))["values"] == ["n": 3])
+    }
+}
+
+private func text(of path: String) throws -> String {
+    let descriptor = open(path, O_RDONLY)
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 65_536)
+    let count = read(descriptor, &bytes, bytes.count)
+    return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+}
