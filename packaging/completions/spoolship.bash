@@ -62,7 +62,7 @@ _spoolship() {
         ;;
     container)
         if ((COMP_CWORD == 2)); then
-            mapfile -t COMPREPLY < <(compgen -W "test" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "list show get refresh watch export preview keygen sign test" -- "$word")
             return
         fi
         command="$command ${COMP_WORDS[2]}" first=3
@@ -106,6 +106,15 @@ _spoolship() {
     "quarantine export") options="--app --reason --socket --config --help -h" ;;
     "quarantine retry") options="--app --reason --socket --config --help -h" ;;
     "quarantine purge") options="--app --reason --yes -y --socket --config --help -h" ;;
+    "container list") options="--json --socket --config --help -h" ;;
+    "container show") options="--socket --config --help -h" ;;
+    "container get") options="--type --container --json --socket --config --help -h" ;;
+    "container refresh") options="--json --socket --config --help -h" ;;
+    "container watch") options="--count -n --socket --config --help -h" ;;
+    "container export") options="--directory --socket --config --help -h" ;;
+    "container preview") options="--end --ttl --container --socket --config --help -h" ;;
+    "container keygen") options="--public --config --help -h" ;;
+    "container sign") options="--key -k --output -o --config --help -h" ;;
     "container test") options="--events --app --json --config --help -h" ;;
     "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
     "version") options="--json --config --help -h" ;;

@@ -26,7 +26,7 @@ _spoolship() {
         'queue:list, show, export, purge'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
-        'container:test'
+        'container:list, show, get, refresh, watch, export, preview, keygen, sign, test'
         'receive:takes batches over HTTPS and prints or stores them, for development'
         'version:prints version, commit, toolchain and the libraries it is linked with'
         'help:explains the commands and the settings'
@@ -87,7 +87,7 @@ _spoolship() {
     fi
     if [[ $command == container ]]; then
         if ((CURRENT == 3)); then
-            compadd test
+            compadd list show get refresh watch export preview keygen sign test
             return
         fi
         command="$command $words[3]" shift=2
@@ -456,6 +456,92 @@ _spoolship() {
             '--yes[do not ask]' \
             '-y[do not ask]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container list')
+        _arguments \
+            '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container show')
+        _arguments \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container get')
+        _arguments \
+            '--type[string (default), integer, double or boolean]:TYPE:' \
+            '--container[only of this container]:ID:' \
+            '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container refresh')
+        _arguments \
+            '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container watch')
+        _arguments \
+            '--count[end after so many]:N:' \
+            '-n[end after so many]:N:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container export')
+        _arguments \
+            '--directory[where to write it; - for standard output]:DIRECTORY:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container preview')
+        _arguments \
+            '--end[end the preview of container ID, or of all]' \
+            '--ttl[how long it rules; default 30m, at most 1d]:DURATION:' \
+            '--container[it must be for this container]:ID:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container keygen')
+        _arguments \
+            '--public[make none\: print the public key of FILE]' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'container sign')
+        _arguments \
+            '*--key[a private key'\''s file; may stand twice]:KEY:' \
+            '*-k[a private key'\''s file; may stand twice]:KEY:' \
+            '--output[where to write; default standard output]:FILE:' \
+            '-o[where to write; default standard output]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
