@@ -150,7 +150,8 @@ extension EndToEnd {
             try bench.startAgent()
             try wait(.seconds(30), "version 5") { try container()["version"] == 5 }
             #expect(try bench.stopAgent() == 0)
-            let change = "UPDATE container SET file = CAST(replace(CAST(file AS TEXT), 'version 5', 'version 6') AS BLOB)"
+            let text = "replace(CAST(file AS TEXT), 'version 5', 'version 6')"
+            let change = "UPDATE container SET file = CAST(\(text) AS BLOB)"
             let script =
                 "import sqlite3; c = sqlite3.connect('\(bench.state)/queue.sqlite'); c.execute(\"\(change)\"); c.commit()"
             #expect(try run("python3", ["-c", script]).code == 0)

@@ -176,10 +176,12 @@ public struct ContainerMachine: Sendable {
 
     /// When the machine wants its timer.
     public func wake(at moment: ContainerMoment) -> BootInstant? {
-        var wanted = [openBy, previewEnd, isFetching ? nil : nextFetch].compactMap { $0 }
+        var wanted = [openBy, previewEnd, isFetching || !options.hasAddress ? nil : nextFetch].compactMap { $0 }
         if let end = held?.copy.expires, held?.source != .standard {
-            // By the time of day, which may be set: looked at once an hour at least.
-            wanted.append(moment.boot + max(.milliseconds(1), min(end - moment.wall, .seconds(3600))))
+            // By the time of day, which may be set: looked at once an hour at least, and once a minute while the clock that
+            // says it is over is not to be trusted.
+            let least: Duration = moment.isTrusted ? .milliseconds(1) : .seconds(60)
+            wanted.append(moment.boot + max(least, min(end - moment.wall, .seconds(3600))))
         }
         return wanted.min()
     }
@@ -386,6 +388,8 @@ public struct ContainerMachine: Sendable {
     }
 
     private mutating func fetchSoon(_ moment: ContainerMoment) {
+        // Without an address nothing would ever answer the wish, and it would wake the agent again and again.
+        guard options.hasAddress else { return }
         let earliest = lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? moment.boot
         nextFetch = max(moment.boot, earliest)
     }
