@@ -161,12 +161,7 @@ extension SpoolReader {
             keep(consume descriptor, of: directory)
             return raw
         } catch {
-            switch error.number {
-            case ENOENT: close(directory)
-            // Something was mounted over it.
-            case EXDEV: refuse(.otherFileSystem, directory.path)
-            default: note(error, "cannot open directory", directory.path)
-            }
+            if error.number == ENOENT { close(directory) } else { note(error, "cannot open directory", directory.path) }
             return nil
         }
     }

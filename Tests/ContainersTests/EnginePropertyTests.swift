@@ -20,7 +20,7 @@ struct EnginePropertyTests {
             let trial = try Trial(text)
             for _ in 0..<40 {
                 let event = event(&random)
-                let line = event.description
+                let line = written(event, &random)
                 let isConcerned = Array((event["name"]?.string ?? "").utf8).withUnsafeBufferPointer {
                     trial.engine.mayConcern(name: $0)
                 }
@@ -38,16 +38,27 @@ struct EnginePropertyTests {
         func pick<T>(_ list: [T]) -> T { list[Int.random(in: 0..<list.count, using: &random)] }
         let rules = (0..<6).map { number -> String in
             let conditions = (0..<Int.random(in: 0...3, using: &random)).map { _ -> String in
-                let macro = pick(["event", "event", "p", "q"])
+                let macro = pick(["event", "event", "p", "q", "long", "deep", "sized"])
                 let predicate = pick([
-                    "equals", "equals", "contains", "starts_with", "ends_with", "matches", "less", "greater_or_equal",
+                    "equals", "equals", "contains", "starts_with", "ends_with", "matches", "less",
+                    "less_or_equal", "greater", "greater_or_equal",
                 ])
                 let comparand: String
                 switch predicate {
-                case "equals": comparand = pick(["\"a\"", "\"b\"", "\"ab\"", "5", "null", "true", "{\"macro\":\"p\"}"])
-                case "matches": comparand = pick(["\"^a\"", "\"b$\"", "\"[0-9]\""])
-                case "less", "greater_or_equal": comparand = pick(["1", "5", "{\"macro\":\"q\"}"])
-                default: comparand = pick(["\"a\"", "\"b\"", "\"\"", "\"B\""])
+                case "equals":
+                    comparand = pick([
+                        "\"a\"", "\"b\"", "\"ab\"", "5", "5.5", "\"5.50\"", "0.1", "null", "true", "{\"macro\":\"p\"}",
+                        "{\"macro\":\"long\"}",
+                    ])
+                case "matches":
+                    comparand = pick([
+                        "\"^a\"", "\"b$\"", "\"[0-9]\"", "\"^ab*$\"", "\"^ab?\"", "\"^b|5\"", "\"^A?B\"", "\"^5.5\"",
+                        "\"^ab$\"",
+                        "\"^(?:x|ab)\"",
+                    ])
+                case "less", "less_or_equal", "greater", "greater_or_equal":
+                    comparand = pick(["1", "5", "5.5", "-0.25", "1e1", "9007199254740993", "{\"macro\":\"q\"}"])
+                default: comparand = pick(["\"a\"", "\"b\"", "\"\"", "\"B\"", "\"ab\"", "\"aaab\""])
                 }
                 let negate = Bool.random(using: &random) ? ",\"negate\":true" : ""
                 let fold = Bool.random(using: &random) ? ",\"ignore_case\":true" : ""
@@ -63,23 +74,48 @@ struct EnginePropertyTests {
                 + "\"rules\":[\(names.prefix(count).joined(separator: ","))]\(blocking)}"
         }
         return """
-            {"id":"A","version":1,"macros":{"p":{"type":"event_property","path":"p"},"q":{"type":"event_member","path":"q.r","default":5}},
+            {"id":"A","version":1,"macros":{"p":{"type":"event_property","path":"p"},"q":{"type":"event_member","path":"q.r","default":5},
+            "long":{"type":"event_property","path":"a property with a long name"},"sized":{"type":"event_property","path":"a proper"},
+            "deep":{"type":"event_property","path":["p","a.b","c"],"default":"b"}},
             "rules":{\(rules.joined(separator: ","))},"tags":[\(tags.joined(separator: ","))]}
             """
     }
 
     private func event(_ random: inout SplitMix64) -> JSONValue {
         func value() -> JSONValue {
-            let values: [JSONValue] = ["a", "b", "ab", "AB", "5", 5, 1, .double(5.5), true, .null, ["x": 1], [1], ""]
+            let values: [JSONValue] = [
+                "a", "b", "ab", "AB", "5", 5, 1, .double(5.5), true, .null, ["x": 1], [1], "", "5.50", "05", "1e1",
+                .double(0.1), .double(-0.25), .integer(9_007_199_254_740_993), .double(9_007_199_254_740_992),
+                ["a.b": ["c": "a"]], ["a.b": 5], "a\"b", "\u{E9}A", .integer(.min), "aaaaaab", "aaaaaaaaa",
+            ]
             return values[Int.random(in: 0..<values.count, using: &random)]
         }
         let names = ["a", "b", "ab", "A", "other"]
         var members: [JSONValue.Member] = [
             .init("name", .string(names[Int.random(in: 0..<names.count, using: &random)]))
         ]
-        if Bool.random(using: &random) { members.append(.init("properties", .object([.init("p", value())]))) }
+        // Of members of one name the last counts, whatever the others are.
+        for _ in 0..<Int.random(in: 0...2, using: &random) {
+            let names = ["p", "p", "a property with a long name", "a property with a long nam", "a proper", "x"]
+            let properties = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                JSONValue.Member(names[Int.random(in: 0..<names.count, using: &random)], value())
+            }
+            let isObject = Int.random(in: 0..<5, using: &random) > 0
+            members.append(.init("properties", isObject ? .object(properties) : value()))
+        }
         if Bool.random(using: &random) { members.append(.init("q", .object([.init("r", value())]))) }
         return .object(members.shuffled(using: &random))
+    }
+
+    /// The event as text: with white space, and with escapes in names, which mean the same.
+    private func written(_ event: JSONValue, _ random: inout SplitMix64) -> String {
+        var text = event.description
+        if Bool.random(using: &random) { text = text.replacingOccurrences(of: "\":", with: "\" : ") }
+        if Bool.random(using: &random) { text = text.replacingOccurrences(of: "\"p\"", with: "\"\\u0070\"") }
+        if Bool.random(using: &random) {
+            text = text.replacingOccurrences(of: "long name\"", with: "l\\u006fng name\"")
+        }
+        return text
     }
 
     private func plainly(_ document: ContainerDocument, _ event: JSONValue) -> [String] {
@@ -87,6 +123,9 @@ struct EnginePropertyTests {
             switch name {
             case "event": event["name"] ?? .null
             case "p": event["properties"]?["p"] ?? .null
+            case "long": event["properties"]?["a property with a long name"] ?? .null
+            case "sized": event["properties"]?["a proper"] ?? .null
+            case "deep": event["properties"]?["p"]?["a.b"]?["c"] ?? "b"
             default: event["q"]?["r"] ?? 5
             }
         }
@@ -112,18 +151,33 @@ struct EnginePropertyTests {
             default: nil
             }
         }
-        func number(_ value: JSONValue) -> Double? {
-            value.number ?? value.string.flatMap { try? JSONValue(parsing: $0) }?.number
+        func number(_ value: JSONValue) -> JSONValue? {
+            if value.number != nil { return value }
+            guard let read = value.string.flatMap({ try? JSONValue(parsing: $0) }), read.number != nil else {
+                return nil
+            }
+            return read
+        }
+        func equals(_ left: JSONValue, _ right: JSONValue) -> Bool {
+            if case .integer(let left) = left, case .integer(let right) = right { return left == right }
+            return left.number == right.number
         }
         if condition.predicate == .equals, value == .null || other == .null { return value == other }
-        if condition.predicate == .equals, let left = value.number, let right = other.number { return left == right }
+        if condition.predicate == .equals, value.number != nil, other.number != nil { return equals(value, other) }
         if condition.predicate.rawValue.hasPrefix("less") || condition.predicate.rawValue.hasPrefix("greater") {
             guard let left = number(value), let right = number(other) else { return false }
+            // Whole numbers are compared exactly, all others as doubles.
+            let isLess: Bool
+            if case .integer(let left) = left, case .integer(let right) = right {
+                isLess = left < right
+            } else {
+                isLess = left.number ?? 0 < right.number ?? 0
+            }
             switch condition.predicate {
-            case .less: return left < right
-            case .lessOrEqual: return left <= right
-            case .greater: return left > right
-            default: return left >= right
+            case .less: return isLess
+            case .lessOrEqual: return isLess || equals(left, right)
+            case .greater: return !isLess && !equals(left, right)
+            default: return !isLess
             }
         }
         guard var left = spelled(value), var right = spelled(other) else { return false }

@@ -130,4 +130,54 @@ struct RuleTests {
         let byLayer = try Trial(#""macros": {"m": {"type": "data_layer", "path": "x"}}, \#(rule), \#(tag)"#)
         #expect(concerns(byLayer, "other"))
     }
+
+    @Test("only a macro of the data layer that some tag may come to read sends every event through the rules")
+    func layersThatNobodyReads() throws {
+        func concerned(_ members: String) throws -> Bool {
+            let trial = try Trial(
+                """
+                "macros": {"m": {"type": "data_layer", "path": "x"}, "copy": {"type": "value", "key": "k"},
+                    "sets": {"type": "value_collection", "rules": ["by layer"], "values": {"k": 1}},
+                    "asked": {"type": "function_call", "function": "f", "parameters": {"p": {"macro": "m"}}}},
+                "rules": {"asked": {"conditions": [{"macro": "event", "equals": "asked"}]},
+                    "by layer": {"conditions": [{"macro": "m", "equals": 1}]},
+                    "by value": {"conditions": [{"macro": "event", "equals": "asked"}, {"macro": "copy", "equals": 1}]},
+                    "by function": {"conditions": [{"macro": "event", "equals": "asked"}, {"macro": "asked", "equals": 1}]}},
+                \(members)
+                """, mayCall: ["f"])
+            return Array("other".utf8).withUnsafeBufferPointer { trial.engine.mayConcern(name: $0) }
+        }
+        // Defined, and even a value for apps; no tag asks for it.
+        #expect(try !concerned(#""tags": [{"name": "t", "type": "discard", "rules": ["asked"]}]"#))
+        #expect(
+            try !concerned(
+                #""values": {"v": {"macro": "m"}}, "tags": [{"name": "t", "type": "discard", "rules": ["asked"]}]"#))
+        // Asked by a rule, through another macro, as a parameter, by a blocking rule, by what a tag sets.
+        for tag in [
+            #""type": "discard", "rules": ["by layer"]"#, #""type": "discard", "rules": ["by value"]"#,
+            #""type": "discard", "rules": ["by function"]"#,
+            #""type": "discard", "rules": ["asked"], "blocking_rules": ["by layer"]"#,
+            #""type": "set", "path": "a", "value": {"macro": "m"}, "rules": ["asked"]"#,
+            #""type": "sample", "rate": 0.5, "key": {"macro": "m"}, "rules": ["asked"]"#,
+            #""type": "function", "function": "f", "parameters": {"a": {"macro": "m"}}, "rules": ["asked"]"#,
+        ] {
+            #expect(try concerned("\"tags\": [{\"name\": \"t\", \(tag)}]"), "\(tag)")
+        }
+    }
+
+    @Test("a function is asked only where no other condition of its rule decides, wherever it stands")
+    func functionsComeLast() throws {
+        let trial = try Trial(
+            """
+            "macros": {"f": {"type": "function_call", "function": "f", "parameters": {}},
+                "p": {"type": "event_property", "path": "p"}},
+            "rules": {"r": {"conditions": [{"macro": "f", "equals": 1}, {"macro": "p", "equals": 1}]}},
+            "tags": [{"name": "t", "type": "discard", "rules": ["r"]}]
+            """, mayCall: ["f"])
+        trial.results["f"] = 1
+        #expect(trial.apply(#"{"name":"n","properties":{"p":2}}"#).fate == .kept)
+        #expect(trial.asked.isEmpty)
+        #expect(trial.apply(#"{"name":"n","properties":{"p":1}}"#).fate == .discarded(reason: "GTM-1/r"))
+        #expect(trial.asked.count == 1)
+    }
 }

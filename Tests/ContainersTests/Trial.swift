@@ -44,11 +44,13 @@ final class Trial {
     func apply(_ event: String, app: String = "shop", priority: Priority = .normal, largest: Int = .max) -> Outcome {
         let line = event + "\n"
         while true {
-            let fate = Array(line.utf8).withUnsafeBytes { bytes in
-                engine.apply(to: bytes, app: app, priority: priority, at: now, largest: largest, results: result)
+            let (fate, left) = Array(line.utf8).withUnsafeBytes { bytes in
+                let fate = engine.apply(
+                    to: bytes, app: app, priority: priority, at: now, largest: largest, results: result)
+                return (fate, String(decoding: engine.line.dropLast(), as: UTF8.self))
             }
             if case .needs(let calls) = fate, answer(calls) { continue }
-            return outcome(fate, String(decoding: engine.line.dropLast(), as: UTF8.self))
+            return outcome(fate, left)
         }
     }
 

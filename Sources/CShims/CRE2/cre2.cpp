@@ -2,12 +2,30 @@
 
 #include <re2/re2.h>
 
+#include <cctype>
 #include <cstring>
 #include <new>
+#include <string>
+
+/// The letters and digits that a text must begin with where a simple expression begins with `^` and them: RE2 finds that
+/// out itself, ten times as slowly. Empty where the expression is not that simple.
+static std::string prefix_of(re2::StringPiece text, bool ignore_case) {
+    std::string all(text.data(), text.size());
+    // Alternatives need not begin so, and flags change what `^` means.
+    if (ignore_case || all.empty() || all[0] != '^') return "";
+    if (all.find('|') != std::string::npos || all.find("(?") != std::string::npos) return "";
+    size_t end = 1;
+    while (end < all.size() && (std::isalnum((unsigned char)all[end]) || std::strchr(" _-/:,", all[end]))) end++;
+    // What is repeated may be missing.
+    if (end > 1 && end < all.size() && std::strchr("*?+{", all[end])) end--;
+    return all.substr(1, end - 1);
+}
 
 struct cre2_expression {
     re2::RE2 expression;
-    cre2_expression(re2::StringPiece text, const re2::RE2::Options &options) : expression(text, options) {}
+    std::string prefix;
+    cre2_expression(re2::StringPiece text, const re2::RE2::Options &options)
+        : expression(text, options), prefix(prefix_of(text, !options.case_sensitive())) {}
 };
 
 cre2_expression *cre2_compile(
@@ -28,11 +46,24 @@ cre2_expression *cre2_compile(
 }
 
 bool cre2_finds(const cre2_expression *expression, const char *text, size_t length) {
+    size_t known = expression->prefix.size();
+    const char *prefix = expression->prefix.data();
+    if (known > length || (known > 0 && (text[0] != prefix[0] || std::memcmp(text, prefix, known) != 0))) return false;
     return re2::RE2::PartialMatch(re2::StringPiece(text, length), expression->expression);
 }
 
 void cre2_free(cre2_expression *expression) { delete expression; }
 
 bool cre2_contains(const void *text, size_t length, const void *part, size_t part_length) {
-    return memmem(text, length, part, part_length) != nullptr;
+    if (part_length == 0) return true;
+    // Most texts lack even the first byte, or have it once or twice: memmem begins with a table, which costs more than
+    // all of that. Beyond a few it keeps the time linear.
+    const char *place = (const char *)text, *end = place + length;
+    for (int tries = 0; tries < 4 && (size_t)(end - place) >= part_length; tries++) {
+        place = (const char *)std::memchr(place, *(const char *)part, end - place - part_length + 1);
+        if (place == nullptr) return false;
+        if (std::memcmp(place, part, part_length) == 0) return true;
+        place++;
+    }
+    return (size_t)(end - place) >= part_length && memmem(place, end - place, part, part_length) != nullptr;
 }

@@ -10,18 +10,45 @@ public final class CompiledContainer: Sendable {
     // Unsafe only for the compiler: written in init, read afterwards, freed with this. Pointers, because an array would
     // count references for each condition of each event.
     nonisolated(unsafe) let conditions: UnsafeMutableBufferPointer<CompiledCondition>
+    nonisolated(unsafe) let conditionTable: UnsafePointer<CompiledCondition>
+    /// The conditions of each rule, the cheapest first.
     nonisolated(unsafe) let rules: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
     nonisolated(unsafe) let macros: UnsafeMutableBufferPointer<CompiledMacro>
     nonisolated(unsafe) let tags: UnsafeMutableBufferPointer<CompiledTag>
+    /// The rules of each tag.
+    nonisolated(unsafe) let tagRules: UnsafeMutableBufferPointer<TagRules>
+    /// What the conditions point to.
+    private nonisolated(unsafe) let texts: UnsafeMutableBufferPointer<UInt8>
+    private let expressions: [Expression]
+
+    /// The members of events that macros read.
+    let wanted: WantedMembers
+    /// For each macro the node of the member that it reads; negative for other macros.
+    let nodes: [Int]
+    let nameNode: Int
+    let eventNode: Int
+    let idNode: Int
+
     let index: NameIndex
-    let macroNames: [String]
+    /// The conditions of each rule, in the document's order.
+    let writtenRules: [[Int]]
     let values: [(key: String, operand: CompiledOperand)]
     let collections: [Int]
     let throttles: Int
     /// The reason under which a discard stands in the ledger and in metrics, for each rule: `GTM-1234/rule`.
     let reasons: [String]
-    /// The members of the data layer that macros read, by their names at the top.
+    /// The members of the data layer that tags may come to read, by their names at the top.
     let layerNames: Set<String>
+    /// Whether tags may come to ask functions for values.
+    let asksFunctions: Bool
+    /// The agent's own locale.
+    let locale: String?
+
+    /// The rules of a tag, by their places.
+    struct TagRules {
+        let rules: UnsafeMutableBufferPointer<Int32>
+        let blocking: UnsafeMutableBufferPointer<Int32>
+    }
 
     /// Compiles a document.
     ///
@@ -33,43 +60,88 @@ public final class CompiledContainer: Sendable {
         _ document: ContainerDocument, mayCall: Set<String> = [], facts: AgentFacts = AgentFacts()
     ) throws(ContainerError) {
         let compiler = try ContainerCompiler(document, mayCall: mayCall, facts: facts)
+        let reach = MacroReach(compiler)
         self.document = document
         deniedFunctions = compiler.deniedFunctions.sorted()
-        conditions = CompiledContainer.copy(compiler.conditions)
+        (conditions, texts) = CompiledContainer.lay(compiler.conditions)
+        conditionTable = UnsafePointer(conditions.baseAddress.unsafelyUnwrapped)
+        expressions = compiler.conditions.compactMap(\.expression)
+        writtenRules = compiler.rules
         rules = CompiledContainer.copy(
-            compiler.rules.map { CompiledContainer.copy($0.map { Int32(truncatingIfNeeded: $0) }) })
+            compiler.rules.map { CompiledContainer.places(reach.cheapestFirst($0, of: compiler)) })
         macros = CompiledContainer.copy(compiler.macros)
         tags = CompiledContainer.copy(compiler.tags)
+        tagRules = CompiledContainer.copy(
+            compiler.tags.map { tag in
+                TagRules(
+                    rules: CompiledContainer.places(tag.rules), blocking: CompiledContainer.places(tag.blockingRules))
+            })
+        let wanted = WantedMembers(
+            [WantedMembers.name, WantedMembers.event, WantedMembers.id] + compiler.macros.flatMap(\.members))
+        nodes = compiler.macros.map { macro in
+            if case .member(let names, _) = macro { wanted.node(at: names) ?? -1 } else { -1 }
+        }
+        nameNode = wanted.node(at: WantedMembers.name) ?? -1
+        eventNode = wanted.node(at: WantedMembers.event) ?? -1
+        idNode = wanted.node(at: WantedMembers.id) ?? -1
+        self.wanted = wanted
         index = compiler.makeIndex()
-        macroNames = compiler.macroNames
         values = compiler.values
         collections = compiler.collections
         throttles = compiler.throttles
         reasons = document.rules.map { "\(document.id)/\($0.name)" }
-        self.locale = facts.locale
-        layerNames = Set(
-            compiler.macros.compactMap { macro in
-                if case .dataLayer(let names, _) = macro { names.first } else { nil }
-            })
+        locale = facts.locale
+        layerNames = reach.layerNames(of: compiler)
+        asksFunctions = reach.asksFunctions(of: compiler)
     }
 
-    /// The agent's own locale.
-    let locale: String?
-
     deinit {
-        conditions.deinitialize()
         conditions.deallocate()
+        texts.deallocate()
         for rule in rules { rule.deallocate() }
         rules.deallocate()
         macros.deinitialize()
         macros.deallocate()
         tags.deinitialize()
         tags.deallocate()
+        for tag in tagRules {
+            tag.rules.deallocate()
+            tag.blocking.deallocate()
+        }
+        tagRules.deallocate()
     }
+
+    // MARK: Tables
 
     private static func copy<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
         let made = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
         _ = made.initialize(from: elements)
         return made
+    }
+
+    private static func places(_ numbers: [Int]) -> UnsafeMutableBufferPointer<Int32> {
+        copy(numbers.map { Int32(truncatingIfNeeded: $0) })
+    }
+
+    /// Lays conditions and the texts that they compare with side by side.
+    private static func lay(
+        _ drafts: [ContainerCompiler.ConditionDraft]
+    ) -> (UnsafeMutableBufferPointer<CompiledCondition>, UnsafeMutableBufferPointer<UInt8>) {
+        let spelled = drafts.map { Comparand.text(of: $0.comparand, ignoreCase: $0.ignoreCase) }
+        // One more than needed, so that each text has an address.
+        let texts = copy(spelled.joined() + [0])
+        let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(capacity: max(1, drafts.count))
+        var used = 0
+        for (place, draft) in drafts.enumerated() {
+            let text = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
+            used += text.count
+            conditions.initializeElement(
+                at: place,
+                to: CompiledCondition(
+                    macro: draft.macro, predicate: draft.predicate, negate: draft.negate, ignoreCase: draft.ignoreCase,
+                    comparand: Comparand(draft.comparand, text), comparandMacro: draft.comparandMacro,
+                    expression: draft.expression))
+        }
+        return (UnsafeMutableBufferPointer(rebasing: conditions[0..<drafts.count]), texts)
     }
 }

@@ -24,6 +24,15 @@ enum CompiledMacro {
         case .constant, .collection, .value, .function, .language: false
         }
     }
+
+    /// The members of an event that it reads.
+    var members: [[[UInt8]]] {
+        switch self {
+        case .member(let names, _): [names]
+        case .language: [WantedMembers.locale, WantedMembers.deviceLocale]
+        case .constant, .dataLayer, .collection, .value, .function, .event, .app, .random: []
+        }
+    }
 }
 
 /// A constant, or a macro by its place.

@@ -9,9 +9,8 @@ struct ContainerCompiler {
     private let ruleNumbers: [String: Int]
 
     private(set) var macros: [CompiledMacro] = []
-    private(set) var macroNames: [String] = []
     private var macroNumbers: [String: Int] = [:]
-    private(set) var conditions: [CompiledCondition] = []
+    private(set) var conditions: [ConditionDraft] = []
     private var conditionNumbers: [Condition: Int] = [:]
     /// The conditions of each rule.
     private(set) var rules: [[Int]] = []
@@ -23,6 +22,18 @@ struct ContainerCompiler {
     private(set) var deniedFunctions: Set<String> = []
     private(set) var throttles = 0
     private var expressions = 0
+
+    /// A condition of which the document's names are places by now.
+    struct ConditionDraft {
+        let macro: Int
+        let predicate: Condition.Predicate
+        let negate: Bool
+        let ignoreCase: Bool
+        let comparand: JSONValue
+        /// The macro that gives the comparand; nil for a constant.
+        let comparandMacro: Int?
+        let expression: Expression?
+    }
 
     init(
         _ document: ContainerDocument, mayCall: Set<String>, facts: AgentFacts
@@ -55,7 +66,6 @@ struct ContainerCompiler {
         if let known = macroNumbers[name] { return known }
         let number = macros.count
         macroNumbers[name] = number
-        macroNames.append(name)
         // Its place first: what it needs comes behind it. That it does not need itself was checked.
         macros.append(.constant(.null))
         let kind = definitions[name]?.kind ?? StandardMacro(rawValue: name).map { .standard($0) }
@@ -119,12 +129,12 @@ struct ContainerCompiler {
     private mutating func number(of condition: Condition, at path: String) throws(ContainerError) -> Int {
         if let known = conditionNumbers[condition] { return known }
         var expression: Expression?
-        var comparand = Comparand(.null, ignoreCase: false)
+        var comparand = JSONValue.null
         var comparandMacro: Int?
         switch condition.comparand {
         case .macro(let name): comparandMacro = number(ofMacro: name)
         case .constant(let value):
-            comparand = Comparand(value, ignoreCase: condition.ignoreCase)
+            comparand = value
             if condition.predicate == .matches, case .string(let text) = value {
                 expressions += 1
                 guard expressions <= DocumentLimits.expressions else {
@@ -138,7 +148,7 @@ struct ContainerCompiler {
         let number = conditions.count
         conditionNumbers[condition] = number
         conditions.append(
-            CompiledCondition(
+            ConditionDraft(
                 macro: self.number(ofMacro: condition.macro), predicate: condition.predicate, negate: condition.negate,
                 ignoreCase: condition.ignoreCase, comparand: comparand, comparandMacro: comparandMacro,
                 expression: expression))

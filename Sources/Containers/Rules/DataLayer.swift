@@ -21,6 +21,13 @@ struct DataLayer: Sendable {
     /// An empty one.
     init() {}
 
+    /// Whether merging these members would change nothing, as far as that is quick to see.
+    func holds(_ members: [JSONValue.Member]) -> Bool {
+        members.allSatisfy { member in
+            if case .scalar(let known)? = root[member.key] { known == member.value } else { false }
+        }
+    }
+
     /// Merges members into it.
     ///
     /// - Returns: false, and nothing has changed, when it would grow too large.
@@ -143,6 +150,8 @@ struct DataLayers {
             refused += 1
             return
         }
+        // Most events say again what is known: that needs no copy, and no write with the next commit.
+        if let layer = layers[app], layer.holds(members) { return }
         guard layers[app, default: DataLayer()].push(members) else {
             refused += 1
             return

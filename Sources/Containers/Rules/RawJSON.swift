@@ -29,7 +29,18 @@ struct RawWalk {
     }
 
     /// The next member; nil after the last one.
+    @inline(__always)
     mutating func next() -> RawMember? {
+        guard var member = nextName() else { return nil }
+        position = RawWalk.valueEnd(base, position, end)
+        member.value = member.value.lowerBound..<max(member.value.lowerBound, position)
+        return member
+    }
+
+    /// The next member, of whose value only the beginning is known; nil after the last one. `skipValue` or `goOn` comes
+    /// before the next one.
+    @inline(__always)
+    mutating func nextName() -> RawMember? {
         skipSpace()
         if position < end, base[position] == UInt8(ascii: ",") {
             position += 1
@@ -43,11 +54,23 @@ struct RawWalk {
         skipSpace()
         position += 1  // the colon
         skipSpace()
-        let value = position
-        position = RawWalk.valueEnd(base, value, end)
-        return RawMember(
-            name: name..<max(name, nameEnd), isEscaped: isEscaped, value: value..<max(value, position))
+        return RawMember(name: name..<max(name, nameEnd), isEscaped: isEscaped, value: position..<position)
     }
+
+    /// Goes over the value whose name came last.
+    @inline(__always)
+    mutating func skipValue() { position = RawWalk.valueEnd(base, position, end) }
+
+    /// Goes on at an offset after the value whose name came last.
+    @inline(__always)
+    mutating func goOn(at offset: Int) { position = offset }
+
+    /// The offset after the value that was gone over last.
+    @inline(__always) var offset: Int { position }
+
+    /// The offset after the object's closing bracket, once there is no member more.
+    @inline(__always)
+    var objectEnd: Int { min(position + 1, end) }
 
     @inline(__always)
     private mutating func skipSpace() {

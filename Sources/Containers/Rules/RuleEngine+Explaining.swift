@@ -42,12 +42,10 @@ extension RuleEngine {
         _ line: UnsafeRawBufferPointer, app: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> [TagExplanation] {
         guard let evaluation = evaluations.first else { return [] }
-        arrived.removeAll()
-        arrived.append(line)
-        push(app)
-        guard let base = arrived.bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
+        push(line, app)
+        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
         evaluation.begin(
-            Evaluation.Subject(base: base, count: arrived.count), app: app, layer: layers.layers[app],
+            Evaluation.Subject(base: base, count: line.count), app: app, layer: layers.layers[app],
             results: results, random: random)
         return evaluation.container.tags.map { tag in
             let rules = tag.rules.map { explanation(of: $0, isBlocking: false, evaluation) }
@@ -62,11 +60,11 @@ extension RuleEngine {
         of rule: Int, isBlocking: Bool, _ evaluation: Evaluation
     ) -> TagExplanation.RuleExplanation {
         let definition = evaluation.container.document.rules[rule]
-        let conditions = zip(definition.conditions, evaluation.container.rules[rule]).map { condition, number in
-            let compiled = evaluation.container.conditions[Int(number)]
+        let conditions = zip(definition.conditions, evaluation.container.writtenRules[rule]).map { condition, number in
+            let compiled = evaluation.container.conditions[number]
             let comparand: JSONValue
-            if let macro = compiled.comparandMacro {
-                comparand = evaluation.value(ofMacro: macro).json(evaluation.base)
+            if compiled.comparandMacro >= 0 {
+                comparand = evaluation.value(ofMacro: compiled.comparandMacro).json(evaluation.base)
             } else if case .constant(let value) = condition.comparand {
                 comparand = value
             } else {
@@ -74,7 +72,7 @@ extension RuleEngine {
             }
             return TagExplanation.ConditionExplanation(
                 condition: condition, value: evaluation.value(ofMacro: compiled.macro).json(evaluation.base),
-                comparand: comparand, holds: evaluation.holds(condition: Int(number)))
+                comparand: comparand, holds: evaluation.holds(condition: number))
         }
         return TagExplanation.RuleExplanation(
             name: definition.name, isBlocking: isBlocking, holds: conditions.allSatisfy(\.holds),

@@ -32,7 +32,7 @@ extension RuleEngine {
             calls.append(FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
         case .denied: break
         case .set, .rename, .redact, .hash:
-            if !isChanged { editor.begin(arrived.bytes) }
+            if !isChanged { editor.begin(arrived) }
             isChanged = true
             edit(tag.action, evaluation)
         }

@@ -49,10 +49,13 @@ public final class RuleEngine {
     var throttles: [Throttles] = []
     private var savedThrottles: [String: [UInt8]] = [:]
     var layers = DataLayers()
-    private var layerNames: [[UInt8]] = []
+    /// What of events becomes part of data layers.
+    var pushed = PushedMembers([])
     var editor = EventEditor()
-    /// The event as it came to the present container.
-    var arrived = LineBuffer(capacity: 1024)
+    /// The event as it came to the present container: the caller's bytes, or `changed`.
+    var arrived = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// The event, once a tag has changed it.
+    private var changed = LineBuffer(capacity: 1024)
     let random: () -> UInt64
     /// Whether a container behind the first one calls functions.
     private var asksLater = false
@@ -81,11 +84,9 @@ public final class RuleEngine {
             if let saved = savedThrottles[container.document.id] { made.restore(saved) }
             return made
         }
-        layerNames = Set(containers.flatMap(\.layerNames)).sorted().map { Array($0.utf8) }
+        pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         isIdle = containers.isEmpty
-        asksLater = containers.dropFirst().contains { container in
-            container.macros.contains { if case .function = $0 { true } else { false } }
-        }
+        asksLater = containers.dropFirst().contains(where: \.asksFunctions)
     }
 
     /// The containers in force.
@@ -116,7 +117,7 @@ public final class RuleEngine {
     /// Whether an event of that name may concern anything in force. If not, it is not to be shown to `apply`.
     @inline(__always)
     public func mayConcern(name: UnsafeBufferPointer<UInt8>) -> Bool {
-        if !layerNames.isEmpty { return true }
+        if !pushed.isEmpty { return true }
         for evaluation in evaluations where !evaluation.container.index.tags(for: name).isEmpty { return true }
         return false
     }
@@ -136,32 +137,33 @@ public final class RuleEngine {
         results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Fate {
         self.priority = priority
-        destinations = nil
+        if destinations != nil { destinations = nil }
         reset()
-        arrived.removeAll(keepingCapacity: 1 << 20)
-        arrived.append(line)
-        push(app)
+        arrived = line
+        if !pushed.isEmpty { push(line, app) }
         // A copy makes the next change of a throttle dear: only where a later container may ask for the event again.
         let before = asksLater ? (throttles, counts) : nil
         for (place, evaluation) in evaluations.enumerated() {
             let fate = apply(evaluation, place, app, now, largest, results)
+            if case .kept = fate { continue }
             if case .needs = fate, let before { (throttles, counts) = before }
-            guard fate == .kept else { return fate }
+            return fate
         }
         return .kept
     }
 
-    /// The event as the tags left it, its line feed included; valid until the next `apply`.
-    public var line: UnsafeRawBufferPointer { arrived.bytes }
+    /// The event as the tags left it, its line feed included: where nothing has changed it, the very bytes that were given
+    /// to `apply`. Valid as long as those are, until the next `apply`.
+    public var line: UnsafeRawBufferPointer { arrived }
 
     private func apply(
         _ evaluation: Evaluation, _ place: Int, _ app: String, _ now: Timestamp, _ largest: Int,
         _ results: @escaping (FunctionCall) -> JSONValue?
     ) -> Fate {
         let container = evaluation.container
-        guard let base = arrived.bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
+        guard let base = arrived.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
         let subject = Evaluation.Subject(base: base, count: arrived.count)
-        evaluation.begin(subject, app: app, layer: layers.layers[app], results: results, random: random)
+        evaluation.begin(subject, app: app, layer: layer(of: app, for: container), results: results, random: random)
         let fired = fire(evaluation, candidates(evaluation))
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
         // All that the tags will ask for, before any of them acts: an event is not to be half done.
@@ -179,18 +181,24 @@ public final class RuleEngine {
         if editor.line.count > max(largest, arrived.count) {
             counts.tooLarge += 1
         } else {
-            arrived.removeAll(keepingCapacity: 1 << 20)
-            arrived.append(editor.line.bytes)
+            changed.removeAll(keepingCapacity: 1 << 20)
+            changed.append(editor.line.bytes)
+            arrived = changed.bytes
         }
         return .kept
     }
 
-    private func reset() {
+    /// An app's data layer, where the container may read it.
+    func layer(of app: String, for container: CompiledContainer) -> DataLayer? {
+        container.layerNames.isEmpty ? nil : layers.layers[app]
+    }
+
+    func reset() {
         if !calls.isEmpty { calls = [] }
         if !firings.isEmpty { firings.removeAll(keepingCapacity: true) }
     }
 
-    private func note(_ place: Int, _ tag: Int, _ rule: Int) {
+    func note(_ place: Int, _ tag: Int, _ rule: Int) {
         firings.append(Firing(container: place, tag: tag, rule: rule))
         counts.fired[evaluations[place].container.document.id, default: 0] += 1
     }
@@ -201,101 +209,18 @@ public final class RuleEngine {
     }
 
     /// The tags that fire, each with the rule that makes it.
-    private func fire(
-        _ evaluation: Evaluation, _ candidates: some Sequence<Int32>
+    func fire(
+        _ evaluation: Evaluation, _ candidates: UnsafeMutableBufferPointer<Int32>
     ) -> [(tag: Int, rule: Int)] {
         var fired: [(tag: Int, rule: Int)] = []
+        let rules = evaluation.container.tagRules
         for candidate in candidates {
             let tag = Int(candidate)
-            guard let rule = evaluation.firstHolding(evaluation.container.tags[tag].rules),
-                evaluation.firstHolding(evaluation.container.tags[tag].blockingRules) == nil
+            guard let rule = evaluation.firstHolding(rules[tag].rules),
+                evaluation.firstHolding(rules[tag].blocking) == nil
             else { continue }
             fired.append((tag, rule))
         }
         return fired
-    }
-
-    // MARK: Pushes
-
-    /// Pushes an event's name, properties and other members, as far as something in force reads them (tm11).
-    func push(_ app: String) {
-        guard !layerNames.isEmpty, let base = arrived.bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
-            return
-        }
-        var found: [RawMember?] = Array(repeating: nil, count: layerNames.count)
-        func look(_ member: RawMember) {
-            for (place, name) in layerNames.enumerated() where RawJSON.hasName(member, name, in: base) {
-                found[place] = member
-            }
-        }
-        var name: RawMember?
-        var properties: RawMember?
-        var walk = RawWalk(base, from: 0, to: arrived.count)
-        while let member = walk.next() {
-            if RawJSON.hasName(member, RuleEngine.nameBytes, in: base) {
-                name = member
-            } else if RawJSON.hasName(member, RuleEngine.propertiesBytes, in: base),
-                base[member.value.lowerBound] == UInt8(ascii: "{")
-            {
-                properties = member
-            } else {
-                look(member)
-            }
-        }
-        if let properties {
-            var walk = RawWalk(base, from: properties.value.lowerBound, to: properties.value.upperBound)
-            while let member = walk.next() { look(member) }
-        }
-        var members: [JSONValue.Member] = []
-        for (place, layerName) in layerNames.enumerated() {
-            let member = layerName == RuleEngine.eventBytes ? name : found[place]
-            guard let member else { continue }
-            members.append(
-                JSONValue.Member(String(decoding: layerName, as: UTF8.self), RawJSON.value(base, member.value)))
-        }
-        if !members.isEmpty { pushMembers(members, app) }
-    }
-
-    static let nameBytes = "name".bytes
-    static let eventBytes = "event".bytes
-    private static let propertiesBytes = "properties".bytes
-
-    private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
-        layers.push(members, of: app)
-        counts.refusedPushes = layers.refused
-    }
-
-    /// Takes a line `{"type": "data_layer", …}`: all its members but `type` are pushed, and when one is an `event`, tags
-    /// that call functions fire (there is no event that others could change).
-    ///
-    /// - Returns: `kept`, or `needs` before anything has fired.
-    public func push(
-        _ line: UnsafeRawBufferPointer, app: String, at now: Timestamp,
-        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
-    ) -> Fate {
-        reset()
-        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
-        let start = line.firstIndex(of: UInt8(ascii: "{")) ?? line.count
-        let range = start..<RawWalk.valueEnd(base, start, line.count)
-        guard case .object(let members) = RawJSON.value(base, range) else { return .kept }
-        pushMembers(members.filter { $0.key != "type" }, app)
-        guard case .string(let name)? = JSONValue.object(members)["event"] else { return .kept }
-        let subject = Evaluation.Subject(base: base + start, count: range.count, isPush: true)
-        var made: [FunctionCall] = []
-        for (place, evaluation) in evaluations.enumerated() {
-            evaluation.begin(subject, app: app, layer: layers.layers[app], results: results, random: random)
-            let candidates = Array(name.utf8).withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }
-            for (tag, rule) in fire(evaluation, candidates) {
-                guard case .function(let function, let parameters) = evaluation.container.tags[tag].action else {
-                    continue
-                }
-                note(place, tag, rule)
-                made.append(
-                    FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
-            }
-            guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
-        }
-        calls = made
-        return .kept
     }
 }

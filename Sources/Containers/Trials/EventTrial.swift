@@ -89,9 +89,11 @@ public final class ContainerTrials {
             to: buffer.bytes, app: app, priority: verdict?.priority ?? .normal, at: now, results: results)
         var discardedBy: String?
         if case .discarded(let reason) = fate { discardedBy = reason }
+        // First: the line may be the buffer's own bytes.
+        let after = String(decoding: engine.line.dropLast(), as: UTF8.self)
         let before = String(decoding: buffer.bytes.dropLast(), as: UTF8.self)
         return EventTrial(
-            before: before, after: discardedBy == nil ? String(decoding: engine.line.dropLast(), as: UTF8.self) : nil,
+            before: before, after: discardedBy == nil ? after : nil,
             discardedBy: discardedBy, tags: tags, fired: engine.firings.map { container.document.tags[$0.tag].name },
             priority: engine.priority, destinations: engine.destinations, calls: engine.calls)
     }

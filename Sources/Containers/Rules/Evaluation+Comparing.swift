@@ -1,0 +1,133 @@
+internal import Events
+internal import Model
+
+/// How conditions look at what macros gave.
+extension Evaluation {
+    /// Whether a condition holds.
+    ///
+    /// Null holds no predicate but `equals null`; neither does what is nested.
+    @inline(__always)
+    func compare(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
+        let macro = condition.pointee.macro
+        if states[firstCompared + macro] == Evaluation.unknown { makeComparable(macro) }
+        let value = compared + macro
+        guard condition.pointee.isPlainText, value.pointee.kind == .text else { return compareOtherwise(condition) }
+        let count = value.pointee.count
+        let isEqual =
+            value.pointee.head == condition.pointee.head && count == condition.pointee.comparand.text.count
+            && (count <= 8 || text(of: value).equals(condition.pointee.comparand.text))
+        return isEqual != condition.pointee.negate
+    }
+
+    @inline(never)
+    private func compareOtherwise(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
+        guard condition.pointee.comparandMacro < 0 else { return compareWithMacro(condition) }
+        return compare(condition, with: condition.pointee.comparand) != condition.pointee.negate
+    }
+
+    /// With a comparand that is another macro's: it is read and spelled anew, as a constant would be.
+    @inline(never)
+    private func compareWithMacro(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
+        let other = value(ofMacro: condition.pointee.comparandMacro).json(base)
+        let text = Comparand.text(of: other, ignoreCase: condition.pointee.ignoreCase)
+        return text.withUnsafeBufferPointer {
+            compare(condition, with: Comparand(other, $0)) != condition.pointee.negate
+        }
+    }
+
+    @inline(__always)
+    private func compare(_ condition: UnsafePointer<CompiledCondition>, with other: Comparand) -> Bool {
+        let value = compared + condition.pointee.macro
+        switch value.pointee.kind {
+        case .null: return condition.pointee.predicate == .equals && other.isNull
+        case .nested: return false
+        case .number:
+            if condition.pointee.predicate == .equals, let wanted = other.numberValue {
+                return number(of: value)?.equals(wanted) ?? false
+            }
+        case .text: break
+        }
+        if condition.pointee.predicate.isOrder {
+            guard let number = number(of: value), let limit = other.number else { return false }
+            return condition.pointee.compare(number, with: limit)
+        }
+        if condition.pointee.isFolded {
+            guard other.isScalar else { return false }
+            return condition.pointee.compare(folded(value), with: other)
+        }
+        return condition.pointee.compare(text(of: value), with: other)
+    }
+
+    // MARK: Values
+
+    @inline(__always)
+    private func text(of value: UnsafeMutablePointer<ComparedValue>) -> UnsafeBufferPointer<UInt8> {
+        value.pointee.isOwn
+            ? own(value.pointee.start, value.pointee.count)
+            : UnsafeBufferPointer(start: base + value.pointee.start, count: value.pointee.count)
+    }
+
+    private func own(_ start: Int, _ count: Int) -> UnsafeBufferPointer<UInt8> {
+        let all = texts.bytes
+        return UnsafeRawBufferPointer(rebasing: all[start..<start + count]).assumingMemoryBound(to: UInt8.self)
+    }
+
+    @inline(__always)
+    private func number(of value: UnsafeMutablePointer<ComparedValue>) -> Number? {
+        if !value.pointee.isNumberKnown {
+            value.pointee.number = Number(text(of: value))
+            value.pointee.isNumberKnown = true
+        }
+        return value.pointee.number
+    }
+
+    @inline(never)
+    private func folded(_ value: UnsafeMutablePointer<ComparedValue>) -> UnsafeBufferPointer<UInt8> {
+        if !value.pointee.isFolded {
+            (value.pointee.foldedStart, value.pointee.foldedCount) = keep(Comparand.folded(text(of: value)))
+            value.pointee.isFolded = true
+        }
+        return own(value.pointee.foldedStart, value.pointee.foldedCount)
+    }
+
+    private func keep(_ text: [UInt8]) -> (start: Int, count: Int) {
+        let start = texts.count
+        text.withUnsafeBytes { texts.append($0) }
+        return (start, text.count)
+    }
+
+    /// Works a macro out for conditions.
+    @inline(never)
+    private func makeComparable(_ macro: Int) {
+        var value = ComparedValue()
+        func spell(_ kind: ComparedValue.Kind, _ text: [UInt8]) {
+            value.kind = kind
+            value.isOwn = true
+            (value.start, value.count) = keep(text)
+        }
+        func point(_ kind: ComparedValue.Kind, _ range: Range<Int>) {
+            value.kind = kind
+            value.start = range.lowerBound
+            value.count = range.count
+        }
+        switch self.value(ofMacro: macro) {
+        case .null, .value(.null): value.kind = .null
+        case .text(let range): point(.text, range)
+        case .number(let range): point(.number, range)
+        case .nested, .value(.array), .value(.object): value.kind = .nested
+        case .bool(let truth), .value(.bool(let truth)): spell(.text, (truth ? "true" : "false").bytes)
+        case .value(.string(let text)): spell(.text, text.bytes)
+        case .value(.integer(let number)):
+            spell(.number, "\(number)".bytes)
+            value.number = .integer(number)
+            value.isNumberKnown = true
+        case .value(.double(let number)):
+            spell(.number, JSONValue.double(number).description.bytes)
+            value.number = .double(number)
+            value.isNumberKnown = true
+        }
+        compared[macro] = value
+        if value.kind == .text { compared[macro].head = ComparedValue.head(of: text(of: compared + macro)) }
+        states[firstCompared + macro] = Evaluation.holds
+    }
+}

@@ -1,0 +1,103 @@
+/// Which macros a document's tags may come to read: straight, through rules, and through other macros.
+struct MacroReach {
+    /// By the macros' places.
+    private let ofTags: Set<Int>
+    /// Those that need a function's answer, themselves or through others.
+    private let onFunctions: Set<Int>
+
+    init(_ compiler: ContainerCompiler) {
+        var walk = Walk(compiler)
+        for tag in compiler.tags {
+            (tag.rules + tag.blockingRules).forEach { walk.visit(rule: $0) }
+            tag.action.operands.forEach { walk.visit($0) }
+        }
+        ofTags = walk.macros
+        var onFunctions: Set<Int> = []
+        for macro in compiler.macros.indices {
+            var walk = Walk(compiler)
+            walk.visit(macro: macro)
+            if walk.macros.contains(where: { compiler.macros[$0].isFunction }) { onFunctions.insert(macro) }
+        }
+        self.onFunctions = onFunctions
+    }
+
+    /// The members of the data layer that are read, by their names at the top.
+    func layerNames(of compiler: ContainerCompiler) -> Set<String> {
+        Set(
+            ofTags.compactMap { macro in
+                if case .dataLayer(let names, _) = compiler.macros[macro] { names.first } else { nil }
+            })
+    }
+
+    /// Whether functions are asked for values.
+    func asksFunctions(of compiler: ContainerCompiler) -> Bool { !ofTags.isDisjoint(with: onFunctions) }
+
+    /// A rule's conditions in the order in which they are looked at: what needs a function last, so that it is asked only
+    /// where nothing else decides; of equals as they are written.
+    func cheapestFirst(_ rule: [Int], of compiler: ContainerCompiler) -> [Int] {
+        func cost(_ number: Int) -> Int {
+            let condition = compiler.conditions[number]
+            let macros = [condition.macro, condition.comparandMacro].compactMap { $0 }
+            let own = condition.predicate.cost + (condition.comparandMacro == nil ? 0 : 4)
+            return macros.contains(where: onFunctions.contains) ? 100 + own : own
+        }
+        return rule.enumerated().sorted { (cost($0.element), $0.offset) < (cost($1.element), $1.offset) }
+            .map(\.element)
+    }
+
+    /// Visits each macro and rule once.
+    private struct Walk {
+        let compiler: ContainerCompiler
+        var macros: Set<Int> = []
+        var rules: Set<Int> = []
+
+        init(_ compiler: ContainerCompiler) { self.compiler = compiler }
+
+        mutating func visit(rule: Int) {
+            guard rules.insert(rule).inserted else { return }
+            for number in compiler.rules[rule] {
+                visit(macro: compiler.conditions[number].macro)
+                if let other = compiler.conditions[number].comparandMacro { visit(macro: other) }
+            }
+        }
+
+        mutating func visit(_ operand: CompiledOperand) {
+            if case .macro(let number) = operand { visit(macro: number) }
+        }
+
+        mutating func visit(macro number: Int) {
+            guard macros.insert(number).inserted else { return }
+            switch compiler.macros[number] {
+            case .collection(let rules, let values):
+                rules.forEach { visit(rule: $0) }
+                values.forEach { visit($0.operand) }
+            case .value(let key):
+                for collection in compiler.collections {
+                    guard case .collection(_, let values) = compiler.macros[collection],
+                        values.contains(where: { $0.key == key })
+                    else { continue }
+                    visit(macro: collection)
+                }
+                compiler.values.filter { $0.key == key }.forEach { visit($0.operand) }
+            case .function(_, let parameters): parameters.forEach { visit($0.operand) }
+            case .constant, .member, .dataLayer, .event, .app, .language, .random: break
+            }
+        }
+    }
+}
+
+extension CompiledMacro {
+    fileprivate var isFunction: Bool { if case .function = self { true } else { false } }
+}
+
+extension CompiledTag.Action {
+    /// What it works out of macros.
+    fileprivate var operands: [CompiledOperand] {
+        switch self {
+        case .sample(_, let key), .throttle(_, _, _, let key): key.map { [$0] } ?? []
+        case .set(_, let value): [value]
+        case .function(_, let parameters): parameters.map(\.operand)
+        case .ship, .discard, .rename, .redact, .hash, .prioritise, .denied: []
+        }
+    }
+}

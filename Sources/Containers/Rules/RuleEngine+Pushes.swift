@@ -1,0 +1,55 @@
+public import EventLoops
+internal import Events
+public import Model
+
+/// What becomes part of data layers (tm11).
+extension RuleEngine {
+    static let nameBytes = WantedMembers.name[0]
+
+    /// Pushes an event's name, properties and other members, as far as something in force reads them.
+    func push(_ line: UnsafeRawBufferPointer, _ app: String) {
+        guard !pushed.isEmpty, let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
+        let members = pushed.members(of: base, to: line.count)
+        if !members.isEmpty { pushMembers(members, app) }
+    }
+
+    private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
+        layers.push(members, of: app)
+        counts.refusedPushes = layers.refused
+    }
+
+    /// Takes a line `{"type": "data_layer", …}`: all its members but `type` are pushed, and when one is an `event`, tags
+    /// that call functions fire (there is no event that others could change).
+    ///
+    /// - Returns: `kept`, or `needs` before anything has fired.
+    public func push(
+        _ line: UnsafeRawBufferPointer, app: String, at now: Timestamp,
+        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+    ) -> Fate {
+        reset()
+        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
+        let start = line.firstIndex(of: UInt8(ascii: "{")) ?? line.count
+        let range = start..<RawWalk.valueEnd(base, start, line.count)
+        guard case .object(let members) = RawJSON.value(base, range) else { return .kept }
+        pushMembers(members.filter { $0.key != "type" }, app)
+        guard case .string(let name)? = JSONValue.object(members)["event"] else { return .kept }
+        let subject = Evaluation.Subject(base: base + start, count: range.count, isPush: true)
+        var made: [FunctionCall] = []
+        for (place, evaluation) in evaluations.enumerated() {
+            evaluation.begin(
+                subject, app: app, layer: layer(of: app, for: evaluation.container), results: results, random: random)
+            let candidates = Array(name.utf8).withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }
+            for (tag, rule) in fire(evaluation, candidates) {
+                guard case .function(let function, let parameters) = evaluation.container.tags[tag].action else {
+                    continue
+                }
+                note(place, tag, rule)
+                made.append(
+                    FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
+            }
+            guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
+        }
+        calls = made
+        return .kept
+    }
+}

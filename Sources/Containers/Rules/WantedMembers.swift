@@ -1,0 +1,195 @@
+internal import Glibc
+
+/// Which members of an event are read, as a tree of names: one walk over the event finds all of them.
+///
+/// Nodes are numbered so that those below one follow it; number 0 is the event itself. It never changes, so that it is
+/// read without locks and without counting references.
+struct WantedMembers: ~Copyable, @unchecked Sendable {
+    // Nothing is written after init, and the storage is its own.
+    private let nodes: UnsafeMutableBufferPointer<Node>
+    private let slots: UnsafeMutableBufferPointer<Slot>
+    private let text: UnsafeMutableBufferPointer<UInt8>
+
+    /// Where a value lies in a line, in bytes from its beginning; `start` is negative where there is none.
+    struct Place {
+        var start = -1
+        var end = -1
+
+        @inline(__always) var range: Range<Int>? { start < 0 ? nil : start..<end }
+    }
+
+    private struct Node {
+        /// Its table of names below it; the mask is negative where there are none.
+        var firstSlot = 0
+        var mask = -1
+        /// The node after the last one below it.
+        var end = 0
+    }
+
+    /// A name, by open addressing.
+    private struct Slot {
+        var node = -1
+        var length = 0
+        var key: UInt64 = 0
+        var start = 0
+    }
+
+    /// - Parameter paths: names from the event inwards, each path at least one.
+    init(_ paths: [[[UInt8]]]) {
+        var made: [Node] = []
+        var table: [Slot] = []
+        var bytes: [UInt8] = []
+        func add(_ paths: [ArraySlice<[UInt8]>]) {
+            let number = made.count
+            made.append(Node())
+            let below = Dictionary(grouping: paths.filter { !$0.isEmpty }) { $0[$0.startIndex] }
+            if !below.isEmpty {
+                var capacity = 2
+                while capacity < below.count * 2 { capacity *= 2 }
+                let first = table.count
+                table.append(contentsOf: repeatElement(Slot(), count: capacity))
+                made[number].firstSlot = first
+                made[number].mask = capacity - 1
+                for (name, rest) in below.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+                    let key = name.withUnsafeBufferPointer { WantedMembers.key($0, 0, $0.count, $0.count) }
+                    var slot = WantedMembers.hash(key, name.count) & (capacity - 1)
+                    while table[first + slot].node >= 0 { slot = (slot + 1) & (capacity - 1) }
+                    table[first + slot] = Slot(node: made.count, length: name.count, key: key, start: bytes.count)
+                    bytes.append(contentsOf: name)
+                    add(rest.map { $0.dropFirst() })
+                }
+            }
+            made[number].end = made.count
+        }
+        add(paths.map { $0[...] })
+        nodes = WantedMembers.copy(made)
+        slots = WantedMembers.copy(table)
+        text = WantedMembers.copy(bytes)
+    }
+
+    deinit {
+        nodes.deallocate()
+        slots.deallocate()
+        text.deallocate()
+    }
+
+    private static func copy<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
+        let made = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+        _ = made.initialize(from: elements)
+        return made
+    }
+
+    /// How many places `find` writes.
+    var count: Int { nodes.count }
+
+    /// The node of a path; nil when it is not wanted.
+    func node(at path: [[UInt8]]) -> Int? {
+        var node = 0
+        for name in path {
+            let next = name.withUnsafeBufferPointer { child(of: node, $0, 0, $0.count, $0.count) }
+            guard next >= 0 else { return nil }
+            node = next
+        }
+        return node
+    }
+
+    // MARK: Finding
+
+    /// Finds what is wanted in an object.
+    ///
+    /// - Parameters:
+    ///   - base: the line, which the events' pass has accepted.
+    ///   - end: where it ends.
+    ///   - places: room for `count` places. Of members of one name the last counts.
+    func find(in base: UnsafePointer<UInt8>, to end: Int, into places: UnsafeMutablePointer<Place>) {
+        places.update(repeating: Place(), count: nodes.count)
+        guard end > 0, base[0] == UInt8(ascii: "{") else { return }
+        _ = find(0, base, 0, end, places)
+    }
+
+    private func find(
+        _ node: Int, _ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ places: UnsafeMutablePointer<Place>
+    ) -> Int {
+        let bytes = UnsafeBufferPointer(start: base, count: end)
+        var walk = RawWalk(base, from: start, to: end)
+        while let member = walk.nextName() {
+            let found =
+                member.isEscaped
+                ? decodedChild(of: node, base, member.name)
+                : child(of: node, bytes, member.name.lowerBound, member.name.count, end)
+            guard found >= 0 else {
+                walk.skipValue()
+                continue
+            }
+            let value = member.value.lowerBound
+            if nodes[found].mask >= 0 {
+                if places[found].start >= 0 { forget(below: found, places) }
+                if value < end, base[value] == UInt8(ascii: "{") {
+                    walk.goOn(at: find(found, base, value, end, places))
+                } else {
+                    walk.skipValue()
+                }
+            } else {
+                walk.skipValue()
+            }
+            places[found] = Place(start: value, end: max(value, walk.offset))
+        }
+        return walk.objectEnd
+    }
+
+    /// A later member of the same name counts instead, and all that is in it.
+    private func forget(below node: Int, _ places: UnsafeMutablePointer<Place>) {
+        for lower in node + 1..<nodes[node].end { places[lower] = Place() }
+    }
+
+    @inline(never)
+    private func decodedChild(of node: Int, _ base: UnsafePointer<UInt8>, _ name: Range<Int>) -> Int {
+        RawJSON.decoded(base, name).withUnsafeBufferPointer { child(of: node, $0, 0, $0.count, $0.count) }
+    }
+
+    @inline(__always)
+    private func child(
+        of node: Int, _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int, _ end: Int
+    ) -> Int {
+        let mask = nodes[node].mask
+        guard mask >= 0 else { return -1 }
+        let key = WantedMembers.key(bytes, start, length, end)
+        let first = nodes[node].firstSlot
+        var slot = WantedMembers.hash(key, length) & mask
+        while slots[first + slot].node >= 0 {
+            let candidate = first + slot
+            if slots[candidate].key == key, slots[candidate].length == length,
+                length <= 8 || isEqual(slots[candidate].start, bytes, start, length)
+            {
+                return slots[candidate].node
+            }
+            slot = (slot + 1) & mask
+        }
+        return -1
+    }
+
+    @inline(__always)
+    private func isEqual(_ own: Int, _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int) -> Bool {
+        guard let ours = text.baseAddress, let others = bytes.baseAddress else { return false }
+        return memcmp(ours + own, others + start, length) == 0
+    }
+
+    /// The first eight bytes of a name; shorter ones are filled up with zeros.
+    @inline(__always)
+    private static func key(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int, _ end: Int) -> UInt64 {
+        guard let base = bytes.baseAddress, length > 0 else { return 0 }
+        guard start + 8 <= end else {
+            var key: UInt64 = 0
+            for index in 0..<length { key |= UInt64(base[start + index]) << UInt64(index * 8) }
+            return key
+        }
+        let key = UInt64(littleEndian: UnsafeRawPointer(base + start).loadUnaligned(as: UInt64.self))
+        return length >= 8 ? key : key & ((1 << UInt64(length * 8)) - 1)
+    }
+
+    /// The names are the document's, so nobody gains by collisions: no seed.
+    @inline(__always)
+    private static func hash(_ key: UInt64, _ length: Int) -> Int {
+        Int(truncatingIfNeeded: ((key ^ UInt64(truncatingIfNeeded: length)) &* 0x9E37_79B9_7F4A_7C15) >> 40)
+    }
+}
