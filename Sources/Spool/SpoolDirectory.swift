@@ -13,6 +13,8 @@ final class SpoolDirectory {
 
     /// The kernel's number of our watch; nil while it cannot be watched.
     var watch: Int32?
+    /// Whether it is looked at from time to time, because not all that happens in it is told.
+    var isPolled = false
     /// Open while it is used; the reader closes those that were not used for long.
     var descriptor: Descriptor?
     /// The append files that have a name here.

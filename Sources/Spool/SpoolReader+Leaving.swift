@@ -54,8 +54,9 @@ extension SpoolReader {
         if clinux_take_lease(descriptor) != 0 {
             switch errno {
             case EAGAIN:
-                // A writer has it open. It will write or close it, and we are told; of a nameless one maybe not.
-                if !file.hasName { again(file) }
+                // A writer has it open. It will write or close it, and we are told; not of a nameless one, nor where
+                // directories are polled.
+                if !file.hasName || file.directory.isPolled { again(file) }
                 return
             default: break
             }
@@ -77,7 +78,8 @@ extension SpoolReader {
     }
 
     private func again(_ file: AppendFile) {
-        let due = now + max(options.settleTime, .milliseconds(100))
+        let isSoon = !file.hasName || file.isRotated
+        let due = now + max(isSoon ? options.settleTime : min(options.giveUpTime, options.sealTime), .milliseconds(100))
         file.checkAt = due
         remember(.check(file), at: due)
     }

@@ -161,7 +161,12 @@ extension SpoolReader {
             keep(consume descriptor, of: directory)
             return raw
         } catch {
-            if error.number == ENOENT { close(directory) } else { note(error, "cannot open directory", directory.path) }
+            switch error.number {
+            case ENOENT: close(directory)
+            // Something was mounted over it.
+            case EXDEV: refuse(.otherFileSystem, directory.path)
+            default: note(error, "cannot open directory", directory.path)
+            }
             return nil
         }
     }

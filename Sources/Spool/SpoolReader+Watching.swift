@@ -62,6 +62,7 @@ extension SpoolReader {
             log.warning("directories are polled", ["reason": pollReason ?? "a directory cannot be read"])
             remember(.poll, after: options.pollInterval)
         }
+        directory.isPolled = true
         polled.append(directory)
     }
 

@@ -47,6 +47,25 @@ struct LimitTests {
         await reader.stop()
     }
 
+    @Test("fault17: where directories are polled, a rotated file goes and a last line counts once its writer is gone")
+    func fault17_writersArePolledToo() async throws {
+        let spool = try SpoolHarness()
+        let rotated = open("\(spool.path)/x.jsonl.1", O_WRONLY | O_CREAT | O_APPEND, 0o660)
+        let current = open("\(spool.path)/x.jsonl", O_WRONLY | O_CREAT | O_APPEND, 0o660)
+        write(rotated, "1\n", 2)
+        write(current, "2\nlast", 6)
+        let reader = try await spool.start { $0.isWatching = false }
+        await spool.untilLines(["1", "2"])
+        // Longer than any wait: both were looked at, and had their writers.
+        await spool.pause(.milliseconds(300))
+        #expect(spool.exists("x.jsonl.1") && spool.queue.lines.count == 2)
+        close(rotated)
+        close(current)
+        await spool.untilLines(["1", "2", "last"])
+        await spool.until("the rotated one goes") { spool.names() == ["x.jsonl"] }
+        await reader.stop()
+    }
+
     @Test("fault20: bytes that are not text pass as they are; the neighbours are whole")
     func fault20_badBytesPassUntouched() async throws {
         let spool = try SpoolHarness()

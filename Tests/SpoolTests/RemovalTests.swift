@@ -22,6 +22,33 @@ struct RemovalTests {
         await second.stop()
     }
 
+    @Test("a file that is rotated after it was read goes as soon as its writer is gone, not when it would be given up")
+    func filesRotatedLaterGoSoon() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("old")
+        let held = open("\(spool.path)/held.jsonl", O_WRONLY | O_CREAT | O_APPEND, 0o660)
+        write(held, "held\n", 5)
+        for name in ["x.jsonl", "moved.jsonl"] { spool.write("\(name)\n", to: name) }
+        // Files are given up after an hour: the test's patience is shorter.
+        let reader = try await spool.start()
+        await spool.untilLines(["held", "x.jsonl", "moved.jsonl"])
+        await spool.pause(.milliseconds(200))
+        spool.rename("x.jsonl", to: "x.jsonl.1")
+        spool.rename("moved.jsonl", to: "old/moved.jsonl-20261121")
+        spool.rename("held.jsonl", to: "held.jsonl.1")
+        await spool.until("those without a writer go") {
+            spool.names() == ["held.jsonl.1", "old"] && spool.names(in: "old").isEmpty
+        }
+        // Its writer has not been told yet, writes on, and closes it.
+        write(held, "more\n", 5)
+        await spool.untilLines(["held", "x.jsonl", "moved.jsonl", "more"])
+        #expect(spool.exists("held.jsonl.1"))
+        close(held)
+        await spool.until("the other goes too") { spool.names() == ["old"] }
+        #expect(reader.figures.filesRemoved == 3)
+        await reader.stop()
+    }
+
     @Test("a file that a writer has open is never removed")
     func filesWithWritersStay() async throws {
         let spool = try SpoolHarness()

@@ -22,11 +22,19 @@ struct SecurityTests {
         link("\(secret.path)/secret.jsonl", "\(spool.path)/hard.json")
         mkfifo("\(spool.path)/fifo.jsonl", 0o660)
         mkfifo("\(spool.path)/fifo.json", 0o660)
+        let sockets = try ["socket.jsonl", "socket.json"].map { try socket(at: "\(spool.path)/\($0)") }
+        defer { for socket in sockets { close(socket) } }
         spool.write("good\n", to: "good.jsonl")
         let reader = try await spool.start()
         await spool.until("all are refused") {
             let refused = reader.figures.refused
-            return refused[.symbolicLink] == 3 && refused[.hardLink] == 2 && refused[.notRegular] == 2
+            return refused[.symbolicLink] == 3 && refused[.hardLink] == 2 && refused[.notRegular] == 4
+        }
+        for name in ["fifo.json", "fifo.jsonl", "socket.json", "socket.jsonl"] {
+            #expect(
+                spool.log.messages.contains {
+                    $0.text == "file refused" && "\($0.fields)".contains(name) && "\($0.fields)".contains("not_regular")
+                })
         }
         #expect(spool.queue.lines == ["good"])
         // A link that replaces a file that is known.
@@ -35,6 +43,22 @@ struct SecurityTests {
         await spool.until("it is refused too") { reader.figures.refused[.symbolicLink] == 4 }
         #expect(spool.queue.lines == ["good"])
         await reader.stop()
+    }
+
+    /// A Unix socket that listens.
+    private func socket(at path: String) throws -> Int32 {
+        let raw = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        try #require(raw >= 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(result == 0 && listen(raw, 1) == 0)
+        return raw
     }
 
     @Test("fault26: a directory replaced by a link is not followed")
@@ -113,6 +137,28 @@ struct SecurityTests {
         chmod("\(spool.path)/y.json", 0o644)
         await spool.untilLines(["1", "1b", "{\"n\":2}"])
         await spool.until("nothing is left to mend") { reader.figures.inaccessible == 0 }
+        await reader.stop()
+    }
+
+    @Test("a drop file that may be read but not removed is told with its owner and left; it goes when it may")
+    func filesThatMayNotBeRemovedAreTold() async throws {
+        let spool = try SpoolHarness()
+        chmod(spool.path, 0o755)
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        spool.write("{\"n\":1}", to: ".y")
+        chmod("\(spool.path)/.y", 0o644)
+        spool.rename(".y", to: "y.json")
+        let reader = try await spool.start()
+        await spool.until("it is told") { reader.figures.inaccessible == 1 }
+        let complaint = try #require(reader.figures.complaints.first)
+        #expect(complaint.path == "y.json" && complaint.ownerName == "root")
+        #expect(complaint.advice.contains("may not rename and remove it"))
+        // What cannot be claimed is not read: it would be read again for ever.
+        #expect(spool.queue.lines.isEmpty && spool.names() == ["y.json"])
+        chmod(spool.path, 0o777)
+        chmod("\(spool.path)/y.json", 0o664)
+        await spool.untilLines(["{\"n\":1}"])
+        await spool.until("it goes") { spool.names().isEmpty && reader.figures.inaccessible == 0 }
         await reader.stop()
     }
 
