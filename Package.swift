@@ -49,6 +49,7 @@ let package = Package(
         .library(name: "Containers", targets: ["EventLoops", "Model", "Events", "Containers"]),
         .library(name: "Spool", targets: ["EventLoops", "Model", "Logs", "Spool"]),
         .library(name: "Queue", targets: ["EventLoops", "Model", "Logs", "Queue"]),
+        .library(name: "TestKit", targets: ["TestKit"]),
     ],
     targets: [
         shim("CLinux"),

@@ -22,7 +22,11 @@ let package = Package(
             name: "SpoolBenchmark", dependencies: [.product(name: "Spool", package: "spoolship")],
             swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
-            name: "EventsAgreement", dependencies: ["CSimdjson", .product(name: "Events", package: "spoolship")],
+            name: "EventsAgreement",
+            dependencies: [
+                "CSimdjson", .product(name: "Events", package: "spoolship"),
+                .product(name: "TestKit", package: "spoolship"),
+            ],
             swiftSettings: [.swiftLanguageMode(.v6)]),
     ],
     cxxLanguageStandard: .cxx17

@@ -16,6 +16,37 @@ public struct JSONDocuments: Sendable {
         return document
     }
 
+    // MARK: Comparing
+
+    /// The document with each number outside strings replaced by 0: readers differ in which numbers they hold.
+    public static func withoutNumbers(_ document: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        var inString = false
+        var isEscaped = false
+        var inNumber = false
+        for c in document {
+            if !inString, "0123456789+-.eE".utf8.contains(c), inNumber || "-0123456789".utf8.contains(c) {
+                if !inNumber { result.append(0x30) }
+                inNumber = true
+                continue
+            }
+            inNumber = false
+            if inString {
+                if isEscaped {
+                    isEscaped = false
+                } else if c == 0x5C {
+                    isEscaped = true
+                } else if c == 0x22 {
+                    inString = false
+                }
+            } else if c == 0x22 {
+                inString = true
+            }
+            result.append(c)
+        }
+        return result
+    }
+
     // MARK: Making
 
     private mutating func object(_ out: inout [UInt8], depth: Int) {

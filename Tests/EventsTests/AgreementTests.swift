@@ -13,35 +13,6 @@ struct AgreementTests {
         (try? JSONSerialization.jsonObject(with: Data(document))) is [String: Any]
     }
 
-    /// The document with each number outside strings replaced by 0.
-    private func withoutNumbers(_ document: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        var inString = false
-        var isEscaped = false
-        var inNumber = false
-        for c in document {
-            if !inString, "0123456789+-.eE".utf8.contains(c), inNumber || "-0123456789".utf8.contains(c) {
-                if !inNumber { result.append(0x30) }
-                inNumber = true
-                continue
-            }
-            inNumber = false
-            if inString {
-                if isEscaped {
-                    isEscaped = false
-                } else if c == 0x5C {
-                    isEscaped = true
-                } else if c == 0x22 {
-                    inString = false
-                }
-            } else if c == 0x22 {
-                inString = true
-            }
-            result.append(c)
-        }
-        return result
-    }
-
     /// Whether an array or object ends at this byte, with nothing but white space between it and a comma.
     private func isCommaBeforeEnd(_ document: [UInt8], _ byte: Int) -> Bool {
         byte < document.count && "]}".utf8.contains(document[byte])
@@ -58,7 +29,7 @@ struct AgreementTests {
             let failure = failure(document)
             if failure == nil { accepted += 1 }
             guard (failure == nil) != foundation(document) else { continue }
-            if failure == nil, foundation(withoutNumbers(document)) {
+            if failure == nil, foundation(JSONDocuments.withoutNumbers(document)) {
                 // RFC 8259 sets no limit to numbers; Foundation refuses what no Double holds.
                 explained["a number beyond what Foundation holds", default: 0] += 1
             } else if failure?.code == .byteOrderMark || document.contains(0) {

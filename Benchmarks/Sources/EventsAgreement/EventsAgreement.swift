@@ -2,6 +2,7 @@ import CSimdjson
 import EventLoops
 import Events
 import Glibc
+import TestKit
 
 /// Compares the reader of events with simdjson on documents by chance; ends with 1 at the first difference that nobody has
 /// explained.
@@ -35,7 +36,8 @@ enum EventsAgreement {
             }
             if ours { accepted += 1 }
             guard ours != (simdjson_is_object(document, document.count) == 1) else { continue }
-            if ours, simdjson_is_object(withoutNumbers(document), withoutNumbers(document).count) == 1 {
+            let plain = JSONDocuments.withoutNumbers(document)
+            if ours, simdjson_is_object(plain, plain.count) == 1 {
                 explained["a number beyond 64 bits, which RFC 8259 allows", default: 0] += 1
             } else if !ours, document.starts(with: [0xEF, 0xBB, 0xBF]) {
                 explained["a byte-order mark, which we refuse", default: 0] += 1
@@ -48,34 +50,5 @@ enum EventsAgreement {
         print(
             "agreement with simdjson: \(count) documents of seed \(seed), \(accepted) accepted, explained: \(explained)"
         )
-    }
-
-    /// The document with each number outside strings replaced by 0.
-    private static func withoutNumbers(_ document: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        var inString = false
-        var isEscaped = false
-        var inNumber = false
-        for c in document {
-            if !inString, "0123456789+-.eE".utf8.contains(c), inNumber || "-0123456789".utf8.contains(c) {
-                if !inNumber { result.append(0x30) }
-                inNumber = true
-                continue
-            }
-            inNumber = false
-            if inString {
-                if isEscaped {
-                    isEscaped = false
-                } else if c == 0x5C {
-                    isEscaped = true
-                } else if c == 0x22 {
-                    inString = false
-                }
-            } else if c == 0x22 {
-                inString = true
-            }
-            result.append(c)
-        }
-        return result
     }
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// What Swift cannot say: sixteen bytes compared at once. Header only, so that it is inlined into the scanner.
+// What Swift cannot say: sixteen bytes compared at once.
 
+#include <stdbool.h>
 #include <stdint.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -11,6 +12,13 @@
 
 /// How many bytes `cscan_plain` looks at.
 #define CSCAN_WIDTH 16
+
+/// The closing quote of a string from `p` on, which stands at the beginning of a character, where nothing is wrong with the
+/// rest of it; sets `is_escaped` if there is an escape. Null says nothing: something is wrong, or the string ends among
+/// the last bytes of the block, or the processor cannot. Sixteen bytes must be readable at `run_end`, nothing beyond.
+///
+/// Escapes and characters beyond ASCII are checked together, sixteen bytes at a time.
+const uint8_t *cscan_text(const uint8_t *p, const uint8_t *run_end, bool *is_escaped);
 
 /// The number of bytes at `p` before the first that is a quote, a backslash, a control character or not ASCII; 16 if none
 /// of the sixteen is. All sixteen must be readable.

@@ -1,1 +1,0 @@
-../../../Sources/TestKit/JSONDocuments.swift

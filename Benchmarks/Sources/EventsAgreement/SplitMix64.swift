@@ -1,1 +1,0 @@
-../../../Sources/TestKit/SplitMix64.swift

@@ -1,0 +1,137 @@
+internal import EventLoops
+internal import Model
+
+/// What is said of a line that was read: whether it is an event, of what name, how important, of when.
+extension EventPass {
+    @inline(__always)
+    mutating func judge(_ next: Int) -> Verdict {
+        if !edits.isEmpty || !scratch.isEmpty {
+            edits.removeAll(keepingCapacity: true)
+            scratch.removeAll(keepingCapacity: true)
+        }
+        if !addedName.isEmpty { addedName.removeAll(keepingCapacity: true) }
+        if !scanner.replaced.isEmpty { removeReplaced() }
+
+        var type = EventType.other
+        if scanner.has(.type) { type = eventType() }
+        if type == .dataLayer { return verdict(.dataLayer, next) }
+
+        failure = .quarantined
+        guard let name = eventName(type) else { return verdict(failure, next) }
+        self.name = name
+        let priority = priority(name, type)
+        let time = scanner.has(.timestamp) ? eventTime() : now
+        if time < oldest {
+            return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
+        }
+        if time > newest {
+            problem = Problem(
+                reason: .timeAhead, limit: nil,
+                detail: "the event's time lies more than \(options.maxAhead.components.seconds / 86_400) days ahead")
+            return verdict(.quarantined, next)
+        }
+        if hasAddress { findAddress() }
+        guard keepsLimits(name, type) else { return verdict(failure, next) }
+
+        wanted = .usual
+        lookedUp = nil
+        if scanner.present & Additions.members != 0 { ownMembers() }
+        if hasAddress { lookUpCountry() }
+        if time < added.deviceFrom || time >= added.deviceUntil { updateDevice(time) }
+        var startsSession = false
+        if block.mode != .off, wanted.contains(.sessionID) || type == .startSession, !goesOnWithSession(time, type) {
+            startsSession = resolveSession(time, type)
+        }
+        return Verdict(
+            kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
+    }
+
+    @inline(__always)
+    private func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
+        Verdict(kind: kind, priority: .normal, eventTime: now, startsSession: false, next: next)
+    }
+
+    @inline(never)
+    mutating func unreadable(_ start: Int, _ next: Int) -> Verdict {
+        let failure = ScanFailure(scanner.failureCode, byte: scanner.failureOffset - start)
+        if failure.code == .blank { return verdict(.blank, next) }
+        let reason: QuarantineRecord.Reason =
+            switch failure.code {
+            case .notUTF8: .notUTF8
+            case .notAnObject: .notAnObject
+            case .tooDeep: .tooDeep
+            case .cutShort: .cutShort
+            default: .notJSON
+            }
+        problem = Problem(reason: reason, limit: nil, detail: failure.message)
+        return verdict(.quarantined, next)
+    }
+
+    /// The event's type, where that matters here.
+    @inline(never)
+    private func eventType() -> EventType {
+        let member = scanner.member(.type)
+        if isText(member, "crash") { return .crash }
+        if isText(member, "start_session") { return .startSession }
+        return isText(member, "data_layer") ? .dataLayer : .other
+    }
+
+    // MARK: The name
+
+    /// The event's name as UTF-8 text; nil, with the problem noted, when it has none. Valid until the next line.
+    @inline(__always)
+    private mutating func eventName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {
+        if scanner.has(.name) {
+            let member = scanner.member(.name)
+            if base[member.value] == .quote, member.end - member.value > 2 {
+                let raw = UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)
+                if !member.isEscaped, limits.nameLength.value == 0 || raw.count <= limits.nameLength.value {
+                    return raw
+                }
+                return unusualName(raw, member)
+            }
+        }
+        return missingName(type)
+    }
+
+    /// A name with escapes, or one that may be too long.
+    @inline(never)
+    private mutating func unusualName(_ raw: UnsafeBufferPointer<UInt8>, _ member: Member) -> UnsafeBufferPointer<
+        UInt8
+    >? {
+        var text = raw
+        if limits.nameLength.value > 0, let kept = JSONText.cut(raw, toUnits: limits.nameLength.value) {
+            guard passes(.nameLength, limits.nameLength) else { return nil }
+            if limits.nameLength.consequence == .cut {
+                counts.cut[LimitKind.nameLength.rawValue] += 1
+                edits.append(Edit(from: member.value + 1 + kept, to: member.end - 1))
+                text = UnsafeBufferPointer(rebasing: raw[0..<kept])
+            }
+        }
+        guard member.isEscaped else { return text }
+        return keptName(JSONText.decoded(text))
+    }
+
+    @inline(never)
+    private mutating func missingName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {
+        guard let state else { return nil }
+        let added = type == .startSession ? Array("\"start_session\"".utf8) : state.quotedDefaultName
+        guard !added.isEmpty else {
+            problem = Problem(
+                reason: .noName, limit: nil,
+                detail: scanner.has(.name)
+                    ? "\"name\" is not a text, or an empty one, and the app has no default_event_name"
+                    : "there is no \"name\", and the app has no default_event_name")
+            return nil
+        }
+        if scanner.has(.name) { remove(scanner.member(.name)) }
+        addedName = added
+        return keptName(Array(added[1..<added.count - 1]))
+    }
+
+    private mutating func keptName(_ name: [UInt8]) -> UnsafeBufferPointer<UInt8> {
+        nameText.removeAll()
+        name.withUnsafeBytes { nameText.append($0) }
+        return UnsafeBufferPointer(start: nameText.start, count: nameText.count)
+    }
+}
