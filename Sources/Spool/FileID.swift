@@ -8,8 +8,27 @@ internal import Glibc
 /// no handles (overlay), the time when the file was made stands in for the generation. Device numbers change from boot
 /// to boot and are left out.
 struct FileID: Hashable {
+    /// Up to `shortest` bytes, and in the last one how many; zeros where `long` is set. There may be a million of these:
+    /// those of the usual file systems need no memory of their own.
+    private var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    private var long: [UInt8]?
+
+    private static let shortest = 23
+
     /// As the queue keeps it: a kind, then what the kernel says.
-    let bytes: [UInt8]
+    var bytes: [UInt8] {
+        if let long { return long }
+        return withUnsafeBytes(of: words) { Array($0.prefix(Int($0[FileID.shortest]))) }
+    }
+
+    static func == (left: FileID, right: FileID) -> Bool { left.words == right.words && left.long == right.long }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(words.0)
+        hasher.combine(words.1)
+        hasher.combine(words.2)
+        if let long { hasher.combine(long) }
+    }
 
     private enum Form: UInt8 {
         case handle = 1
@@ -18,22 +37,39 @@ struct FileID: Hashable {
     }
 
     /// An identity as it was kept.
-    init(bytes: [UInt8]) { self.bytes = bytes }
+    init(bytes: [UInt8]) { self = bytes.withUnsafeBytes { FileID($0) } }
+
+    private init(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count <= FileID.shortest else {
+            long = Array(bytes)
+            return
+        }
+        withUnsafeMutableBytes(of: &words) {
+            $0.copyMemory(from: bytes)
+            $0[FileID.shortest] = UInt8(bytes.count)
+        }
+    }
 
     /// The identity of an open file; a descriptor that only looks will do.
     init(_ descriptor: borrowing Descriptor, _ status: FileStatus) {
         let number = descriptor.raw
-        self.bytes = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
+        self = withUnsafeTemporaryAllocation(byteCount: 2 + 128, alignment: 8) { buffer in
             var type: Int32 = 0
-            let length = clinux_file_handle(number, buffer.baseAddress, buffer.count, &type)
+            let handle = UnsafeMutableRawBufferPointer(rebasing: buffer[2...])
+            let bytes = handle.bindMemory(to: UInt8.self)
+            let length = clinux_file_handle(number, bytes.baseAddress, bytes.count, &type)
             if length > 0 {
-                return [Form.handle.rawValue, UInt8(truncatingIfNeeded: type)] + buffer.prefix(Int(length))
+                buffer[0] = Form.handle.rawValue
+                buffer[1] = UInt8(truncatingIfNeeded: type)
+                return FileID(UnsafeRawBufferPointer(rebasing: buffer[..<(2 + Int(length))]))
             }
             var birth: Int64 = 0
             guard clinux_birth_time(number, &birth) == 0 else {
-                return [Form.inode.rawValue] + FileID.bytes(of: status.inode)
+                return FileID(bytes: [Form.inode.rawValue] + FileID.bytes(of: status.inode))
             }
-            return [Form.birth.rawValue] + FileID.bytes(of: status.inode) + FileID.bytes(of: UInt64(bitPattern: birth))
+            return FileID(
+                bytes: [Form.birth.rawValue] + FileID.bytes(of: status.inode)
+                    + FileID.bytes(of: UInt64(bitPattern: birth)))
         }
     }
 

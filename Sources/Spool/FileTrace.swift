@@ -75,16 +75,46 @@ struct FileTrace: Equatable {
     var inode: UInt64 = 0
     /// The file's beginning.
     var fingerprint = Fingerprint.empty
+    /// The last of `marks`, and those before it: most files have one, which needs no memory of its own.
+    private var lastMark: Mark?
+    private var earlierMarks: [Mark] = []
+    private var rare = Rare.nothing
+    /// What it held before it was truncated, the last few times; the latest is the last.
+    var former: [FormerContent] = []
+
+    /// What only the traces of files say that are gone, or that stay although they were read.
+    private indirect enum Rare: Equatable {
+        case nothing
+        case told(missingSince: Int64?, doneVersion: UInt64?)
+    }
+
     /// Places of earlier commits, ascending; the last is the checkpoint itself.
-    var marks: [Mark] = []
+    var marks: [Mark] {
+        get { lastMark.map { earlierMarks + [$0] } ?? [] }
+        set {
+            lastMark = newValue.last
+            earlierMarks = Array(newValue.dropLast())
+        }
+    }
+
     /// Milliseconds since 1970 when the file was last missed; nil while it is there.
-    var missingSince: Int64?
+    var missingSince: Int64? {
+        get { if case .told(let since, _) = rare { since } else { nil } }
+        set { tell(newValue, doneVersion) }
+    }
+
     /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
     ///
     /// The number tells the version of the content that was read (from its size and times); another one is read anew.
-    var doneVersion: UInt64?
-    /// What it held before it was truncated, the last few times; the latest is the last.
-    var former: [FormerContent] = []
+    var doneVersion: UInt64? {
+        get { if case .told(_, let version) = rare { version } else { nil } }
+        set { tell(missingSince, newValue) }
+    }
+
+    private mutating func tell(_ missingSince: Int64?, _ doneVersion: UInt64?) {
+        let isAny = missingSince != nil || doneVersion != nil
+        rare = isAny ? .told(missingSince: missingSince, doneVersion: doneVersion) : .nothing
+    }
 
     /// Remembers what the file held, because it was truncated.
     mutating func addFormer(_ place: Mark) {
@@ -96,11 +126,16 @@ struct FileTrace: Equatable {
     /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
     /// recent marks stay close together and old ones lie far apart.
     mutating func add(_ mark: Mark) {
-        if let last = marks.last, last.offset >= mark.offset {
-            marks.removeAll { $0.offset >= mark.offset }
+        if let lastMark {
+            if lastMark.offset < mark.offset {
+                earlierMarks.append(lastMark)
+            } else {
+                earlierMarks.removeAll { $0.offset >= mark.offset }
+            }
         }
-        marks.append(mark)
-        guard marks.count > FileTrace.mostMarks else { return }
+        lastMark = mark
+        guard earlierMarks.count >= FileTrace.mostMarks else { return }
+        let marks = self.marks
         var victim = 1
         var least = Double.infinity
         for index in 1..<(marks.count - 1) {
@@ -111,7 +146,7 @@ struct FileTrace: Equatable {
                 victim = index
             }
         }
-        marks.remove(at: victim)
+        earlierMarks.remove(at: victim)
     }
 }
 
@@ -170,6 +205,7 @@ extension FileTrace {
             former.append(FormerContent(fingerprint: fingerprint, place: Mark(offset: Int64(offset), hash: hash)))
         }
         guard let count = FileTrace.number(&rest), count <= UInt64(FileTrace.mostMarks) else { return nil }
+        var marks: [Mark] = []
         var last: UInt64 = 0
         for _ in 0..<count {
             guard let distance = FileTrace.number(&rest), let hash = FileTrace.fixed(&rest) else { return nil }
@@ -179,6 +215,7 @@ extension FileTrace {
             marks.append(Mark(offset: Int64(offset), hash: hash))
         }
         guard rest.isEmpty else { return nil }
+        self.marks = marks
     }
 
     private static func put(_ number: UInt64, _ bytes: inout [UInt8]) {

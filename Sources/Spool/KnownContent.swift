@@ -31,12 +31,19 @@ extension SpoolReader {
             guard trace.fingerprint.length > 0 else { return }
             contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
         }
-        for file in files.values
-        where !file.isCopySuspect && SpoolReader.top(file.directory.path.bytes) == top && file.name.stem == stem {
+        func add(_ file: AppendFile) {
+            // A name begins with its stem; that is seen more quickly than what its stem is.
+            let original = file.name.claimed ?? file.name
+            guard original.bytes.starts(with: stem.bytes), original.stem == stem, !file.isCopySuspect else { return }
             add(file.trace, file.taken, file)
         }
-        for checkpoint in kept.values where SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top {
-            guard SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
+        for directory in directories.values where SpoolReader.top(directory.path.bytes) == top {
+            for file in directory.files.values { add(file) }
+        }
+        for file in nameless.values where SpoolReader.top(file.directory.path.bytes) == top { add(file) }
+        for checkpoint in kept.values where SpoolReader.mayBegin(checkpoint.path, with: stem) {
+            guard SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top,
+                SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
                 trace.doneVersion == nil, let last = trace.marks.last
             else { continue }
             add(trace, last, nil)
@@ -45,6 +52,13 @@ extension SpoolReader {
     }
 
     private static func top(_ path: [UInt8]) -> ArraySlice<UInt8> { path.prefix { $0 != UInt8(ascii: "/") } }
+
+    /// Whether a path's last name begins with a stem: tells most of many files apart at little cost.
+    private static func mayBegin(_ path: String, with stem: FileName) -> Bool {
+        let bytes = path.utf8
+        let slash = bytes.lastIndex(of: UInt8(ascii: "/"))
+        return bytes[(slash.map { bytes.index(after: $0) } ?? bytes.startIndex)...].starts(with: stem.bytes)
+    }
 
     private static func parent(_ path: String) -> [UInt8] {
         let bytes = Array(path.utf8)

@@ -107,19 +107,20 @@ extension SpoolReader {
     /// cannot, and what is being removed holds its file lease.
     func closeIdleFiles() {
         while openFiles.count > options.maxOpenFiles {
-            let idle = openFiles.indices.filter { index in
-                let file = openFiles[index]
-                return file.lastUse != uses && file.hasName && !file.isLeaving
-            }
-            // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
-            let victim = idle.min {
-                (openFiles[$0].hasUnread ? 1 : 0, openFiles[$0].lastUse)
-                    < (openFiles[$1].hasUnread ? 1 : 0, openFiles[$1].lastUse)
+            var victim: (index: Int, hasUnread: Int, lastUse: UInt64)?
+            for (index, file) in openFiles.enumerated() {
+                let lastUse = file.lastUse
+                guard lastUse != uses, file.hasName, !file.isLeaving else { continue }
+                // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
+                let hasUnread = file.hasUnread ? 1 : 0
+                if let victim, (victim.hasUnread, victim.lastUse) <= (hasUnread, lastUse) { continue }
+                victim = (index, hasUnread, lastUse)
             }
             guard let victim else { return }
-            openFiles[victim].descriptor = nil
-            openFiles.swapAt(victim, openFiles.count - 1)
-            openFiles.removeLast()
+            openFiles.swapAt(victim.index, openFiles.count - 1)
+            let file = openFiles.removeLast()
+            file.descriptor = nil
+            file.rest()
         }
     }
 

@@ -105,6 +105,7 @@ extension SpoolReader {
     }
 
     func makeReady(_ file: AppendFile) {
+        file.wake(now)
         if file.unreadSince == nil {
             file.unreadSince = time.wallTime
             unread[file.id] = file
@@ -119,5 +120,6 @@ extension SpoolReader {
     func isRead(_ file: AppendFile) {
         file.unreadSince = nil
         unread[file.id] = nil
+        file.rest()
     }
 }

@@ -21,7 +21,8 @@ extension SpoolReader {
     /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or forgotten.
     func considerLater(_ file: AppendFile) {
         guard files[file.id] === file, !file.isReady, !file.isLeaving, !file.isCopySuspect else { return }
-        guard let quiet = quietTime(of: file) else { return }
+        guard let quiet = quietTime(of: file) else { return file.rest() }
+        file.wake(now)
         let due = max(now, file.lastChange + quiet)
         // An earlier check than was planned takes its place: what was current may be rotated or deleted by now.
         if let planned = file.checkAt, planned <= due { return }
@@ -111,8 +112,8 @@ extension SpoolReader {
                 let old = file.name
                 try FileSystem.rename(raw, old, to: claim)
                 file.directory.files[old] = nil
-                file.directory.files[claim] = file
                 file.name = claim
+                file.directory.files[claim] = file
             }
             file.isLeaving = true
             tasks += 1

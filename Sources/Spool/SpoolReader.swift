@@ -36,7 +36,7 @@ public actor SpoolReader {
 
     // MARK: Files
 
-    var files: [FileID: AppendFile] = [:]
+    var files = FileTable<ByID>()
     var ready = Queue<AppendFile>()
     var drops = Queue<PendingDrop>()
     var reading: DropReading?
