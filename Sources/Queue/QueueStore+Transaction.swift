@@ -98,12 +98,19 @@ extension QueueStore {
     }
 
     private func checkpointIfDue(_ file: QueueFile) {
-        guard file.walBytes >= bounds.checkpointAt else { return }
-        checkpoint(file)
-        shrinkIfDue(file)
+        if file.walBytes >= bounds.checkpointAt {
+            checkpoint(file)
+            shrinkIfDue(file)
+        } else if figures.totals.stored == 0, file.fileBytes > QueueStore.keptFree + bounds.checkpointAt {
+            // A backlog has gone, and the WAL may not grow for days: the file must not wait for that.
+            shrinkIfDue(file)
+        }
     }
 
     // MARK: The file's size
+
+    /// Free pages that are kept for what comes next, in bytes: giving them back and taking them again costs more than they.
+    private static let keptFree = 64 << 20
 
     /// Begins to give free pages back to the file system, where they are many: after a backlog is gone, or when the
     /// bounds have become smaller than the file.
@@ -120,7 +127,7 @@ extension QueueStore {
     private func isLargerThanNeeded(_ file: QueueFile) -> Bool {
         do throws(QueueError) {
             let free = try file.freeBytes()
-            return free > 0 && file.fileBytes > bounds.file || free > 64 << 20 && free > file.fileBytes / 2
+            return free > 0 && file.fileBytes > bounds.file || free > QueueStore.keptFree && free > file.fileBytes / 2
         } catch {
             // The next transaction meets what is wrong.
             health.count(error)

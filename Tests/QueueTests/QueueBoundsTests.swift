@@ -1,0 +1,162 @@
+import EventLoops
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+@Suite("Queue: least and greatest sizes, and what is left over")
+struct QueueBoundsTests {
+    private func size(_ fixture: QueueFixture) -> Int {
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        return [path, path + "-wal"].reduce(0) { sum, name in
+            var information = stat()
+            return stat(name, &information) == 0 ? sum + Int(information.st_size) : sum
+        }
+    }
+
+    @Test(
+        "ac07: the least cap, 24 KiB, works: all arrives in its order, and the files keep their bound",
+        arguments: [50, 7])
+    func ac07_leastCap(events: Int) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 24 << 10
+            $0.deadLettersMaxSize = 0
+            $0.quarantineMaxSize = 0
+            $0.durability = .crash
+        }
+        let bound = (24 << 10) * 3 / 2 + (4 << 20)
+        var taken: [Int] = []
+        var waits = 0
+        for _ in 0..<300 {
+            let before = maker
+            // A full chunk is a batch; small ones are joined.
+            if case .wait(let reason) = try await store.store(maker.commit(events, size: 100, full: events == 50)) {
+                #expect(reason == .full)
+                maker = before
+                waits += 1
+                for _ in 0..<3 {
+                    guard let batch = try await store.leaseNext(request()) else { break }
+                    taken += numbers(batch)
+                    _ = try await store.settle(.acknowledged(batch.header))
+                }
+                #expect(try await eventually { store.snapshot.accepting == .all })
+            }
+            #expect(store.snapshot.storedBytes <= 24 << 10)
+        }
+        #expect(size(fixture) <= bound)
+        while let batch = try await store.leaseNext(request()) {
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(taken == Array(0..<maker.next) && waits > 10)
+        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.evicted == 0 })
+        await store.close()
+        #expect(size(fixture) <= bound)
+    }
+
+    @Test("when a large backlog is gone the file gives its room back by itself, though nothing new comes")
+    func drainedFileShrinks() async throws {
+        let fixture = try QueueFixture()
+        let store = try fixture.open {
+            $0.maxSize = 1 << 30
+            $0.batchBytes = 1 << 20
+            $0.durability = .crash
+        }
+        let now = fixture.time.wallTime
+        let frame = [UInt8](repeating: UInt8(ascii: "x"), count: (256 << 10) - 1) + [UInt8(ascii: "\n")]
+        var commit = Commit()
+        commit.chunks = Array(
+            repeating: NewChunk(
+                priority: .normal, destinations: ["main"], events: 1, bytes: frame.count, eventTimes: now...now,
+                acceptedAt: now, compression: .none, frame: frame, isFull: true), count: 40)
+        commit.read = 40
+        for _ in 0..<12 { #expect(try await store.store(commit) == .stored(refused: 0)) }
+        #expect(size(fixture) > 110 << 20)
+        while let batch = try await store.leaseNext(request()) {
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        // What is kept free for what comes next, and the WAL.
+        #expect(try await eventually { size(fixture) < (64 << 20) + (32 << 20) }, "\(size(fixture)) bytes")
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        await store.close()
+        let reopened = try fixture.open { $0.maxSize = 1 << 30 }
+        #expect(reopened.snapshot.lane("main", .normal)?.ledger.queued == 40)
+        await reopened.close()
+    }
+
+    @Test(
+        "ga09, ac12: the earliest event time is looked for among as many of the oldest chunks as asked for, across starts"
+    )
+    func ga09_eventTimeLookahead() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let base = maker.time
+        var store = try fixture.open()
+        // Each later chunk has the earlier event.
+        for hours in [50, 40, 30, 20, 10] {
+            maker.time = base + .seconds(3_600 * hours)
+            _ = try await store.store(maker.commit(50, full: true))
+        }
+        // What this process took in it knows, whatever is looked at.
+        #expect(store.snapshot.lane("main", .normal)?.summary.earliestEventTime == base + .seconds(36_000))
+        await store.close()
+        for (lookahead, hours, afterFirst) in [(1, 50, 40), (3, 30, 20), (64, 10, 10)] {
+            store = try fixture.open { $0.eventTimeLookahead = lookahead }
+            func earliest() -> Timestamp? { store.snapshot.lane("main", .normal)?.summary.earliestEventTime }
+            #expect(earliest() == base + .seconds(3_600 * hours), "of \(lookahead)")
+            // In a batch it waits no more.
+            let batch = try #require(try await store.leaseNext(request()))
+            #expect(numbers(batch).first == 0)
+            #expect(try await eventually { earliest() == base + .seconds(3_600 * afterFirst) }, "of \(lookahead)")
+            await store.close()
+        }
+    }
+
+    @Test(
+        "what waits for a destination that is no longer configured is listed, keeps others from nothing, and is purged")
+    func orphans() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open { $0.destinations = ["main", "gone"] }
+        for _ in 0..<3 { _ = try await store.store(maker.commit(50, to: ["main", "gone"], full: true)) }
+        let rejected = try #require(try await store.leaseNext(request("gone")))
+        let failure = Failure(kind: .status, status: 400, message: "no", excerpt: "")
+        _ = try await store.settle(
+            Settlement(batch: rejected.header.id, parts: [.init(0..<50, .deadLetter(failure))]))
+        await store.close()
+
+        store = try fixture.open()
+        var selection = RecordSelection()
+        selection.destination = "gone"
+        #expect(store.snapshot.lanes.map(\.isConfigured) == [true, true, false, false])
+        #expect(try await store.list(.queue, selection).records.map { $0["id"]?.string } == ["gone/2.0", "gone/3.0"])
+        #expect(try await store.list(.deadLetters, selection).records.count == 50)
+        // The payload is there for the one that still waits for it, and goes with the last.
+        var taken: [Int] = []
+        while let batch = try await store.leaseNext(request()) {
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(taken == Array(0..<150))
+        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 150 })
+        #expect(store.snapshot.storedBytes == 2 * (50 * 16 + 3 * 64))
+        #expect(try await store.purge(.queue, selection) == 100)
+        #expect(try await store.purge(.deadLetters, selection) == 50)
+        #expect(store.snapshot.storedBytes == 0 && store.snapshot.deadLetters.count == 0)
+        #expect(store.snapshot.discarded.map(\.reason) == ["purged"])
+        await store.close()
+
+        // Its ledger stays: what was accepted for it was accounted for.
+        store = try fixture.open()
+        let ledger = try #require(store.snapshot.lane("gone", .normal)?.ledger)
+        #expect(ledger.accepted == 150 && ledger.deadLettered == 50 && ledger.discarded == 100 && ledger.balances)
+        #expect(try await store.list(.queue, selection).records.isEmpty)
+        await store.close()
+    }
+}
