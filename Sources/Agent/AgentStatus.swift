@@ -80,7 +80,8 @@ struct AgentStatus: StatusSource {
             }
             destination.lanes = [Priority.critical, .normal].compactMap { priority in
                 state.lane(name, priority).map {
-                    .init(priority: priority, ledger: $0.ledger, oldest: $0.oldestQueuedAt)
+                    .init(
+                        priority: priority, ledger: $0.ledger, oldest: $0.oldestQueuedAt, deadLetters: $0.deadLetters)
                 }
             }
             return destination

@@ -32,6 +32,7 @@ struct QueueCollector: MetricCollector {
             exposition.set(.deliveriesDiscarded, labels, to: ledger.discarded)
             exposition.set(.deliveriesLost, labels, to: ledger.lost)
             exposition.set(.deliveriesQueued, labels, to: ledger.queued)
+            exposition.set(.deadLetters, labels, to: lane.deadLetters)
             let age = lane.oldestQueuedAt.map { seconds(now - $0) } ?? 0
             exposition.set(.queueOldestAge, labels, to: max(0, age))
         }
@@ -43,7 +44,6 @@ struct QueueCollector: MetricCollector {
         exposition.set(.eventsQuarantined, to: state.intake.quarantined)
         exposition.set(.quarantineRecords, to: state.quarantine.count)
         exposition.set(.quarantineBytes, to: state.quarantine.bytes)
-        exposition.set(.deadLetters, to: state.deadLetters.count)
         exposition.set(.deadLetterBytes, to: state.deadLetters.bytes)
         exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
         var discards: [String: Int] = [:]

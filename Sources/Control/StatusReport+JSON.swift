@@ -101,14 +101,17 @@ extension StatusReport.Lane {
     fileprivate var json: JSONValue {
         let figures = StatusReport.Lane.figures.map { JSONValue.Member($0.0, .integer(ledger[keyPath: $0.1])) }
         return .object(
-            [.init("priority", .string(priority.name))] + figures + [.init("oldest_ms", JSONValue(oldest?.json))])
+            [.init("priority", .string(priority.name))] + figures
+                + [.init("oldest_ms", JSONValue(oldest?.json)), .init("dead_letters", .integer(deadLetters))])
     }
 
     fileprivate init?(_ json: JSONValue) {
         guard let priority = Priority(name: json.text("priority")) else { return nil }
         var ledger = Ledger()
         for (name, path) in StatusReport.Lane.figures { ledger[keyPath: path] = json.count(name) }
-        self.init(priority: priority, ledger: ledger, oldest: Timestamp(json["oldest_ms"]))
+        self.init(
+            priority: priority, ledger: ledger, oldest: Timestamp(json["oldest_ms"]),
+            deadLetters: json.count("dead_letters"))
     }
 }
 

@@ -74,12 +74,15 @@ public struct StatusReport: Sendable, Equatable {
         public var ledger: Ledger
         /// When the oldest that waits was accepted.
         public var oldest: Timestamp?
+        /// Dead letters of it that are kept.
+        public var deadLetters = 0
 
         /// A lane of known figures.
-        public init(priority: Priority, ledger: Ledger, oldest: Timestamp? = nil) {
+        public init(priority: Priority, ledger: Ledger, oldest: Timestamp? = nil, deadLetters: Int = 0) {
             self.priority = priority
             self.ledger = ledger
             self.oldest = oldest
+            self.deadLetters = deadLetters
         }
     }
 

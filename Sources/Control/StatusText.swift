@@ -197,13 +197,24 @@ public struct StatusText: Sendable {
         return text
     }
 
+    /// Whose the dead letters are, where there are several destinations.
+    private var deadLettersByDestination: String {
+        guard report.destinations.count > 1 else { return "" }
+        let shares = report.destinations.compactMap { destination -> String? in
+            let count = destination.lanes.reduce(0) { $0 + $1.deadLetters }
+            return count > 0 ? "\(HumanText.count(count)) of \(destination.name)" : nil
+        }
+        return shares.isEmpty ? "" : ": " + shares.joined(separator: ", ")
+    }
+
     private var keptLines: [String] {
         var lines: [String] = []
         let queue = report.queue
         if queue.deadLetters > 0 {
             lines.append(
                 styled(HumanText.plural(queue.deadLetters, "dead letter"), .warning)
-                    + ", \(HumanText.bytes(queue.deadLetterBytes)) (`spoolship dead-letters list`)")
+                    + "\(deadLettersByDestination), \(HumanText.bytes(queue.deadLetterBytes)) "
+                    + "(`spoolship dead-letters list`)")
         }
         if queue.quarantined > 0 {
             lines.append(

@@ -156,14 +156,15 @@ extension MetricFamily {
         "Corrupt databases that were moved aside and salvaged since the start.")
     /// Dead letters that are kept.
     public static let deadLetters = MetricFamily(
-        .gauge, "spoolship_dead_letters", "Dead letters that are kept.")
+        .gauge, "spoolship_dead_letters", "Dead letters that are kept: neither purged nor sent again.",
+        [destination, priority])
     /// Dead letters that are kept, in bytes.
     public static let deadLetterBytes = MetricFamily(
         .gauge, "spoolship_dead_letters_bytes", "Bytes of the dead letters that are kept.")
     /// Dead letters that are gone.
     public static let deadLettersPurged = MetricFamily(
         .counter, "spoolship_dead_letters_purged_total",
-        "Dead letters removed by a person or by dead_letters.max_size since the start.")
+        "Dead letters removed by a person or by dead_letters.max_size since the database was made.")
 
     private static let queue = [
         queueBytes, queueMaxBytes, queueFileBytes, queueOldestAge, queueBackpressure, queueCommits,

@@ -15,7 +15,7 @@ final class FigureStatements {
             quarantined = ?, dead_letters = ?, dead_letter_bytes = ?, dead_letters_purged = ?, quarantine_records = ?,
             quarantine_bytes = ?, quarantine_purged = ? WHERE id = 1
             """)
-        updateLedger = try database.prepare("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        updateLedger = try database.prepare("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         updateDiscard = try database.prepare("REPLACE INTO discard VALUES (?, ?, ?, ?)")
     }
 
@@ -68,7 +68,7 @@ final class FigureStatements {
         let row = try database.prepare(
             """
             SELECT d.id, d.name, l.priority, l.accepted, l.retried, l.acknowledged, l.dead_lettered, l.evicted,
-            l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes
+            l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes, l.dead_letters
             FROM destination d LEFT JOIN ledger l ON l.destination = d.id ORDER BY d.id, l.priority
             """)
         var lanes: [Lane] = []
@@ -99,6 +99,7 @@ final class FigureStatements {
             ledger.queued = row.integer(11)
             lanes[index].ledger = ledger
             lanes[index].queuedBytes = row.integer(12)
+            lanes[index].deadLetters = row.integer(15)
         }
         return lanes
     }
@@ -150,6 +151,7 @@ final class FigureStatements {
         row.bind(10, lane.ledger.lost)
         row.bind(11, lane.ledger.queued)
         row.bind(12, lane.queuedBytes)
+        row.bind(13, lane.deadLetters)
         try row.run()
     }
 

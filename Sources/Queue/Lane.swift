@@ -15,7 +15,9 @@ struct Lane {
     var ledger = Ledger()
     /// The uncompressed bytes of the queued events.
     var queuedBytes = 0
-    /// Whether `ledger` and `queuedBytes` differ from the database.
+    /// Dead letters that are kept.
+    var deadLetters = 0
+    /// Whether `ledger`, `queuedBytes` and `deadLetters` differ from the database.
     var isDirty = false
 
     /// Events and bytes in batches: formed ones, and full chunks that are or were leased.

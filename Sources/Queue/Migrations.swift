@@ -36,6 +36,17 @@ enum Migrations {
             // Deadlines of some apps only. What is queued already is nobody's in particular.
             from: 3, sql: "ALTER TABLE delivery ADD COLUMN deadlines TEXT"
         ),
+        (
+            // Dead letters by destination and priority.
+            from: 4,
+            sql: """
+            ALTER TABLE ledger ADD COLUMN dead_letters INTEGER NOT NULL DEFAULT 0;
+            UPDATE ledger SET dead_letters = (
+                SELECT count(*) FROM dead_letter
+                WHERE dead_letter.destination = ledger.destination AND dead_letter.priority = ledger.priority
+            )
+            """
+        ),
     ]
 
     /// Upgrades a database, inside the caller's transaction.

@@ -99,6 +99,13 @@ extension Figures {
         lanes.firstIndex { $0.priority == priority && $0.name == name }
     }
 
+    /// Counts one dead letter less.
+    mutating func forgetDeadLetter(_ destination: Int64, _ priority: Priority?) {
+        guard let priority, let index = lane(destination, priority) else { return }
+        lanes[index].deadLetters -= 1
+        lanes[index].isDirty = true
+    }
+
     /// The place of a lane by its destination's row.
     func lane(_ destination: Int64, _ priority: Priority) -> Int? {
         lanes.firstIndex { $0.priority == priority && $0.destination == destination }
@@ -153,7 +160,8 @@ extension QueueSnapshot {
         snapshot.lanes = ordered.map { lane in
             LaneState(
                 destination: lane.name, priority: lane.priority, isConfigured: configured.contains(lane.name),
-                summary: lane.summary, ledger: lane.ledger, oldestQueuedAt: lane.summary.oldestAcceptedAt)
+                summary: lane.summary, ledger: lane.ledger, oldestQueuedAt: lane.summary.oldestAcceptedAt,
+                deadLetters: lane.deadLetters)
         }
         snapshot.intake = figures.totals.intake
         snapshot.discarded = figures.discards.map { key, events in

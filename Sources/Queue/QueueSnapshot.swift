@@ -20,6 +20,8 @@ public struct QueueSnapshot: Sendable, Equatable {
         /// When the oldest queued event was accepted, those in batches included; nil when nothing is queued, and while
         /// only batches of an earlier process are left.
         public var oldestQueuedAt: Timestamp?
+        /// Dead letters of it that are kept: neither purged nor sent again.
+        public var deadLetters = 0
     }
 
     /// What a new event would meet.

@@ -29,6 +29,8 @@ extension QueueStore {
             insert.bind(11, failure.excerpt)
             try insert.run(line, at: 12)
             figures.totals.deadLetters += 1
+            figures.lanes[lane].deadLetters += 1
+            figures.lanes[lane].isDirty = true
             figures.totals.deadLetterBytes += QueueStore.keptCost(
                 line.count + failure.message.utf8.count + failure.excerpt.utf8.count)
         }
@@ -39,8 +41,11 @@ extension QueueStore {
         while figures.totals.deadLetterBytes > options.deadLettersMaxSize {
             let oldest = try file.statement(
                 "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter) RETURNING "
-                    + "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB))")
+                    + "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB)), destination, priority"
+            )
             guard try oldest.step() else { break }
+            figures.forgetDeadLetter(
+                Int64(oldest.integer(1)), Priority(rawValue: UInt8(truncatingIfNeeded: oldest.integer(2))))
             figures.totals.deadLetterBytes -= QueueStore.keptCost(oldest.integer(0))
             figures.totals.deadLetters -= 1
             figures.totals.deadLettersPurged += 1

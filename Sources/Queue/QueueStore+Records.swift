@@ -149,6 +149,7 @@ extension QueueStore {
         figures.totals.intake.accepted -= letters.count
         figures.lanes[lane].ledger.accepted -= letters.count
         figures.lanes[lane].ledger.retried += letters.count
+        figures.lanes[lane].deadLetters -= letters.count
         for letter in letters { try remove(.deadLetters, letter.id, letter.cost, file) }
     }
 
@@ -175,8 +176,13 @@ extension QueueStore {
         let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
         let row = try KeptRows(kind, selection, figures, after: 0).select(columns, limit: 500, in: file)
         while try row.step() {
-            let cost = kind == .deadLetters ? DeadLetter(row).cost : StoredQuarantineRecord(row).cost
-            found.append((Int64(row.integer(0)), cost))
+            if kind == .deadLetters {
+                let letter = DeadLetter(row)
+                figures.forgetDeadLetter(letter.destination, letter.priority)
+                found.append((letter.id, letter.cost))
+            } else {
+                found.append((Int64(row.integer(0)), StoredQuarantineRecord(row).cost))
+            }
         }
         for record in found { try remove(kind, record.id, record.cost, file) }
         if kind == .deadLetters {

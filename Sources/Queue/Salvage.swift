@@ -79,11 +79,13 @@ private struct SalvageCopy {
     private func pass(_ table: String, _ select: String) throws(QueueError) -> Bool {
         let reading: Statement
         do { reading = try source.prepare(select) } catch { return false }
+        // By name: a table of an older schema lacks columns, which have defaults.
         let columns = reading.columns
+        let names = (0..<Int32(columns)).map { reading.name($0) }.joined(separator: ", ")
         let marks = Array(repeating: "?", count: columns).joined(separator: ", ")
         // A newer row of the same key is the same row: the second pass meets what the first has copied.
-        // A table of another shape, of an older schema, is left behind.
-        guard let writing = try? target.statement("INSERT OR REPLACE INTO \(table) VALUES (\(marks))") else {
+        // A table of another shape is left behind.
+        guard let writing = try? target.statement("INSERT OR REPLACE INTO \(table) (\(names)) VALUES (\(marks))") else {
             return false
         }
         var rows = 0
@@ -114,9 +116,20 @@ private struct SalvageCopy {
         let database = target.database
         try database.execute("DELETE FROM delivery WHERE chunk NOT IN (SELECT id FROM chunk)")
         try database.execute("DELETE FROM delivery WHERE destination NOT IN (SELECT id FROM destination)")
+        try database.execute("DELETE FROM dead_letter WHERE destination NOT IN (SELECT id FROM destination)")
         try database.execute("DELETE FROM chunk WHERE id NOT IN (SELECT chunk FROM delivery)")
         var figures = try ledgers()
         for index in figures.lanes.indices { try balance(&figures.lanes[index]) }
+        figures.totals.deadLetters = figures.lanes.reduce(0) { $0 + $1.deadLetters }
+        figures.totals.deadLetterBytes =
+            try database.integer(
+                "SELECT coalesce(sum(\(rowCost) + length(event) + length(CAST(message AS BLOB)) "
+                    + "+ length(CAST(excerpt AS BLOB))), 0) FROM dead_letter") ?? 0
+        figures.totals.quarantineRecords = try database.integer("SELECT count(*) FROM quarantine") ?? 0
+        figures.totals.quarantineBytes =
+            try database.integer(
+                "SELECT coalesce(sum(\(rowCost) + length(content) + length(CAST(detail AS BLOB)) "
+                    + "+ length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))), 0) FROM quarantine") ?? 0
         figures.totals.stored =
             try database.integer(
                 "SELECT coalesce(sum(length(frame) + \(rowCost) * (1 + destinations)), 0) FROM chunk") ?? 0
@@ -151,6 +164,12 @@ private struct SalvageCopy {
         guard try row.step() else { return }
         let there = (events: row.integer(0), bytes: row.integer(1))
         row.reset()
+        let letters = try target.statement(
+            "SELECT count(*) FROM dead_letter WHERE destination = ? AND priority = ?")
+        letters.bind(1, lane.destination)
+        letters.bind(2, Int64(lane.priority.rawValue))
+        if try letters.step() { lane.deadLetters = letters.integer(0) }
+        letters.reset()
         let missing = lane.ledger.queued - there.events
         if missing > 0 {
             lane.ledger.lost += missing

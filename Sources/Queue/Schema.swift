@@ -3,7 +3,7 @@ internal import CSQLite
 /// Makes, checks and upgrades the database's tables.
 enum Schema {
     /// The version that this program writes.
-    static let version = 4
+    static let version = 5
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
 

@@ -100,6 +100,9 @@ final class Statement {
     /// How many columns a row has.
     var columns: Int { Int(sqlite3_column_count(handle)) }
 
+    /// A column's name.
+    func name(_ column: Int32) -> String { sqlite3_column_name(handle, column).map { String(cString: $0) } ?? "" }
+
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
     func text(_ column: Int32) -> String {

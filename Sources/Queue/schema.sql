@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -70,6 +70,7 @@ CREATE TABLE ledger (
     lost INTEGER NOT NULL DEFAULT 0,
     queued INTEGER NOT NULL DEFAULT 0,
     queued_bytes INTEGER NOT NULL DEFAULT 0, -- of the queued events, uncompressed
+    dead_letters INTEGER NOT NULL DEFAULT 0, -- rows of dead_letter: kept, neither purged nor sent again
     PRIMARY KEY (destination, priority)
 ) STRICT, WITHOUT ROWID;
 

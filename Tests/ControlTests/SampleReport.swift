@@ -87,6 +87,8 @@ enum SampleReport {
         report.queue.accepting = "nothing"
         report.queue.acceptingReason = "the disk is full"
         report.queue.deadLetters = 12
+        report.destinations[0].lanes[1].deadLetters = 9
+        report.destinations[1].lanes[1].deadLetters = 3
         report.queue.deadLetterBytes = 48_000
         report.spool.lagBytes = 5_242_880
         report.spool.lagSeconds = 600

@@ -222,6 +222,7 @@ struct QueueCapTests {
         // 16 bytes of event, 2 of message, 64 of metadata.
         #expect(store.snapshot.deadLetters == .init(count: 12, bytes: 12 * 82, purged: 38))
         #expect(store.snapshot.lane("main", .normal)?.ledger.deadLettered == 50)
+        #expect(store.snapshot.lane("main", .normal)?.deadLetters == 12)
         #expect(store.snapshot.storedBytes == 0)
         var commit = Commit()
         commit.read = 20

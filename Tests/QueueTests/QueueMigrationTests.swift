@@ -34,7 +34,7 @@ struct QueueMigrationTests {
         }
     }
 
-    @Test("a database of an older schema is upgraded, with all that it holds", arguments: [1, 2, 3])
+    @Test("a database of an older schema is upgraded, with all that it holds", arguments: [1, 2, 3, 4])
     func olderSchema(_ version: Int) async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
@@ -53,6 +53,8 @@ struct QueueMigrationTests {
         #expect(try await store.savedContainer("GTM-1234") == copy)
         #expect(store.snapshot.lane("main", .critical)?.summary.freeBatches == 1)
         #expect(try await store.list(.quarantine).records.count == 1)
+        let letters = [Priority.normal, .critical].map { store.snapshot.lane("main", $0)?.deadLetters }
+        #expect(letters == (version < 4 ? [0, 0] : [2, 1]))
         let formed = try #require(try await store.leaseNext(request("main", .critical)))
         #expect(formed.header.id.description == "019a9fa0-b000-7001-8000-00000000000b")
         #expect(numbers(formed) == Array(50..<54))
@@ -66,7 +68,7 @@ struct QueueMigrationTests {
         #expect(store.snapshot.storedBytes == 0)
     }
 
-    @Test("an upgraded database has the tables of a new one", arguments: [1, 2, 3])
+    @Test("an upgraded database has the tables of a new one", arguments: [1, 2, 3, 4])
     func upgradedIsLikeNew(_ version: Int) async throws {
         let old = try QueueFixture()
         #expect(mkdir(old.options.stateDirectory, 0o700) == 0)
@@ -81,5 +83,33 @@ struct QueueMigrationTests {
             database.close()
         }
         #expect(schemas[0] == schemas[1])
+    }
+
+    @Test("fault07: a database of an older schema that turns out to be damaged keeps what can be read, ledger included")
+    func damagedOlderSchema() async throws {
+        let fixture = try QueueFixture()
+        #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        try copyFixture("queue-schema-4.sqlite", to: path)
+        let database = try Database(path: path, vfs: nil)
+        let page = try #require(
+            try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = 'dead_letter'"))
+        database.close()
+        do {
+            let file = try Descriptor(checking: open(path, O_WRONLY), "open")
+            let garbage = [UInt8](repeating: 0xA5, count: 1_024)
+            #expect(pwrite(file.raw, garbage, 1_024, off_t((page - 1) * 1_024)) == 1_024)
+        }
+        let store = try fixture.open()
+        #expect(store.snapshot.recoveries == 1)
+        let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.accepted == 152 && ledger.acknowledged == 100 && ledger.deadLettered == 2 && ledger.queued == 50)
+        #expect(ledger.lost == 0 && ledger.balances)
+        // The rows are gone, and the figures know it.
+        #expect(store.snapshot.deadLetters.count == 0 && store.snapshot.deadLetters.bytes == 0)
+        #expect(store.snapshot.lane("main", .critical)?.ledger.queued == 10)
+        let restored = try await store.restore()
+        #expect(restored.checkpoints == [Checkpoint(key: [1], path: "app/a.jsonl", offset: 77, state: [9])])
+        await store.close()
     }
 }

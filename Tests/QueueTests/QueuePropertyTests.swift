@@ -328,7 +328,9 @@ struct PropertyRun {
         guard snapshot.storedBytes == model.stored else {
             throw Difference("\(snapshot.storedBytes) bytes stored instead of \(model.stored)")
         }
-        guard snapshot.deadLetters.count == model.dead.count else { throw Difference("other dead letters") }
+        guard snapshot.deadLetters.count == model.dead.count,
+            snapshot.lanes.reduce(0, { $0 + $1.deadLetters }) == model.dead.count
+        else { throw Difference("other dead letters") }
         guard snapshot.storedBytes <= cap else { throw Difference("the cap is passed") }
         for lane in lanes {
             let state = snapshot.lane(lane.destination, lane.priority)
