@@ -1,7 +1,7 @@
 //  SpoolshipClient: writes events into a spool of Spoolship, from any process, whether or not the agent runs.
 //
-//  It promises that an event whose `flush` has returned is in the spool, whole, once; that no call blocks longer than the
-//  settings say; and that every event that is not taken is told of by a typed error. It knows the spool's protocol and
+//  It promises that an event whose `flush` has returned is in the spool, whole, once; that no call waits longer than the
+//  settings say, nor for a file; and that every event that is not taken is told of by a typed error. It knows the spool's protocol and
 //  nothing of the agent.
 
 internal import Synchronization
@@ -15,8 +15,6 @@ public final class AnalyticsClient: Sendable {
         var session: String?
         var country: String?
         var interval: Duration = .zero
-        var spool: SpoolState?
-        var spoolReadAt: Int64 = 0
     }
 
     private let settings: ClientSettings
@@ -54,28 +52,24 @@ public final class AnalyticsClient: Sendable {
     public func trackEvent(
         _ name: String, withProperties properties: EventProperties = [:], flags: Flags = .normal
     ) throws(AnalyticsError) {
-        guard let (session, country) = try admit(flags) else { return }
+        let deadline = writer.deadline()
+        guard let (session, country) = try admit(flags, until: deadline) else { return }
         let line = try EventLine.event(
             name, properties, flags, at: wallMilliseconds(), session: session, country: country)
-        try writer.take(line, isUrgent: flags == .critical)
+        try writer.take(line, isUrgent: flags == .critical, until: deadline)
     }
 
     /// Whether an event may go, and what it carries; nil while disabled.
-    private func admit(_ flags: Flags) throws(AnalyticsError) -> (session: String?, country: String?)? {
-        let (spool, session, country, isEnabled) = state.withLock { state in
-            // Looked at once a second: an agent that is full stays so for longer.
-            let now = steadyNanoseconds()
-            if state.spool == nil || now - state.spoolReadAt >= 1_000_000_000 {
-                state.spool = SpoolState.read(directory: settings.directory)
-                state.spoolReadAt = now
-            }
-            return (state.spool, state.session, state.country, state.isEnabled)
-        }
+    private func admit(
+        _ flags: Flags, until deadline: Int64
+    ) throws(AnalyticsError) -> (session: String?, country: String?)? {
+        let (session, country, isEnabled) = state.withLock { ($0.session, $0.country, $0.isEnabled) }
         guard isEnabled else { return nil }
-        switch spool?.accepting {
-        case .some(.none): throw AnalyticsError(.refused, "the agent accepts no events now: \(spool?.reason ?? "")")
+        let spool = writer.spoolState(until: deadline)
+        switch spool.accepting {
+        case .none: throw AnalyticsError(.refused, "the agent accepts no events now: \(spool.reason)")
         case .critical where flags != .critical:
-            throw AnalyticsError(.onlyCritical, "the agent accepts critical events only now: \(spool?.reason ?? "")")
+            throw AnalyticsError(.onlyCritical, "the agent accepts critical events only now: \(spool.reason)")
         default: return (session, country)
         }
     }
@@ -90,7 +84,7 @@ public final class AnalyticsClient: Sendable {
     /// - Throws: `timedOut`, or why writing fails.
     public func close(timeout: Duration = .seconds(5)) throws(AnalyticsError) { try writer.close(timeout: timeout) }
 
-    /// What the agent accepts now.
+    /// What the agent accepts now. Reads a file.
     public var spoolState: SpoolState { SpoolState.read(directory: settings.directory) }
 
     // MARK: Switches
@@ -133,10 +127,11 @@ public final class AnalyticsClient: Sendable {
         let (isManual, country) = state.withLock { ($0.isManual, $0.country) }
         guard isManual else { return false }
         let id = AnalyticsClient.uuid()
-        guard try admit(.normal) != nil else { return false }
+        let deadline = writer.deadline()
+        guard try admit(.normal, until: deadline) != nil else { return false }
         let line = try EventLine.event(
             "start_session", [:], .normal, at: wallMilliseconds(), session: id, country: country, type: "start_session")
-        try writer.take(line, isUrgent: false)
+        try writer.take(line, isUrgent: false, until: deadline)
         state.withLock { $0.session = id }
         return true
     }

@@ -26,7 +26,11 @@ public struct ClientSettings: Sendable, Equatable {
     public var durability = Durability.powerLoss
     /// How much may wait to be written, in bytes; default 1 MiB. Beyond it `trackEvent` waits, then fails.
     public var bufferSize = 1 << 20
-    /// How long a call may wait for room in the buffer; default 50 ms, 0 fails at once. No call blocks longer.
+    /// How long `trackEvent` and `startSession` may wait, for room in the buffer and for news of an agent that accepted
+    /// nothing when it was last looked at; default 50 ms, 0 fails at once.
+    ///
+    /// They wait for nothing else: files are the writing thread's. How soon the system lets a thread run again is not in
+    /// our hands: on a machine with more to do than cores, calls were seen to take 40 ms more.
     public var longestWait: Duration = .milliseconds(50)
     /// When a file of the `append` style is full and the next one begins, in bytes; default 16 MiB.
     public var fileSize = 16 << 20

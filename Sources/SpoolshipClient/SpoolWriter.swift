@@ -27,26 +27,54 @@ final class SpoolWriter: @unchecked Sendable {
     private var failure: AnalyticsError?
     /// Bytes that the thread is writing now; they count against the buffer until they are in the spool.
     private var writing = 0
+    /// What the agent accepts, when that was read, and whether somebody wants to know it anew.
+    private var state: SpoolState
+    private var stateReadAt: Int64
+    private var isStateWanted = false
 
     init(_ settings: ClientSettings) throws(AnalyticsError) {
         self.settings = settings
         files = try SpoolFiles(settings)
+        state = SpoolState.read(directory: settings.directory)
+        stateReadAt = steadyNanoseconds()
         let started = startThread { [self] in run() }
         guard started else { throw AnalyticsError(.notWritable, "the system has no thread left for the writer") }
     }
 
     // MARK: Callers
 
+    /// Until when a call that begins now may wait.
+    func deadline() -> Int64 { steadyNanoseconds() + settings.longestWait.wholeNanoseconds }
+
+    /// What the agent accepts, at most a second old for who calls often.
+    ///
+    /// The writing thread reads it: a disk may take its time. While everything is accepted nobody waits for that, and an
+    /// agent that has become full is heard of by the next call. One that accepted less is asked before an event is refused.
+    func spoolState(until deadline: Int64) -> SpoolState {
+        monitor.lock()
+        defer { monitor.unlock() }
+        guard steadyNanoseconds() - stateReadAt >= 1_000_000_000, !isClosing else { return state }
+        if !isStateWanted {
+            isStateWanted = true
+            monitor.wakeAll()
+        }
+        while isStateWanted, state.accepting != .all, !isClosing {
+            let left = deadline - steadyNanoseconds()
+            guard left > 0 else { break }
+            monitor.wait(nanoseconds: left)
+        }
+        return state
+    }
+
     /// Takes a line.
     ///
-    /// - Throws: when the buffer has no room within `longestWait`, or the writer is closed.
-    func take(_ line: [UInt8], isUrgent: Bool) throws(AnalyticsError) {
+    /// - Throws: when the buffer has no room until `deadline`, or the writer is closed.
+    func take(_ line: [UInt8], isUrgent: Bool, until deadline: Int64) throws(AnalyticsError) {
         monitor.lock()
         defer { monitor.unlock() }
         guard line.count <= settings.bufferSize else {
             throw AnalyticsError(.invalidEvent, "the event is larger than the buffer of \(settings.bufferSize) bytes")
         }
-        let deadline = steadyNanoseconds() + settings.longestWait.wholeNanoseconds
         while pending.count + writing + line.count > settings.bufferSize, !isClosing {
             let left = deadline - steadyNanoseconds()
             guard left > 0 else {
@@ -147,6 +175,11 @@ final class SpoolWriter: @unchecked Sendable {
     /// Returns when there is something to do: lines that are due, a change between paused and not, the end.
     private func waitForWork() {
         while !isClosing, isPaused == files.isHolding {
+            if isStateWanted {
+                // Others went on meanwhile: all of it is to be looked at again.
+                readState()
+                continue
+            }
             guard !pending.isEmpty else {
                 monitor.wait()
                 continue
@@ -155,6 +188,17 @@ final class SpoolWriter: @unchecked Sendable {
             if isUrgent || left <= 0 || pending.count > settings.bufferSize / 2 { return }
             monitor.wait(nanoseconds: left)
         }
+    }
+
+    /// Reads what the agent accepts, without keeping others from the buffer.
+    private func readState() {
+        monitor.unlock()
+        let found = SpoolState.read(directory: settings.directory)
+        monitor.lock()
+        state = found
+        stateReadAt = steadyNanoseconds()
+        isStateWanted = false
+        monitor.wakeAll()
     }
 
     private func write(_ lines: [UInt8], isHeld: Bool) -> AnalyticsError? {

@@ -129,6 +129,24 @@ struct ClientTests {
         #expect(client.spoolState.accepting == .none && client.spoolState.reason == "the disk is full")
     }
 
+    @Test("ac08: a client that goes on hears of a change, both ways, though no call of it touches a file")
+    func ac08_changes() throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.longestWait = .seconds(30)
+        let client = try AnalyticsClient(settings)
+        func track() -> AnalyticsError.Code? { code { () throws(AnalyticsError) in try client.trackEvent("x") } }
+        #expect(track() == nil)
+        try state("none\ndisabled", directory)
+        let deadline = ContinuousClock.now + .seconds(30)
+        while track() == nil, ContinuousClock.now < deadline { usleep(2000) }
+        #expect(track() == .refused)
+        try state("all\n", directory)
+        while track() != nil, ContinuousClock.now < deadline { usleep(2000) }
+        #expect(track() == nil)
+        try client.close(timeout: .seconds(30))
+    }
+
     @Test("ac16: while paused events are kept, durable and unseen; resume releases them; so does the next process")
     func ac16_pause() throws {
         let directory = try TemporaryDirectory()
