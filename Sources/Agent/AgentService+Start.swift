@@ -53,11 +53,12 @@ extension AgentService {
         let tap = EventTap()
         let functions = FunctionDesk(settings, on: readerLoop)
         let keeper = makeKeeper(queue, functions)
-        let reader = try makeReader(queue, restored, figures, tap, functions)
+        let rules = IntakeRules(containers, functions: functions.runner, figures: figures)
+        let reader = try makeReader(queue, restored, figures, tap, rules)
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
-            on: readerLoop, store: queue, memory: restored.memory, figures: backfillFigures, time: time, log: log,
-            spool: { reader.figures }
+            on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
+            log: log, spool: { reader.figures }
         ) { await self.backfillOptions(cap: queue.snapshot.maxSize) }
         let notice = WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log)
         let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes }
@@ -72,7 +73,9 @@ extension AgentService {
             program: program, settings: { self.sharedSettings.withLock { $0 } }, sink: sink, queue: queue,
             driver: driver, reader: reader, unread: unread, containers: keeper, recorder: recorder,
             started: time.wallTime, time: time, reloads: reloads)
-        let rereader = Rereader(on: readerLoop, store: queue, time: time, log: log) {
+        let rereader = Rereader(
+            on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
+        ) {
             await self.intakeSettings(cap: queue.snapshot.maxSize)
         }
         let control = try await startControl(
@@ -189,12 +192,12 @@ extension AgentService {
 
     private func makeReader(
         _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap,
-        _ functions: FunctionDesk
+        _ rules: IntakeRules
     ) throws(AgentError) -> SpoolReader {
         let intake = Intake(
             intakeSettings(cap: queue.snapshot.maxSize), store: queue,
             memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap,
-            containers: containers, functions: functions.runner, on: readerLoop, time: time, log: log)
+            rules: rules, on: readerLoop, time: time, log: log)
         do throws(SpoolError) {
             return try SpoolReader(
                 settings.spoolOptions, start: SpoolStart(checkpoints: restored.checkpoints, done: restored.done),

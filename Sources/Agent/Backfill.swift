@@ -35,6 +35,8 @@ actor Backfill: BackfillControl {
     private let spool: @Sendable () -> SpoolFigures
     private let options: @Sendable () async -> Options
     private var places: [String: Place] = [:]
+    private let rules: IntakeRules?
+    private let calls: TagCalls
     private var intake: Intake?
     private var current: Options?
     private let turn = Turnstile()
@@ -48,12 +50,14 @@ actor Backfill: BackfillControl {
     /// - Parameters:
     ///   - loop: the reader's loop.
     ///   - memory: what the queue has kept; entries of others are left alone.
+    ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - figures: where what the pass counts is published.
     ///   - spool: how reading the spool goes.
     ///   - options: those in force.
     init(
-        on loop: EventLoop, store: QueueStore, memory: [String: [UInt8]], figures: IntakeFigures, time: any TimeSource,
-        log: Log, spool: @escaping @Sendable () -> SpoolFigures, options: @escaping @Sendable () async -> Options
+        on loop: EventLoop, store: QueueStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
+        figures: IntakeFigures, time: any TimeSource, log: Log, spool: @escaping @Sendable () -> SpoolFigures,
+        options: @escaping @Sendable () async -> Options
     ) {
         self.loop = loop
         self.store = store
@@ -62,6 +66,10 @@ actor Backfill: BackfillControl {
         self.figures = figures
         self.spool = spool
         self.options = options
+        self.rules = rules
+        // A piece is stored as a whole: `waitForCalls` bounds them between two.
+        calls = .aside(rules?.functions, name: "backfill", most: .max)
+        calls.start(calls.restore(memory), on: loop)
         for (name, bytes) in memory where name.hasPrefix(Backfill.prefix) && bytes.count > 8 {
             places[String(name.dropFirst(Backfill.prefix.count))] = Place(
                 seconds: Int64(bitPattern: bytes[0..<8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }),
@@ -92,7 +100,9 @@ actor Backfill: BackfillControl {
                 status: 409, code: "disabled", message: "collection is disabled; run `spoolship enable`")
         }
         let route = options.intake.routes[options.intake.routeIndex(of: piece.app)]
-        guard !route.destinations.isEmpty else {
+        rules?.refresh()
+        // A tag may name destinations where the configuration names none.
+        guard !route.destinations.isEmpty || rules?.isIdle == false else {
             throw ControlRefusal(
                 status: 409, code: "no_destination", message: "no destination wants the events of \(piece.app)")
         }
@@ -102,6 +112,7 @@ actor Backfill: BackfillControl {
                 message: "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
         }
         try await waitForTurn(options.gate, route.destinations)
+        try await waitForCalls()
         return try await store(piece, options)
     }
 
@@ -121,6 +132,17 @@ actor Backfill: BackfillControl {
         throw ControlRefusal(status: 503, code: "later", message: obstacle ?? "")
     }
 
+    /// Returns once few calls of functions wait that tags of earlier pieces have asked for.
+    private func waitForCalls() async throws(ControlRefusal) {
+        for _ in 0..<Backfill.looks {
+            guard calls.count >= Backfill.mostCalls else { return }
+            await pause()
+        }
+        throw ControlRefusal(status: 503, code: "later", message: "\(calls.count) calls of functions wait")
+    }
+
+    private static let mostCalls = 32
+
     private func pause() async {
         await withCheckedContinuation { continuation in
             _ = loop.after(Backfill.look) { continuation.resume() }
@@ -128,10 +150,21 @@ actor Backfill: BackfillControl {
     }
 
     private func store(_ piece: BackfillPiece, _ options: Options) async throws(ControlRefusal) -> BackfillResult {
-        var commit = try read(piece, with: intake(for: options))
+        var commit = try await read(piece, with: intake(for: options))
+        let made = calls.takeNew()
+        do throws(ControlRefusal) {
+            let result = try await store(&commit, piece)
+            calls.start(made)
+            return result
+        } catch {
+            calls.forget(made)
+            throw error
+        }
+    }
+
+    private func store(_ commit: inout Commit, _ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
         let seconds = time.wallTime.milliseconds / 1000
-        // Names are counted for the day by the spool's intake alone; a backfill's are its own.
-        commit.memory = [Backfill.prefix + piece.key: Backfill.encoded(Place(seconds: seconds, text: piece.end))]
+        commit.memory[Backfill.prefix + piece.key] = Backfill.encoded(Place(seconds: seconds, text: piece.end))
         let forgotten = oldestPlace(besides: piece.key)
         if let forgotten { commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten) }
         for _ in 0..<Backfill.looks {
@@ -153,7 +186,7 @@ actor Backfill: BackfillControl {
     }
 
     /// Makes a commit of a piece, events or a record for the quarantine.
-    private func read(_ piece: BackfillPiece, with intake: Intake) throws(ControlRefusal) -> Commit {
+    private func read(_ piece: BackfillPiece, with intake: Intake) async throws(ControlRefusal) -> Commit {
         let source = SpoolSource(app: piece.app, path: piece.file, producer: nil)
         if let problem = piece.problem {
             guard let reason = QuarantineRecord.Reason(rawValue: problem.reason) else {
@@ -170,12 +203,13 @@ actor Backfill: BackfillControl {
             let count = piece.bytes[taken...].withUnsafeBytes {
                 intake.take($0, from: source, at: piece.offset + Int64(taken))
             }
-            guard count > 0 else {
-                // Only an event that wants a commit of its own ends here, and a piece is cut smaller than that.
-                _ = intake.takeCommit()
-                throw ControlRefusal(status: 413, code: "too_large", message: "the piece is too large for this queue")
-            }
             taken += count
+            if count > 0 { continue }
+            if await intake.waitForRules() { continue }
+            // Only an event that wants a commit of its own ends here, and a piece is cut smaller than that.
+            _ = intake.takeCommit()
+            calls.forget(calls.takeNew())
+            throw ControlRefusal(status: 413, code: "too_large", message: "the piece is too large for this queue")
         }
         return intake.takeCommit()
     }
@@ -189,7 +223,7 @@ actor Backfill: BackfillControl {
         }
         let made = Intake(
             options.intake, store: store, memory: [:], figures: figures, clock: ClockTrust(), isBackfill: true,
-            on: loop, time: time, log: log)
+            rules: rules, asideCalls: calls, on: loop, time: time, log: log)
         intake = made
         current = options
         return made

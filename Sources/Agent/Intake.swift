@@ -14,11 +14,11 @@ internal import Spool
 ///
 /// It lives on the reader's loop. What it holds in memory is bounded by what the spool takes between two commits.
 final class Intake: SpoolSink {
-    private let store: QueueStore
-    private let loop: EventLoop
-    private let time: any TimeSource
-    private let log: Log
-    private let figures: IntakeFigures
+    let store: QueueStore
+    let loop: EventLoop
+    let time: any TimeSource
+    let log: Log
+    let figures: IntakeFigures
     private let clock: ClockTrust
     let tap: EventTap
     /// Whether it takes old files: they go in the normal lane, and their age counts from now (ac12).
@@ -35,23 +35,29 @@ final class Intake: SpoolSink {
     /// Open chunks by route, normal before critical.
     var open: [[OpenChunk]] = []
     /// What containers ask for; nil where there can be none.
-    private let rules: IntakeRules?
+    let rules: IntakeRules?
+    /// The calls of functions that tags of its events ask for.
+    let calls: TagCalls
+    /// What the rules wait for, after a `take` that took less than all.
+    var obstacle: Obstacle?
+    /// Whether its events come from elsewhere than the spool: it then remembers nothing of them for later ones.
+    let isAside: Bool
     /// An event on its way through the rules.
     var scratch = LineBuffer(capacity: 1024)
     var unknownDestinations = 0
 
     var pending = Commit()
     /// The bytes that `pending` holds, packed as they are.
-    private var pendingBytes = 0
+    var pendingBytes = 0
 
     private var wasTrusted: Bool?
-    private var unreported = 0
-    private var nextReport = BootInstant(nanoseconds: .min)
+    var unreported = 0
+    var nextReport = BootInstant(nanoseconds: .min)
 
-    private let turn = Turnstile()
-    private let room = WaitingLine()
+    let turn = Turnstile()
+    let room = WaitingLine()
     /// Set when a commit was given up: what follows it must not become durable either.
-    private var hasGivenUp = false
+    var hasGivenUp = false
 
     private struct SourceKey: Hashable {
         let app: String
@@ -61,8 +67,7 @@ final class Intake: SpoolSink {
     init(
         _ settings: IntakeSettings, store: QueueStore, memory: [String: [UInt8]], figures: IntakeFigures,
         clock: ClockTrust, tap: EventTap = EventTap(), isBackfill: Bool = false,
-        containers: ContainersInForce? = nil, functions: (any FunctionCaller)? = nil, on loop: EventLoop,
-        time: any TimeSource, log: Log
+        rules: IntakeRules? = nil, asideCalls: TagCalls? = nil, on loop: EventLoop, time: any TimeSource, log: Log
     ) {
         self.settings = settings
         self.tap = tap
@@ -75,11 +80,15 @@ final class Intake: SpoolSink {
         self.figures = figures
         pass = EventPass(options: settings.events)
         pass.restore(memory, using: &random)
-        rules = containers.map { IntakeRules($0, functions: functions) }
+        self.rules = rules
+        isAside = asideCalls != nil
+        calls = asideCalls ?? .ofSpool(rules?.functions)
         routes = settings.routes
         open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
-        rules?.restore(memory)
         openCountries()
+        guard !isAside else { return }
+        rules?.engine.restore(memory)
+        calls.start(calls.restore(memory), on: loop)
     }
 
     /// Takes up changed settings: what was taken before is closed under the old ones, or discarded if they end collection.
@@ -152,8 +161,9 @@ final class Intake: SpoolSink {
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap.isWatched
+        obstacle = nil
         rules?.refresh()
-        let rules = rules.flatMap { $0.engine.isIdle ? nil : $0 }
+        let rules = rules.flatMap { $0.isIdle ? nil : $0 }
         // A tag may name destinations where the configuration names none.
         let isTaken = isStored || (settings.isCollecting && rules != nil)
 
@@ -225,7 +235,7 @@ final class Intake: SpoolSink {
                 // No event, nothing to count; without containers nothing reads it either.
                 guard let rules = self.rules else { continue }
                 let line = UnsafeRawBufferPointer(rebasing: lines[start..<position])
-                if case .needs = rules.push(line, app: source.app, at: now) { return start }
+                guard push(line, by: rules, app: source.app, at: now) else { return start }
             case .blank: break
             }
         }
@@ -245,7 +255,7 @@ final class Intake: SpoolSink {
 
     /// Writes the event that says that a session has begun: an event more, read and accepted.
     private func writeSessionStart(_ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp) {
-        if let rules, !rules.engine.isIdle {
+        if let rules, !rules.isIdle {
             return writeSessionStart(by: rules, place, source, offset, at: now)
         }
         let route = routes[place]
@@ -275,16 +285,6 @@ final class Intake: SpoolSink {
     /// Whether the next commit has events already.
     private var holdsEvents: Bool {
         !pending.chunks.isEmpty || open.contains { chunks in chunks.contains { !$0.isEmpty } }
-    }
-
-    private func keepTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
-        pending.read += 1
-        pending.quarantined.append(
-            QuarantineRecord(
-                reason: .neverFits, detail: "an event of \(line.count) bytes does not fit queue.max_size",
-                app: source.app, path: source.path, offset: offset, length: Int64(line.count),
-                content: Array(line.prefix(4096)), time: time.wallTime))
-        pendingBytes += min(line.count, 4096)
     }
 
     private func eventSource(_ source: SpoolSource) -> EventSource {
@@ -325,132 +325,6 @@ final class Intake: SpoolSink {
         } else {
             pending.notStored.append(
                 NotStored(priority: priority, destinations: route.destinations, fate: fate, events: events))
-        }
-    }
-
-    /// Where the line begins that zeros stand before: a power cut leaves them where a writer's last bytes were, and what
-    /// is appended later is not to go with them. Nil where there are none, or nothing else.
-    private static func leadingZeros(_ base: UnsafePointer<UInt8>, _ line: Range<Int>) -> Int? {
-        guard base[line.lowerBound] == 0, let end = line.first(where: { base[$0] != 0 }), end < line.upperBound - 1
-        else { return nil }
-        return end
-    }
-
-    private func keepProblem(
-        _ line: UnsafeRawBufferPointer, _ source: SpoolSource, at offset: Int64, length: Int, isRefused: Bool
-    ) {
-        let problem = pass.problem
-        pending.read += 1
-        if isRefused { pending.refused += 1 }
-        pending.quarantined.append(
-            QuarantineRecord(
-                reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
-                app: source.app, path: source.path, offset: offset, length: Int64(length), content: Array(line),
-                time: time.wallTime))
-        pendingBytes += line.count
-    }
-
-    // MARK: Commits
-
-    func persist() async throws { try await store.sync() }
-
-    func commit(_ progress: SpoolProgress) async throws {
-        var commit = takeCommit()
-        commit.progress = progress
-        let calls = rules?.takeNewCalls() ?? []
-
-        // In order: a later checkpoint must never be durable before the events of an earlier one.
-        let ticket = turn.drawTicket()
-        await turn.takeTurn(ticket)
-        defer { turn.passTurn() }
-        guard !hasGivenUp else { throw WaitingLine.Ended() }
-        do {
-            try await persist(commit)
-            if let rules {
-                rules.start(calls)
-                // Events that wait for functions are offered again once this returns.
-                try await rules.settled()
-            }
-        } catch {
-            hasGivenUp = true
-            throw error
-        }
-    }
-
-    /// All that was taken since the last commit.
-    func takeCommit() -> Commit {
-        closeAll()
-        var commit = pending
-        pending = Commit()
-        pendingBytes = 0
-        commit.memory.merge(pass.takeMemory()) { _, new in new }
-        if let rules { commit.memory.merge(rules.takeMemory()) { _, new in new } }
-        publish(commit)
-        return commit
-    }
-
-    private func persist(_ commit: Commit) async throws {
-        while true {
-            do {
-                switch try await store.store(commit) {
-                case .stored: return
-                case .wait: try await waitForRoom()
-                }
-            } catch let error as QueueError where error.code != .closed {
-                log.error("storing failed, will try again", ["reason": error.code.rawValue, "hint": error.message])
-                try await waitForRoom(atMost: .seconds(5))
-            }
-        }
-    }
-
-    /// Returns when the queue may have room again; with a limit, when that time is over at the latest.
-    private func waitForRoom(atMost limit: Duration? = nil) async throws {
-        let timer = limit.map { limit in loop.after(limit) { self.room.wakeAll() } }
-        defer { if let timer { loop.cancel(timer) } }
-        try await room.wait(unless: {
-            // After an error the queue may look as if it had room: then only time or a change helps.
-            guard limit == nil, case .nothing = store.snapshot.accepting else { return limit == nil }
-            return false
-        })
-    }
-
-    /// To be called on the reader's loop when the queue has published a change.
-    func queueChanged(_ accepting: QueueSnapshot.Accepting) {
-        if case .nothing = accepting { return }
-        room.wakeAll()
-    }
-
-    /// Ends waiting for room: commits that do not fit throw, and what they held is read again after the next start.
-    func stopWaiting() {
-        room.end()
-        rules?.end()
-    }
-
-    /// One log line for what went to the quarantine, at most every ten seconds: where the first one lies, and how many
-    /// there were since the last line.
-    private func report(_ records: [QuarantineRecord]) {
-        unreported += records.count
-        guard let first = records.first, time.bootTime >= nextReport else { return }
-        nextReport = time.bootTime + .seconds(10)
-        log.warning(
-            "quarantined",
-            [
-                "path": first.path, "offset": first.offset, "length": first.length, "reason": first.reason.rawValue,
-                "detail": first.detail, "count": unreported, "see": "spoolship quarantine list",
-            ])
-        unreported = 0
-    }
-
-    private func publish(_ commit: Commit) {
-        report(commit.quarantined)
-        figures.update {
-            $0.events = pass.counts
-            $0.names = pass.nameCounts
-            if let rules {
-                $0.rules = rules.engine.counts
-                $0.unknownDestinations = unknownDestinations
-            }
-            for record in commit.quarantined { $0.quarantined[record.reason, default: 0] += 1 }
         }
     }
 }

@@ -15,49 +15,83 @@ actor Rereader {
     private let store: QueueStore
     private let time: any TimeSource
     private let log: Log
+    private let rules: IntakeRules?
+    private let calls: TagCalls
     private let settings: @Sendable () async -> IntakeSettings
+    private let turn = Turnstile()
 
     /// - Parameters:
     ///   - loop: the reader's loop.
+    ///   - memory: what the queue has kept; entries of others are left alone.
+    ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - settings: those in force when lines are read again; sessions are left alone.
     init(
-        on loop: EventLoop, store: QueueStore, time: any TimeSource, log: Log,
-        settings: @escaping @Sendable () async -> IntakeSettings
+        on loop: EventLoop, store: QueueStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
+        time: any TimeSource, log: Log, settings: @escaping @Sendable () async -> IntakeSettings
     ) {
         self.loop = loop
         self.store = store
         self.time = time
         self.log = log
+        self.rules = rules
         self.settings = settings
+        calls = .aside(rules?.functions, name: "reread")
+        calls.start(calls.restore(memory), on: loop)
     }
 
-    /// Reads lines again that were kept whole, in one transaction.
+    /// Reads lines again that were kept whole: each leaves the quarantine in the transaction that holds what became of it.
     ///
     /// - Returns: how many were read again; the others stay.
-    /// - Throws: `QueueError`, with code `full` when the queue has no room for them now.
+    /// - Throws: `QueueError`, with code `full` when the queue has no room for them now; what was read before stays read.
     func read(_ records: [StoredQuarantineRecord]) async throws(QueueError) -> Int {
+        let ticket = turn.drawTicket()
+        await turn.takeTurn(ticket)
+        defer { turn.passTurn() }
         var settings = await settings()
         settings.events.session.mode = .off
         let intake = Intake(
-            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust(), on: loop, time: time,
-            log: log)
+            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust(), rules: rules,
+            asideCalls: calls, on: loop, time: time, log: log)
         var ids: [Int64] = []
+        var count = 0
         for stored in records {
             let record = stored.record
             guard Int64(record.content.count) == record.length, !record.content.isEmpty else { continue }
             let line =
                 record.content.last == UInt8(ascii: "\n") ? record.content : record.content + [UInt8(ascii: "\n")]
             let source = SpoolSource(app: record.app, path: record.path, producer: nil)
-            line.withUnsafeBytes { _ = intake.take($0, from: source, at: record.offset) }
-            ids.append(stored.id)
+            var taken = 0
+            while taken < line.count {
+                let more = line[taken...].withUnsafeBytes {
+                    intake.take($0, from: source, at: record.offset + Int64(taken))
+                }
+                taken += more
+                if more > 0 { continue }
+                if await intake.waitForRules() { continue }
+                // It wants a commit of its own, or calls of functions do: what came before goes first.
+                guard !ids.isEmpty || taken > 0 else { break }
+                count += try await store(intake, &ids)
+            }
+            if taken == line.count { ids.append(stored.id) }
         }
+        return try await count + store(intake, &ids)
+    }
+
+    private func store(_ intake: Intake, _ ids: inout [Int64]) async throws(QueueError) -> Int {
         var commit = intake.takeCommit()
+        let made = calls.takeNew()
+        guard commit.read > 0 else { return 0 }
         commit.requeued = ids
-        // Names counted here are counted by the spool's intake too, which remembers them.
-        commit.memory = [:]
-        guard case .stored = try await store.store(commit) else {
-            throw QueueError(.full, "the queue has no room now; try again when it has")
+        do throws(QueueError) {
+            guard case .stored = try await store.store(commit) else {
+                throw QueueError(.full, "the queue has no room now; try again when it has")
+            }
+        } catch {
+            calls.forget(made)
+            throw error
         }
+        calls.start(made)
+        defer { ids = [] }
         return ids.count
     }
 }

@@ -30,6 +30,8 @@ final class DropReading {
     var skipped: (length: Int64, offset: Int64, head: [UInt8])?
     /// Whether the splitter holds an event that the sink has not taken.
     var isEventWaiting = false
+    /// Whether it waits for the sink's word.
+    var isParked = false
     /// Between two events: all before it was taken.
     var taken: ObjectSplitter.Place
     /// The place that the last checkpoint told; nil if there was none.

@@ -13,6 +13,7 @@ extension SpoolReader {
     func readAppendFile() -> Bool {
         guard let file = ready.popFirst() else { return false }
         file.isReady = false
+        isParked = false
         guard files[file.id] === file else { return true }
         do {
             try open(file)
@@ -21,8 +22,9 @@ extension SpoolReader {
                 return true
             }
             if try readBlock(of: file) {
+                // A parked one stays ready, so that nobody else lets go of it; it takes its place again when it is resumed.
                 file.isReady = true
-                ready.append(file)
+                if !isParked { ready.append(file) }
             } else {
                 if file.committed >= file.size { isRead(file) }
                 considerLater(file)
@@ -31,6 +33,12 @@ extension SpoolReader {
             cannotRead(file, error)
         }
         return true
+    }
+
+    /// The sink wants what it has parked.
+    private func resume(_ file: AppendFile) {
+        ready.append(file)
+        wake()
     }
 
     func cannotRead(_ file: AppendFile, _ error: SystemError) {
@@ -86,7 +94,7 @@ extension SpoolReader {
         switch LineCutter(longest: options.maxEventSize).piece(of: block) {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
-            let taken = hand(lines, from: source(of: file), at: file.taken.offset)
+            let taken = hand(lines, from: source(of: file), at: file.taken.offset) { self.resume(file) }
             try advance(file, by: taken, in: buffer, at: before, descriptor)
             return taken < length || !isEnd || length < block.count
         case .tooLong(let length, isWhole: true):
@@ -104,7 +112,8 @@ extension SpoolReader {
             }
             buffer[before + length] = 0x0A
             let line = UnsafeRawBufferPointer(rebasing: buffer[before...(before + length)])
-            guard hand(line, from: source(of: file), at: file.taken.offset) > length else { return true }
+            let taken = hand(line, from: source(of: file), at: file.taken.offset) { self.resume(file) }
+            guard taken > length else { return true }
             try advance(file, by: length, in: buffer, at: before, descriptor)
             return false
         }

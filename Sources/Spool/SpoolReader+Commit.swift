@@ -123,12 +123,17 @@ extension SpoolReader {
 
     /// Hands lines to the sink.
     ///
-    /// - Returns: how many bytes were taken; fewer than all means that a commit comes first.
-    func hand(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
+    /// - Parameter resume: called when the sink, which had parked the rest, wants it offered again.
+    /// - Returns: how many bytes were taken; fewer than all means that a commit comes first, or that the file `isParked`.
+    func hand(
+        _ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64, resume: @escaping () -> Void
+    ) -> Int {
         let taken = min(max(0, sink.take(lines, from: source, at: offset)), lines.count)
         pass.bytes += taken
         counters.bytesRead += Int64(taken)
-        if taken < lines.count { sinkWantsCommit = true }
+        guard taken < lines.count else { return taken }
+        isParked = sink.park(resume)
+        if !isParked { sinkWantsCommit = true }
         return taken
     }
 

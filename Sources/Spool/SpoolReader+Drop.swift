@@ -35,11 +35,16 @@ extension SpoolReader {
     func readDropFiles() -> Bool {
         for round in 0..<SpoolReader.batch {
             guard !isCommitDue else { return true }
+            if reading == nil { reading = resumedDrops.popFirst() }
             if reading == nil {
                 guard let next = drops.popFirst() else { return round > 0 }
                 begin(next)
             }
-            if let reading, read(reading) { return true }
+            guard let drop = reading else { continue }
+            guard !drop.isParked else { return round > 0 }
+            isParked = false
+            let hasMore = read(drop)
+            if isParked { park(drop) } else if hasMore { return true }
         }
         return true
     }

@@ -76,7 +76,7 @@ extension SpoolReader {
 
     private func handEvent(of drop: DropReading) -> Bool {
         let taken = drop.splitter.event.withUnsafeBytes {
-            hand($0, from: drop.source, at: drop.splitter.eventOffset)
+            hand($0, from: drop.source, at: drop.splitter.eventOffset) { self.resume(drop) }
         }
         guard taken == drop.splitter.event.count else { return false }
         drop.isEventWaiting = false
@@ -90,6 +90,28 @@ extension SpoolReader {
         drop.checkpointed = drop.taken
         return Checkpoint(
             key: drop.id.bytes, path: drop.source.path, offset: drop.taken.offset, state: drop.taken.encoded)
+    }
+
+    // MARK: Parking
+
+    /// Drop files that wait for the sink's word beside the one that is read: each keeps a block in memory.
+    private static let mostParked = 16
+
+    /// Puts the file that is read aside, so that others are read meanwhile; one too many holds up the other drop files.
+    func park(_ drop: DropReading) {
+        drop.isParked = true
+        guard parkedDrops.count < SpoolReader.mostParked else { return }
+        reading = nil
+        parkedDrops[drop.id] = drop
+        // Its place belongs to the commit with what was taken of it.
+        if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
+    }
+
+    /// The sink wants what it has parked.
+    func resume(_ drop: DropReading) {
+        drop.isParked = false
+        if parkedDrops.removeValue(forKey: drop.id) != nil { resumedDrops.append(drop) }
+        wake()
     }
 
     // MARK: Ending

@@ -40,7 +40,8 @@ extension SpoolReader {
         switch LineCutter(longest: options.maxEventSize).piece(of: lines) {
         case .lines(let length):
             let taken = hand(
-                UnsafeRawBufferPointer(rebasing: lines[..<length]), from: drop.source, at: packed.offset)
+                UnsafeRawBufferPointer(rebasing: lines[..<length]), from: drop.source, at: packed.offset
+            ) { self.resume(drop) }
             took(taken, of: drop, packed)
             return taken < length || !packed.lines.isEmpty || packed.end == nil
         case .tooLong:
@@ -49,7 +50,7 @@ extension SpoolReader {
         case .partial(let length):
             guard packed.end == .whole else { return packed.end == nil || dropPartial(of: drop, packed) }
             packed.seal()
-            let taken = hand(packed.lines, from: drop.source, at: packed.offset)
+            let taken = hand(packed.lines, from: drop.source, at: packed.offset) { self.resume(drop) }
             guard taken > length else {
                 // Offered again, with its LF, after a commit.
                 return true

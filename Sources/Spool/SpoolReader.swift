@@ -42,6 +42,9 @@ public actor SpoolReader {
     var reading: DropReading?
     /// Drop files that ended too early and are tried once more.
     var cutDrops: [FileID: DropReading] = [:]
+    /// Drop files that wait for the sink's word, and those that have it.
+    var parkedDrops: [FileID: DropReading] = [:]
+    var resumedDrops = Queue<DropReading>()
     /// Drop files under names of ours: those that are being read, and those that wait for their commit or removal.
     var inHand: Set<FileID> = []
     /// Append files that lost their name and are not read to the end.
@@ -75,6 +78,8 @@ public actor SpoolReader {
     /// The pass that the sink has not closed its part of; nothing is taken meanwhile.
     var closing: ClosedPass?
     var sinkWantsCommit = false
+    /// Whether the file that was read last waits for the sink's word.
+    var isParked = false
     var lastCommit: BootInstant
     var buffer: UnsafeMutableRawBufferPointer?
     var isBufferUsed = false

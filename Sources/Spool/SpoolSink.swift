@@ -44,8 +44,15 @@ public protocol SpoolSink: AnyObject {
     ///   - offset: where the first byte lies in the file (uncompressed).
     /// - Returns: how many bytes were taken: all, or up to the end of some line (0 included) when the taker wants a
     ///   commit first. The rest is offered again after a commit has begun, so a taker that has nothing to commit must
-    ///   take at least one line.
+    ///   take at least one line, or `park`.
     func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int
+
+    /// Asked when `take` has taken less than all: whether the rest waits for something else than a commit. Then its file alone
+    /// waits, and others are read meanwhile.
+    ///
+    /// - Parameter resume: to be called once, on the loop, never before this returns, when the rest is to be offered again.
+    /// - Returns: false, and `resume` is forgotten, when a commit comes first.
+    func park(_ resume: @escaping () -> Void) -> Bool
 
     /// Takes what cannot become an event: too long, cut short, a broken archive. It belongs to the next commit.
     func quarantine(_ record: QuarantineRecord)
@@ -66,6 +73,9 @@ public protocol SpoolSink: AnyObject {
 }
 
 extension SpoolSink {
+    /// Never: it waits for commits only.
+    public func park(_ resume: @escaping () -> Void) -> Bool { false }
+
     /// Returns at once: a commit is durable already.
     public func persist() async throws {}
 }

@@ -15,8 +15,8 @@ public final class FunctionRunner: FunctionCaller {
     static let mostCached = 4 << 20
     /// The most that a function is given, in bytes.
     static let largestRequest = 64 << 10
-    /// Calls of one function that may wait for a place.
-    static let mostWaiting = 256
+    /// Calls of one function that may wait for a place: all that the intake lets wait, and some more.
+    static let mostWaiting = 384
 
     private struct Cached {
         let value: JSONValue

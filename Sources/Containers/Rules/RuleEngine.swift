@@ -130,17 +130,18 @@ public final class RuleEngine {
     ///   - priority: its priority so far.
     ///   - now: when it was accepted.
     ///   - largest: an event that tags make larger than this, in bytes, goes on as it came, and is counted.
+    ///   - isPushed: whether it becomes part of its app's data layer; old events do not.
     ///   - results: results of functions that are at hand; nil for others.
     /// - Returns: what becomes of it; unless calls are needed, `priority`, `destinations`, `calls` and `line` say the rest.
     public func apply(
         to line: UnsafeRawBufferPointer, app: String, priority: Priority, at now: Timestamp, largest: Int = .max,
-        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+        isPushed: Bool = true, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Fate {
         self.priority = priority
         if destinations != nil { destinations = nil }
         reset()
         arrived = line
-        if !pushed.isEmpty { push(line, app) }
+        if isPushed, !pushed.isEmpty { push(line, app) }
         // A copy makes the next change of a throttle dear: only where a later container may ask for the event again.
         let before = asksLater ? (throttles, counts) : nil
         for (place, evaluation) in evaluations.enumerated() {

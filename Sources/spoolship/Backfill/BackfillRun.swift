@@ -188,7 +188,10 @@ struct BackfillRun: Sendable {
         _ method: String, _ path: String, _ query: [(String, String)], _ content: [UInt8]?
     ) throws(CommandFailure) -> (status: Int, json: JSONValue) {
         do throws(ControlError) {
-            let answer = try client.request(method, path, query: query, content: content)
+            var patient = client
+            // Events of a piece may wait for functions of containers, one after the other.
+            if content != nil { patient.timeout = .seconds(600) }
+            let answer = try patient.request(method, path, query: query, content: content)
             return (answer.status, try answer.json())
         } catch {
             throw CommandFailure(

@@ -7,6 +7,49 @@ internal import Spool
 
 /// Events that containers may have a say about.
 extension Intake {
+    /// Why the rules let no event more through.
+    enum Obstacle {
+        /// A function was asked, and the event waits for its answer.
+        case question
+        /// Too many calls of tags wait.
+        case fullCalls
+    }
+
+    /// Has `resume` called when the lines that `take` has left are to be offered again; false when a commit comes first.
+    func park(_ resume: @escaping () -> Void) -> Bool {
+        switch obstacle {
+        case .question?: rules?.whenAnswered(resume)
+        // They are made once a commit holds them.
+        case .fullCalls? where !calls.hasNew: calls.whenRoom(resume)
+        case .fullCalls?, nil: return false
+        }
+        return true
+    }
+
+    /// Returns when the lines that `take` has left are to be offered again; false, at once, when a commit comes first.
+    func waitForRules() async -> Bool {
+        await withCheckedContinuation { continuation in
+            if !park({ continuation.resume(returning: true) }) { continuation.resume(returning: false) }
+        }
+    }
+
+    /// Takes a push into the data layer; those in old files are left alone.
+    ///
+    /// - Returns: as `take`.
+    func push(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String, at now: Timestamp) -> Bool {
+        guard !isAside else { return true }
+        guard !calls.isFull else {
+            obstacle = .fullCalls
+            return false
+        }
+        if case .needs = rules.push(line, app: app, at: now) {
+            obstacle = .question
+            return false
+        }
+        calls.add(rules.engine.calls)
+        return true
+    }
+
     /// Lets the event that says that a session has begun pass the rules; it cannot be offered again.
     func writeSessionStart(
         by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp
@@ -26,13 +69,19 @@ extension Intake {
         _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
         at now: Timestamp
     ) -> Bool {
-        guard !rules.isFull else { return false }
+        guard !calls.isFull else {
+            obstacle = .fullCalls
+            return false
+        }
         scratch.removeAll(keepingCapacity: 1 << 20)
         pass.write(into: &scratch)
         let fate = rules.apply(
             to: scratch.bytes, app: source.app, priority: isBackfill ? .normal : verdict.priority, at: now,
-            largest: min(settings.largestEvent, settings.commitBytes))
-        if case .needs = fate { return false }
+            largest: min(settings.largestEvent, settings.commitBytes), isOld: isAside)
+        if case .needs = fate {
+            obstacle = .question
+            return false
+        }
         put(fate, rules, verdict.eventTime, place, source, offset, at: now)
         return true
     }
@@ -43,6 +92,7 @@ extension Intake {
         _ offset: Int64, at now: Timestamp
     ) {
         pending.read += 1
+        calls.add(rules.engine.calls)
         let priority = isBackfill ? .normal : rules.engine.priority
         let place = rules.engine.destinations.map { self.place(of: $0, else: place) } ?? place
         let route = routes[place]

@@ -1,0 +1,146 @@
+internal import Containers
+internal import EventLoops
+internal import Model
+
+/// The calls of functions that tags ask for: made once their events are durable, and at least once, because they are durable
+/// with these until a commit after the answer forgets them.
+///
+/// One for each intake, because what an intake remembers belongs to its own commits. It belongs to the reader's loop.
+final class TagCalls {
+    private let functions: (any FunctionCaller)?
+    private let memoryName: String
+    private let most: Int
+    private let atOnce: Int
+    private var running = 0
+    /// Calls that may be made, in their order.
+    private var due: [Int] = []
+    private var calls: [Int: FunctionCall] = [:]
+    /// Those of them that no commit holds yet.
+    private var newCalls: [Int] = []
+    private var last = 0
+    private var isChanged = false
+    private var roomWaiters: [() -> Void] = []
+
+    /// - Parameters:
+    ///   - functions: who runs functions; without one no call is made or remembered.
+    ///   - name: tells them from those of other intakes, in what is remembered.
+    ///   - most: calls that may wait; reading stands still while there are more.
+    ///   - atOnce: calls that are handed to the functions at once: the places where they wait are few, and shared.
+    init(_ functions: (any FunctionCaller)?, name: String, most: Int, atOnce: Int) {
+        self.functions = functions
+        self.most = most
+        self.atOnce = atOnce
+        memoryName = name
+    }
+
+    /// Those of events from the spool.
+    static func ofSpool(_ functions: (any FunctionCaller)?) -> TagCalls {
+        TagCalls(functions, name: "calls", most: 256, atOnce: 256)
+    }
+
+    /// Those of events that are taken beside the spool: fewer, because they wait at the same functions.
+    ///
+    /// - Parameter most: as in `init`; a piece of an old file is taken as a whole, however many calls it asks for.
+    static func aside(_ functions: (any FunctionCaller)?, name: String, most: Int = 32) -> TagCalls {
+        TagCalls(functions, name: "calls/\(name)", most: most, atOnce: 16)
+    }
+
+    /// How many calls wait, for a commit or for an answer.
+    var count: Int { calls.count }
+
+    /// Whether so many calls wait that no event more is to be taken.
+    var isFull: Bool { calls.count >= most }
+
+    /// Whether calls wait for a commit.
+    var hasNew: Bool { !newCalls.isEmpty }
+
+    /// Notes what the tags of an event ask for.
+    func add(_ wanted: [FunctionCall]) {
+        guard !wanted.isEmpty, functions != nil else { return }
+        for call in wanted {
+            last += 1
+            calls[last] = call
+            newCalls.append(last)
+        }
+        isChanged = true
+    }
+
+    /// Calls `body` once there is room again; never before this returns.
+    func whenRoom(_ body: @escaping () -> Void) { roomWaiters.append(body) }
+
+    // MARK: Commits
+
+    /// The calls that the next commit makes durable: `start` them when it is, `forget` them when it never will be.
+    func takeNew() -> [Int] {
+        defer { newCalls = [] }
+        return newCalls
+    }
+
+    /// Makes calls whose events are durable.
+    func start(_ numbers: [Int]) {
+        due += numbers
+        startDue()
+    }
+
+    /// Makes calls that an earlier process has left, on the loop.
+    func start(_ left: [Int], on loop: EventLoop) {
+        guard !left.isEmpty else { return }
+        let box = Unchecked(self)
+        loop.post { box.value.start(left) }
+    }
+
+    /// For closures that the loop runs on the thread where everything of this class happens.
+    private struct Unchecked: @unchecked Sendable {
+        // Used on the loop's thread only.
+        let value: TagCalls
+        init(_ value: TagCalls) { self.value = value }
+    }
+
+    private func startDue() {
+        while running < atOnce, !due.isEmpty {
+            let number = due.removeFirst()
+            guard let call = calls[number] else { continue }
+            running += 1
+            functions?.call(call) { [self] _ in
+                running -= 1
+                forget([number])
+                startDue()
+            }
+        }
+    }
+
+    /// Forgets calls: they were made, or their events were not stored.
+    func forget(_ numbers: [Int]) {
+        for number in numbers where calls.removeValue(forKey: number) != nil { isChanged = true }
+        guard !isFull, !roomWaiters.isEmpty else { return }
+        let waiters = roomWaiters
+        roomWaiters = []
+        for waiter in waiters { waiter() }
+    }
+
+    // MARK: Memory
+
+    /// What must be durable with the events that were taken.
+    func takeMemory() -> [String: [UInt8]?] {
+        guard isChanged else { return [:] }
+        isChanged = false
+        let waiting = calls.sorted { $0.key < $1.key }.map(\.value.request)
+        let bytes: [UInt8]? = waiting.isEmpty ? nil : Array(JSONValue.array(waiting).description.utf8)
+        return [memoryName: bytes]
+    }
+
+    /// Takes up the calls that an earlier process did not make to the end.
+    ///
+    /// - Returns: what to `start`.
+    func restore(_ memory: [String: [UInt8]]) -> [Int] {
+        guard functions != nil, let bytes = memory[memoryName],
+            case .array(let requests)? = try? JSONValue(parsing: bytes)
+        else { return [] }
+        for request in requests {
+            guard let name = request["function"]?.string, let parameters = request["parameters"] else { continue }
+            last += 1
+            calls[last] = FunctionCall(function: name, parameters: parameters)
+        }
+        return calls.keys.sorted()
+    }
+}

@@ -1,0 +1,109 @@
+internal import Containers
+internal import EventLoops
+internal import Events
+internal import Logs
+internal import Model
+internal import Queue
+internal import Spool
+
+/// How what was taken becomes durable.
+extension Intake {
+    func persist() async throws { try await store.sync() }
+
+    func commit(_ progress: SpoolProgress) async throws {
+        var commit = takeCommit()
+        commit.progress = progress
+        let newCalls = calls.takeNew()
+
+        // In order: a later checkpoint must never be durable before the events of an earlier one.
+        let ticket = turn.drawTicket()
+        await turn.takeTurn(ticket)
+        defer { turn.passTurn() }
+        guard !hasGivenUp else { throw WaitingLine.Ended() }
+        do {
+            try await persist(commit)
+            calls.start(newCalls)
+        } catch {
+            hasGivenUp = true
+            throw error
+        }
+    }
+
+    /// All that was taken since the last commit.
+    func takeCommit() -> Commit {
+        closeAll()
+        var commit = pending
+        pending = Commit()
+        pendingBytes = 0
+        commit.memory.merge(calls.takeMemory()) { _, new in new }
+        // What the pass and the engine remember goes with the spool's commits: names of the day, sessions, throttles, layers.
+        if !isAside {
+            commit.memory.merge(pass.takeMemory()) { _, new in new }
+            if let rules { commit.memory.merge(rules.engine.takeMemory()) { _, new in new } }
+        }
+        publish(commit)
+        return commit
+    }
+
+    private func persist(_ commit: Commit) async throws {
+        while true {
+            do {
+                switch try await store.store(commit) {
+                case .stored: return
+                case .wait: try await waitForRoom()
+                }
+            } catch let error as QueueError where error.code != .closed {
+                log.error("storing failed, will try again", ["reason": error.code.rawValue, "hint": error.message])
+                try await waitForRoom(atMost: .seconds(5))
+            }
+        }
+    }
+
+    /// Returns when the queue may have room again; with a limit, when that time is over at the latest.
+    private func waitForRoom(atMost limit: Duration? = nil) async throws {
+        let timer = limit.map { limit in loop.after(limit) { self.room.wakeAll() } }
+        defer { if let timer { loop.cancel(timer) } }
+        try await room.wait(unless: {
+            // After an error the queue may look as if it had room: then only time or a change helps.
+            guard limit == nil, case .nothing = store.snapshot.accepting else { return limit == nil }
+            return false
+        })
+    }
+
+    /// To be called on the reader's loop when the queue has published a change.
+    func queueChanged(_ accepting: QueueSnapshot.Accepting) {
+        if case .nothing = accepting { return }
+        room.wakeAll()
+    }
+
+    /// Ends waiting for room: commits that do not fit throw, and what they held is read again after the next start.
+    func stopWaiting() {
+        room.end()
+    }
+
+    /// One log line for what went to the quarantine, at most every ten seconds: where the first one lies, and how many
+    /// there were since the last line.
+    private func report(_ records: [QuarantineRecord]) {
+        unreported += records.count
+        guard let first = records.first, time.bootTime >= nextReport else { return }
+        nextReport = time.bootTime + .seconds(10)
+        log.warning(
+            "quarantined",
+            [
+                "path": first.path, "offset": first.offset, "length": first.length, "reason": first.reason.rawValue,
+                "detail": first.detail, "count": unreported, "see": "spoolship quarantine list",
+            ])
+        unreported = 0
+    }
+
+    private func publish(_ commit: Commit) {
+        report(commit.quarantined)
+        rules?.publish()
+        figures.update {
+            $0.events = pass.counts
+            $0.names = pass.nameCounts
+            $0.unknownDestinations = unknownDestinations
+            for record in commit.quarantined { $0.quarantined[record.reason, default: 0] += 1 }
+        }
+    }
+}
