@@ -37,7 +37,7 @@ run: ## show the agent at work: events in, batches out over TLS, the ledger; end
 	@$(MAKE) --no-print-directory build
 	@scripts/demo build/spoolship
 
-bench: ## measure events per CPU-second, memory, bytes; about five minutes
+bench: ## measure events and drop files per CPU-second, memory, bytes; about six minutes
 	@scripts/bootstrap bench
 	@$(MAKE) --no-print-directory build
 	@scripts/bench build/spoolship

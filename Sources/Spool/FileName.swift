@@ -26,6 +26,7 @@ struct FileName: Hashable, Comparable {
 
     init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
     init(_ text: String) { bytes = Array(text.utf8) }
+    private init(whole: [UInt8]) { bytes = whole }
 
     /// The name as text for people; bytes that are not UTF-8 are replaced.
     var text: String { String(decoding: bytes, as: UTF8.self) }
@@ -115,16 +116,23 @@ struct FileName: Hashable, Comparable {
     /// What our names for claimed files begin with; sixteen hexadecimal digits, a full stop and the original name
     /// follow.
     private static let claimPrefix = Array(".spoolship.".utf8)
+    private static let digits = Array("0123456789abcdef".utf8)
     private static let claimLength = claimPrefix.count + 16 + 1
     /// The longest name that file systems take.
     private static let longest = 255
 
     /// The name under which a file is claimed: hidden, of our own, the kind still told by its end.
     func claim(_ number: UInt64) -> FileName {
-        let digits = String(number, radix: 16)
-        let padded = String(repeating: "0", count: 16 - digits.count) + digits
         let original = (claimed ?? self).bytes.suffix(FileName.longest - FileName.claimLength)
-        return FileName(FileName.claimPrefix + Array(padded.utf8) + [UInt8(ascii: ".")] + original)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(FileName.claimLength + original.count)
+        bytes += FileName.claimPrefix
+        for shift in stride(from: UInt64(60), through: 0, by: -4) {
+            bytes.append(FileName.digits[Int(number >> shift & 0xF)])
+        }
+        bytes.append(UInt8(ascii: "."))
+        bytes += original
+        return FileName(whole: bytes)
     }
 
     /// The original name if this is a claim.

@@ -89,12 +89,12 @@ extension SpoolReader {
                         ["path": directory.path(of: name).text, "goes_on_at": mark.offset])
                 }
             }
-            directory.settling[name] = nil
+            if !directory.settling.isEmpty { directory.settling[name] = nil }
             let isStaying = options.afterRead == .keep || known != nil
             let claim = try isClaimed || isStaying ? name : claim(name, seen, directory, raw)
             guard let claim else { return }
             inHand.insert(id)
-            complaints[directory.path(of: name)] = nil
+            if !complaints.isEmpty { complaints[directory.path(of: name)] = nil }
             let source = SpoolSource(
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)

@@ -108,10 +108,19 @@ extension SpoolReader {
             let event = changes.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
             let end = offset + header + Int(event.len)
             guard end <= changes.count else { break }
-            let name = FileName(changes[(offset + header)..<end].prefix { $0 != 0 })
+            let name = UnsafeRawBufferPointer(rebasing: changes[(offset + header)..<end])
             offset = end
-            take(event, name)
+            if !isOfNoConcern(event, name) { take(event, FileName(name.prefix { $0 != 0 })) }
         }
+    }
+
+    /// Whether a change is of a hidden file where no file is known by any name. Of the changes that drop files bring, most
+    /// are: their writing, their claims, their removals.
+    private func isOfNoConcern(_ event: inotify_event, _ name: UnsafeRawBufferPointer) -> Bool {
+        guard name.first == UInt8(ascii: "."), Int(event.mask) & Int(IN_ISDIR | IN_IGNORED) == 0, moved.isEmpty,
+            nameless.isEmpty, complaints.isEmpty, let directory = watches[event.wd]
+        else { return false }
+        return directory.files.isEmpty && directory.settling.isEmpty && directory.linked.isEmpty
     }
 
     private func take(_ event: inotify_event, _ name: FileName) {

@@ -48,7 +48,7 @@ public actor SpoolReader {
     /// Drop files under names of ours: those that are being read, and those that wait for their commit or removal.
     var inHand: Set<FileID> = []
     /// Append files that lost their name and are not read to the end.
-    var nameless: [FileID: AppendFile] = [:]
+    var nameless = FileTable<ByID>()
     /// Files renamed in the watch's last events, by the kernel's cookie.
     var moved: [UInt32: AppendFile] = [:]
     /// Checkpoints of files that have not been seen since the start.
@@ -63,7 +63,7 @@ public actor SpoolReader {
     var doneBefore: [FileID: [DoneRecord]] = [:]
     var openFiles: [AppendFile] = []
     /// Append files with bytes that are not in the queue.
-    var unread: [FileID: AppendFile] = [:]
+    var unread = FileTable<ByID>()
     var uses: UInt64 = 0
     var lastClaim: UInt64
     var owners: [UInt32: String] = [:]
