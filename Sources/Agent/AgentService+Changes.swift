@@ -53,7 +53,7 @@ extension AgentService {
         let changes = configured.changes(to: new)
         // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
-        try await apply(overlay.settings, parts)
+        try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
         await parts.containers.configure(new.containers)
@@ -64,7 +64,9 @@ extension AgentService {
     }
 
     /// Brings settings into force: all of them, or nothing changes.
-    func apply(_ new: Settings, _ parts: Parts) async throws(ControlRefusal) {
+    ///
+    /// - Parameter isByPerson: whether somebody asked for it, and not a container.
+    func apply(_ new: Settings, _ parts: Parts, isByPerson: Bool = false) async throws(ControlRefusal) {
         let changes = settings.changes(to: new)
         // What can fail comes first.
         let options: (DeliveryOptions, [DestinationName: any BatchSender])
@@ -82,7 +84,7 @@ extension AgentService {
         deadlines = options.0.deadlines
         await parts.unread.configure(most: new.unreadBound)
         await configureIntake(parts)
-        await parts.driver.reload(options.0, senders: options.1)
+        await parts.driver.reload(options.0, senders: options.1, isByPerson: isByPerson)
         // It has not been read while there was no destination.
         if !new.destinations.isEmpty, task == nil { await parts.reader.start() }
         await parts.network.setTargets(new.networkTargets)

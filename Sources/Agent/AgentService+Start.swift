@@ -66,7 +66,7 @@ extension AgentService {
             notice, unread, sending, QueueCollector(queue: queue, time: time),
             IntakeCollector(figures: figures, backfill: backfillFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
-            ContainerCollector(keeper: keeper, functions: functions.figures, time: time),
+            ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
         ]
         let status = AgentStatus(

@@ -28,6 +28,14 @@ public protocol ContainerControl: Sendable {
     /// - Returns: id and version.
     func preview(_ id: String?, _ document: [UInt8], for time: Duration) async throws(ControlRefusal) -> JSONValue
 
+    /// Fetches a signed draft and lets it rule for a time.
+    ///
+    /// - Parameters:
+    ///   - id: the container it must be for; nil where this agent has but one.
+    ///   - link: where it is; it must be signed by a key of the container.
+    /// - Returns: id and version.
+    func preview(_ id: String?, link: String, for time: Duration) async throws(ControlRefusal) -> JSONValue
+
     /// Ends the preview of one container, or of all; returns those that were previewed.
     func endPreview(_ id: String?) async throws(ControlRefusal) -> [String]
 

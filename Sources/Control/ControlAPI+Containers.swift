@@ -19,6 +19,10 @@ extension ControlAPI {
             await answer(request) { body async throws(ControlRefusal) in
                 let time = try body.duration("ttl_ms") ?? previewTime
                 guard time > .zero, time <= longestPreview else { throw .bad("ttl_ms must be 1 to 86400000 (a day)") }
+                if let link = try body.text("url") {
+                    guard link.utf8.count <= 2048 else { throw .bad("url must be of at most 2048 bytes") }
+                    return .json(try await containers.preview(try body.text("id"), link: link, for: time))
+                }
                 let document = Array(try body.required("document", body["document"]?.string).utf8)
                 return .json(try await containers.preview(try body.text("id"), document, for: time))
             }

@@ -88,10 +88,14 @@ extension DeliveryDriver {
 
     /// The settings were read again.
     ///
-    /// Holds are lifted and learned ceilings forgotten; what changed in a destination's settings resets its retries.
-    public func reload(_ options: DeliveryOptions, senders: [DestinationName: any BatchSender]) {
+    /// What changed in a destination's settings lifts its hold and resets its retries.
+    ///
+    /// - Parameter isByPerson: whether somebody asked for it: then all holds are lifted and learned ceilings forgotten.
+    public func reload(
+        _ options: DeliveryOptions, senders: [DestinationName: any BatchSender], isByPerson: Bool = true
+    ) {
         // Destinations that are gone keep their senders for what is in flight.
         self.senders.merge(senders) { $1 }
-        handle(.reload(options), .lanes(summaries()))
+        handle(.reload(options, isByPerson: isByPerson), .lanes(summaries()))
     }
 }

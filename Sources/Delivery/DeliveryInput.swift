@@ -33,8 +33,8 @@ enum DeliveryInput: Sendable {
     case interval(DispatchInterval?, isDurable: Bool)
     /// Whether collection is enabled; the queue is emptied by others.
     case enabled(Bool)
-    /// The settings were read again.
-    case reload(DeliveryOptions)
+    /// The settings were read again by a person's wish, or a container has changed some.
+    case reload(DeliveryOptions, isByPerson: Bool = true)
     /// Finish what is in flight, drain for so long, give the rest back.
     case stop(grace: Duration)
     /// Give all back at once.

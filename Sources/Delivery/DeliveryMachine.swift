@@ -110,7 +110,7 @@ struct DeliveryMachine: Sendable {
         case .enabled(let on):
             isEnabled = on
             if !on { for name in destinations.keys { destinations[name]?.forgetAll() } }
-        case .reload(let new): reload(new, at: now, using: &random)
+        case .reload(let new, let isByPerson): reload(new, isByPerson, at: now, using: &random)
         case .stop(let grace): beginStop(grace: grace, at: now)
         case .hurry: hurry(at: now)
         }
@@ -203,7 +203,7 @@ struct DeliveryMachine: Sendable {
     }
 
     private mutating func reload(
-        _ new: DeliveryOptions, at now: Moment, using random: inout some RandomNumberGenerator
+        _ new: DeliveryOptions, _ isByPerson: Bool, at now: Moment, using random: inout some RandomNumberGenerator
     ) {
         options = new
         let names = Set(new.destinations.map(\.name))
@@ -213,7 +213,7 @@ struct DeliveryMachine: Sendable {
             if destinations[destination.name] == nil {
                 add(destination, switches: [:], at: now, using: &random)
             } else {
-                destinations[destination.name]?.update(destination, at: now)
+                destinations[destination.name]?.update(destination, isByPerson: isByPerson, at: now)
             }
         }
     }

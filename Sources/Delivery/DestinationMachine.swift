@@ -202,12 +202,15 @@ struct DestinationMachine: Sendable {
         lanes = new
     }
 
-    /// The settings were read again: what was learned of the old ones is forgotten.
-    mutating func update(_ new: DestinationOptions, at now: Moment) {
+    /// The settings have changed: what was learned of the old ones is forgotten; a person who has them read again also means
+    /// that what held a destination is mended, a container does not.
+    mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
         options = new
-        ceiling = nil
-        liftHold()
+        if isByPerson || old.fingerprint != new.fingerprint {
+            ceiling = nil
+            liftHold()
+        }
         if old.fingerprint != new.fingerprint {
             hasAcknowledgedWithSettings = false
             rejections = RejectionWindow()

@@ -360,13 +360,18 @@ extension MetricFamily {
                     "success", "cached", "unknown", "timeout", "exit", "bad_json", "too_large", "not_started", "busy",
                 ]),
         ])
+    /// How long functions took.
+    public static let functionSeconds = MetricFamily(
+        .histogram, "spoolship_function_duration_seconds",
+        "How long a function's program ran, until it ended or was killed.", [.open("function")], buckets: seconds)
     /// Functions that run.
     public static let functionsRunning = MetricFamily(
         .gauge, "spoolship_function_running", "Processes of a function that run now.", [.open("function")])
 
     private static let containers = [
         containerVersion, containerSource, containerFresh, containerConfirmed, containerRefreshes,
-        containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionsRunning,
+        containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionSeconds,
+        functionsRunning,
     ]
 
     // MARK: Agent

@@ -29,6 +29,10 @@ struct NotingContainers: ContainerControl {
         return ["id": .string(id ?? "GTM-1"), "version": .integer(Int(time.components.seconds))]
     }
 
+    func preview(_ id: String?, link: String, for time: Duration) async throws(ControlRefusal) -> JSONValue {
+        ["id": .string(id ?? link), "version": .integer(Int(time.components.seconds))]
+    }
+
     func endPreview(_ id: String?) async -> [String] { [id ?? "all"] }
 
     func watch() -> AsyncStream<JSONValue> {

@@ -65,6 +65,9 @@ struct PrecedenceTests {
         #expect(world.store.acknowledged.count == 150)
         #expect(world.machine.destinations.keys.sorted() == ["main"])
         #expect(world.main.hold != nil)
+        // A container that changes some setting has mended nothing: only a person's reload says so.
+        world.input(.reload(options { $0.fingerprint = "1" }, isByPerson: false))
+        #expect(world.main.hold != nil)
         // The mended setting lifts the hold at once.
         world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
         world.input(.reload(both))

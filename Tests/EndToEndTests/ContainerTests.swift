@@ -257,6 +257,34 @@ extension EndToEnd {
             #expect(try container()["preview_ends_ms"] == .null)
         }
 
+        @Test("tm16: a signed link lets a draft of any version rule; unsigned, foreign, expired or missing ones do not")
+        func previewLink() throws {
+            try nginx.publish(try signed(document(7)))
+            try bench.startAgent()
+            try wait(.seconds(30), "version 7") { try container()["version"] == 7 }
+            let link = nginx.url + ".draft"
+            func preview() throws -> (code: Int32, text: String) { try bench.command("container", "preview", link) }
+            let missing = try preview()
+            #expect(missing.code == 75 && missing.text.contains("404"), "\(missing)")
+            try nginx.publish(Array(document(3).utf8), as: "GTM-1234.draft")
+            let unsigned = try preview()
+            #expect(unsigned.code == 65, "\(unsigned)")
+            try nginx.publish(try signed(#"{"id": "GTM-9999", "version": 3}"#), as: "GTM-1234.draft")
+            #expect(try preview().code == 1)
+            try nginx.publish(
+                try signed(document(3, #", "expires": "2021-01-01T00:00:00Z""#)), as: "GTM-1234.draft")
+            let expired = try preview()
+            #expect(expired.code == 65 && expired.text.contains("expired"), "\(expired)")
+            #expect(try container()["version"] == 7 && container()["source"] != "preview")
+            try nginx.publish(try signed(document(3, interval: "5s")), as: "GTM-1234.draft")
+            let good = try preview()
+            #expect(good.code == 0 && good.text.contains("version 3 rules as a draft"), "\(good)")
+            #expect(try container()["source"] == "preview" && container()["version"] == 3)
+            // It is not kept, and published versions go on counting from theirs.
+            #expect(try bench.command("container", "preview", "--end").code == 0)
+            #expect(try container()["version"] == 7)
+        }
+
         @Test("tm09, tm19: values by command, by socket and by the file for apps; an export is a default file")
         func publishedValues() throws {
             try nginx.publish(try signed(document(1)))

@@ -125,6 +125,8 @@ extension EndToEnd {
             #expect(try discarded("noise") == 10)
             #expect(try discarded("limited") == 2)
             #expect(try discarded("bad") == 1)
+            #expect(
+                try bench.figures().value("spoolship_function_duration_seconds_count{function=\"gate\"}") == 3)
             #expect(values(of: "plan", in: try bytes(of: bench.events)).contains("gold"))
             // Taken once: the same command has nothing to do, and nothing is discarded twice.
             #expect(try bench.command("run", "--once", file).text.contains("was taken before"))

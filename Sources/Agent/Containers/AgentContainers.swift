@@ -73,6 +73,15 @@ struct AgentContainers: ContainerControl {
         }
     }
 
+    func preview(_ id: String?, link: String, for time: Duration) async throws(ControlRefusal) -> JSONValue {
+        do throws(ContainerKeeper.Mistake) {
+            let (id, version) = try await keeper.preview(id, link: link, for: time)
+            return ["id": .string(id), "version": .integer(version)]
+        } catch {
+            throw ControlRefusal(error, id ?? "")
+        }
+    }
+
     func endPreview(_ id: String?) async throws(ControlRefusal) -> [String] {
         do throws(ContainerKeeper.Mistake) {
             return try await keeper.endPreview(id)
@@ -99,6 +108,11 @@ extension ControlRefusal {
             self.init(status: 400, code: "no_url", message: "\(id) has no url: its default file serves for ever")
         case .document(let error):
             self.init(status: 400, code: "bad_document", message: "no container document: \(error)")
+        case .several:
+            self.init(
+                status: 400, code: "which_container", message: "say for which container the link is: --container ID")
+        case .link(let message):
+            self.init(status: 503, code: "not_fetched", message: "the link was not fetched: \(message)")
         case .other(let other):
             self.init(
                 status: 422, code: "other_container",

@@ -13,6 +13,10 @@ extension ContainerKeeper {
         case noAddress
         /// The draft is no good.
         case document(ContainerError)
+        /// Nobody said which of several it is.
+        case several
+        /// A link leads nowhere.
+        case link(String)
         /// The draft is another container's.
         case other(String)
     }
@@ -53,6 +57,34 @@ extension ContainerKeeper {
             throw .document(error)
         }
         return (document.id, document.version)
+    }
+
+    /// Fetches a signed draft and lets it rule for a time (tm16). Nobody vouches for what a link leads to but its signature,
+    /// by a key of the container; a link that is passed on for too long ends by the draft's `expires`.
+    ///
+    /// - Returns: its version.
+    func preview(
+        _ id: String?, link: String, for span: Duration
+    ) async throws(Mistake) -> (id: String, version: Int) {
+        guard id != nil || slots.count == 1, let name = id ?? slots.first?.settings.id else { throw .several }
+        let slot = try slot(name)
+        let file = try await fetched(link, for: slot)
+        let document: ContainerDocument
+        let content: [UInt8]
+        do throws(ContainerError) {
+            let signed = try SignedDocument(file)
+            try signed.verify(by: slot.keys)
+            content = signed.document
+            document = try ContainerDocument(reading: content)
+            // By any clock: to refuse a draft does no harm, whatever the time.
+            if let expires = document.expires, time.wallTime >= expires {
+                throw ContainerError(.expired, "the draft has expired; sign one with a later expiry date")
+            }
+        } catch {
+            throw .document(error)
+        }
+        guard document.id == name else { throw .other(document.id) }
+        return try preview(name, content, for: span)
     }
 
     /// Ends the preview of a container, or of all.

@@ -104,12 +104,8 @@ actor ContainerKeeper {
 
     private func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
         guard let url = settings.url else { return nil }
-        var options = FetchOptions(url: url.text)
-        options.caFile = settings.caFile
-        options.largest = SignedDocument.largest
-        options.userAgent = userAgent
         do throws(OutputError) {
-            return try DocumentFetcher(options, on: loop)
+            return try DocumentFetcher(fetchOptions(url.text, settings), on: loop)
         } catch {
             log.error("container cannot be fetched", ["container": settings.id, "hint": error.message])
             return nil
@@ -337,6 +333,35 @@ actor ContainerKeeper {
                 return .refused(ContainerError(error.code, error.description))
             }
         }
+    }
+
+    /// Fetches what a person's link leads to, as the container's own documents are fetched, but within a few seconds.
+    func fetched(_ link: String, for slot: ContainerSlot) async throws(Mistake) -> [UInt8] {
+        guard isNetworkOn() else { throw .link("the network is switched off (`spoolship network on`)") }
+        var options = fetchOptions(link, slot.settings)
+        options.connectTimeout = .seconds(4)
+        options.timeout = .seconds(8)
+        let fetcher: DocumentFetcher
+        do throws(OutputError) {
+            fetcher = try DocumentFetcher(options, on: loop)
+        } catch {
+            throw .link(error.message)
+        }
+        switch await fetcher.fetch(etag: nil) {
+        case .document(let file, _): return file
+        case .notModified: throw .link("the server answered 304")
+        case .status(let status): throw .link("the server answered \(status)\(ContainerKeeper.hint(status))")
+        case .tooLarge: throw .link("it is larger than \(SignedDocument.largest) bytes")
+        case .failed(let failure): throw .link(failure.message)
+        }
+    }
+
+    private func fetchOptions(_ url: String, _ settings: ContainerSettings) -> FetchOptions {
+        var options = FetchOptions(url: url)
+        options.caFile = settings.caFile
+        options.largest = SignedDocument.largest
+        options.userAgent = userAgent
+        return options
     }
 
     private static func hint(_ status: Int) -> String {

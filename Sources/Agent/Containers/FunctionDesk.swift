@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Containers
 internal import EventLoops
+internal import Metrics
 internal import Model
 
 /// The functions of the configuration, to be asked from any thread; they run on the reader's loop.
@@ -8,11 +9,15 @@ final class FunctionDesk: Sendable {
     /// Used on its loop's thread only, and made before that runs.
     nonisolated(unsafe) let runner: FunctionRunner
     let figures: @Sendable () -> FunctionFigures
+    /// How long the programs ran, for metrics.
+    let durations = HistogramSet(.functionSeconds)
     private let loop: EventLoop
 
     init(_ settings: Settings, on loop: EventLoop) {
         self.loop = loop
-        runner = FunctionRunner(settings.functionDefinitions, on: loop)
+        runner = FunctionRunner(settings.functionDefinitions, on: loop) { [durations] function, duration in
+            durations.observe([function], duration)
+        }
         figures = runner.figuresReader
     }
 

@@ -32,6 +32,7 @@ public final class FunctionRunner: FunctionCaller {
         var answers: [(JSONValue) -> Void]
         var process: FunctionProcess?
         var timer: EventLoop.TimerID?
+        var started: BootInstant?
 
         init(_ call: FunctionCall, _ request: [UInt8], _ answer: @escaping (JSONValue) -> Void) {
             self.call = call
@@ -50,9 +51,16 @@ public final class FunctionRunner: FunctionCaller {
     private var active: [String: [Running]] = [:]
     private var waiting: [String: [Running]] = [:]
     private let shared = SharedFigures()
+    private let observe: (String, Duration) -> Void
 
     /// A runner of these functions.
-    public init(_ definitions: [String: FunctionDefinition], on loop: EventLoop, time: any TimeSource = SystemTime()) {
+    ///
+    /// - Parameter observe: told, on the loop, how long a function's program ran, until it ended or was killed.
+    public init(
+        _ definitions: [String: FunctionDefinition], on loop: EventLoop, time: any TimeSource = SystemTime(),
+        observe: @escaping (String, Duration) -> Void = { _, _ in }
+    ) {
+        self.observe = observe
         self.loop = loop
         self.time = time
         self.definitions = definitions
@@ -153,6 +161,7 @@ public final class FunctionRunner: FunctionCaller {
             call.process = try FunctionProcess(definition.command, request: call.request, on: loop) { [weak self] end in
                 self?.ended(call, end)
             }
+            call.started = time.bootTime
             active[call.call.function, default: []].append(call)
         } catch {
             finish(call, .notStarted, .null)
@@ -160,6 +169,9 @@ public final class FunctionRunner: FunctionCaller {
     }
 
     private func ended(_ call: Running, _ end: FunctionProcess.End) {
+        if let started = call.started, definitions[call.call.function] != nil {
+            observe(call.call.function, time.bootTime - started)
+        }
         switch end {
         case .printed(let bytes):
             guard let value = try? JSONValue(parsing: bytes) else { return finish(call, .badJSON, .null) }

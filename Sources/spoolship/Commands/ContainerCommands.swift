@@ -128,11 +128,12 @@ extension Command {
 
     private static let containerPreview = Command(
         name: "container preview", summary: "lets a draft of any version rule this agent for a time",
-        arguments: "FILE | --end [ID]", argumentCount: 0...1,
+        arguments: "FILE | LINK | --end [ID]", argumentCount: 0...1,
         details: """
-            The draft needs no signature, but the right id. It is visible in status and metrics, and ends by --end, when its \
+            The draft in FILE needs no signature, but the right id. LINK (https://…) leads to a draft that the agent fetches; \
+            it must be signed with a key of the container. It is visible in status and metrics, and ends by --end, when its \
             time is over, or with a restart. Ends with 0 when the draft rules, with 65 when FILE is no container document, \
-            with 1 when it is for another container.
+            with 1 when it is for another container, with 75 when LINK cannot be fetched.
             """,
         options: [
             Option(name: "end", help: "end the preview of container ID, or of all"),
@@ -152,13 +153,15 @@ extension Command {
         guard let file = invocation.arguments.first else {
             throw CommandFailure(.usage, "name the draft: spoolship container preview FILE; or --end")
         }
-        guard let text = String(validating: try Invocation.contents(of: file), as: UTF8.self) else {
+        let isLink = file.hasPrefix("https://") || file.hasPrefix("http://")
+        let content = isLink ? Array(file.utf8) : try Invocation.contents(of: file)
+        guard let text = String(validating: content, as: UTF8.self) else {
             throw CommandFailure(.badData, "\(file) is no container document: it is not UTF-8")
         }
         let answer = try invocation.ask(
             "POST", "/v1/containers/preview",
             body: invocation.body([
-                ("document", .string(text)), ("id", invocation.value("container").map(JSONValue.string)),
+                (isLink ? "url" : "document", .string(text)), ("id", invocation.value("container").map(JSONValue.string)),
                 ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
             ]))
         try invocation.console.print(
