@@ -1,6 +1,7 @@
 internal import Containers
 internal import EventLoops
 internal import Events
+internal import Frames
 internal import Logs
 internal import Model
 internal import Queue
@@ -8,6 +9,41 @@ internal import Spool
 
 /// How what was taken becomes durable.
 extension Intake {
+    // MARK: Chunks
+
+    func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
+        do throws(FrameError) {
+            let made = try chunk.close(for: route, limits: settings.chunks, isFull: isFull, with: &compressors)
+            pendingBytes += made.frame.count
+            pending.chunks.append(made)
+        } catch {
+            // Only want of memory ends here; going on would lose the chunk, and the spool still has it.
+            preconditionFailure("cannot pack a chunk: \(error.message)")
+        }
+    }
+
+    func closeAll() {
+        for (index, chunks) in open.enumerated() {
+            for chunk in chunks where !chunk.isEmpty { close(chunk, routes[index], isFull: false) }
+        }
+    }
+
+    func countNotStored(
+        _ fate: NotStored.Fate, _ priority: Priority, _ route: Route, events: Int = 1
+    ) {
+        let place = pending.notStored.firstIndex {
+            $0.fate == fate && $0.priority == priority && $0.destinations == route.destinations
+        }
+        if let place {
+            pending.notStored[place].events += events
+        } else {
+            pending.notStored.append(
+                NotStored(priority: priority, destinations: route.destinations, fate: fate, events: events))
+        }
+    }
+
+    // MARK: Commits
+
     func persist() async throws { try await store.sync() }
 
     func commit(_ progress: SpoolProgress) async throws {

@@ -26,7 +26,7 @@ final class Intake: SpoolSink {
 
     @exclusivity(unchecked) var pass: EventPass
     private var random = KernelRandom()
-    private var compressors = Compressors()
+    var compressors = Compressors()
     private(set) var settings: IntakeSettings
     private var sources: [SourceKey: EventSource] = [:]
     /// The ways that events go: those of the configuration, then those that tags named.
@@ -295,36 +295,5 @@ final class Intake: SpoolSink {
         if sources.count >= 4096 { sources.removeAll() }
         sources[key] = made
         return made
-    }
-
-    func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
-        do throws(FrameError) {
-            let made = try chunk.close(for: route, limits: settings.chunks, isFull: isFull, with: &compressors)
-            pendingBytes += made.frame.count
-            pending.chunks.append(made)
-        } catch {
-            // Only want of memory ends here; going on would lose the chunk, and the spool still has it.
-            preconditionFailure("cannot pack a chunk: \(error.message)")
-        }
-    }
-
-    func closeAll() {
-        for (index, chunks) in open.enumerated() {
-            for chunk in chunks where !chunk.isEmpty { close(chunk, routes[index], isFull: false) }
-        }
-    }
-
-    func countNotStored(
-        _ fate: NotStored.Fate, _ priority: Priority, _ route: Route, events: Int = 1
-    ) {
-        let place = pending.notStored.firstIndex {
-            $0.fate == fate && $0.priority == priority && $0.destinations == route.destinations
-        }
-        if let place {
-            pending.notStored[place].events += events
-        } else {
-            pending.notStored.append(
-                NotStored(priority: priority, destinations: route.destinations, fate: fate, events: events))
-        }
     }
 }

@@ -17,16 +17,16 @@ actor ContainerKeeper {
     let loop: EventLoop
     let time: any TimeSource
     let log: Log
-    private let store: QueueStore
+    let store: QueueStore
     private let inForce: ContainersInForce
-    private let userAgent: String
+    let userAgent: String
     private let facts: AgentFacts
     private let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
-    private let clock = ClockTrust()
+    let clock = ClockTrust()
     private var random = KernelRandom()
     private(set) var slots: [ContainerSlot] = []
-    private var offline: Set<String> = []
-    private var isNetworkOn: @Sendable () -> Bool = { true }
+    var offline: Set<String> = []
+    var isNetworkOn: @Sendable () -> Bool = { true }
     /// Told, on the main loop, when what is in force has changed.
     private var changed: @Sendable () -> Void = {}
     private nonisolated let published = Mutex<[ContainerState]>([])
@@ -102,16 +102,6 @@ actor ContainerKeeper {
         release(slot)
     }
 
-    private func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
-        guard let url = settings.url else { return nil }
-        do throws(OutputError) {
-            return try DocumentFetcher(fetchOptions(url.text, settings), on: loop)
-        } catch {
-            log.error("container cannot be fetched", ["container": settings.id, "hint": error.message])
-            return nil
-        }
-    }
-
     private func start(_ slot: ContainerSlot) {
         slot.hasStarted = true
         var standard: ContainerCopy?
@@ -165,7 +155,7 @@ actor ContainerKeeper {
 
     // MARK: The machine
 
-    private var moment: ContainerMoment {
+    var moment: ContainerMoment {
         ContainerMoment(boot: time.bootTime, wall: time.wallTime, isTrusted: clock.isTrusted(at: time))
     }
 
@@ -232,7 +222,7 @@ actor ContainerKeeper {
     }
 
     /// Publishes how all stand.
-    private func publish() {
+    func publish() {
         let boot = time.bootTime
         let wall = time.wallTime
         let states = slots.map { $0.state(boot: boot, wall: wall) }
@@ -245,148 +235,8 @@ actor ContainerKeeper {
         publish()
     }
 
-    // MARK: Saved
-
-    private func loadSaved(_ slot: ContainerSlot) {
-        Task(executorPreference: loop) {
-            let saved = await self.readSaved(slot)
-            await self.feed(slot, .saved(saved))
-        }
-    }
-
-    private func readSaved(_ slot: ContainerSlot) async -> ContainerMachine.Saved {
-        let kept: SavedContainer?
-        do throws(QueueError) {
-            kept = try await store.savedContainer(slot.settings.id)
-        } catch {
-            return .failed(error.message)
-        }
-        guard let kept else { return .missing }
-        do throws(ContainerError) {
-            let file = try SignedDocument(kept.file)
-            try file.verify(by: slot.keys)
-            return .copy(try slot.take(file.document), etag: kept.etag, confirmed: kept.confirmed)
-        } catch {
-            return .refused(ContainerError(error.code, "the saved copy: \(error.description)"), version: kept.version)
-        }
-    }
-
-    private func keep(_ slot: ContainerSlot, _ copy: ContainerCopy, _ etag: String?, _ confirmed: Timestamp) {
-        guard let fetched = slot.fetched, fetched.copy == copy else { return }
-        slot.fetched = nil
-        let saved = SavedContainer(version: copy.version, etag: etag, confirmed: confirmed, file: fetched.file)
-        let id = slot.settings.id
-        write(slot) { [store] () async throws(QueueError) in try await store.saveContainer(id, saved) }
-    }
-
-    private func confirm(_ slot: ContainerSlot, _ confirmed: Timestamp) {
-        let id = slot.settings.id
-        write(slot) { [store] () async throws(QueueError) in try await store.confirmContainer(id, at: confirmed) }
-    }
-
-    /// What cannot be saved serves all the same, until a restart.
-    private func write(_ slot: ContainerSlot, _ work: @escaping @Sendable () async throws(QueueError) -> Void) {
-        Task(executorPreference: loop) {
-            do throws(QueueError) {
-                try await work()
-            } catch {
-                await self.noteUnsaved(slot, error)
-            }
-        }
-    }
-
-    private func noteUnsaved(_ slot: ContainerSlot, _ error: QueueError) {
-        tell(slot, .failed(.saved, .ioError, message: "cannot save the document: \(error.message)"))
-        publish()
-    }
-
-    // MARK: Network
-
-    private func fetch(_ slot: ContainerSlot, _ etag: String?) {
-        Task(executorPreference: loop) {
-            let fetched = await self.fetched(slot, etag)
-            await self.feed(slot, .fetched(fetched))
-        }
-    }
-
-    private func fetched(_ slot: ContainerSlot, _ etag: String?) async -> ContainerMachine.Fetched {
-        guard isNetworkOn() else { return .failed(.noNetwork, "the network is switched off (`spoolship network on`)") }
-        guard !offline.contains(slot.settings.id) else { return .failed(.noNetwork, "no route leads there") }
-        guard let fetcher = slot.fetcher else { return .failed(.unknownError, "its url or ca_file cannot be used") }
-        let result = await fetcher.fetch(etag: etag)
-        switch result {
-        case .notModified: return .notModified
-        case .status(let status):
-            return .failed(.serverError, "the server answered \(status)\(ContainerKeeper.hint(status))")
-        case .tooLarge:
-            return .refused(ContainerError(.limit, "it is larger than \(SignedDocument.largest) bytes"))
-        case .failed(let failure):
-            return .failed(failure.kind == .local ? .unknownError : .networkError, failure.message)
-        case .document(let file, let etag):
-            do throws(ContainerError) {
-                let signed = try SignedDocument(file)
-                try signed.verify(by: slot.keys)
-                let copy = try slot.take(signed.document)
-                slot.fetched = (copy, file)
-                return .copy(copy, etag: etag)
-            } catch {
-                return .refused(ContainerError(error.code, error.description))
-            }
-        }
-    }
-
-    /// Fetches what a person's link leads to, as the container's own documents are fetched, but within a few seconds.
-    func fetched(_ link: String, for slot: ContainerSlot) async throws(Mistake) -> [UInt8] {
-        guard isNetworkOn() else { throw .link("the network is switched off (`spoolship network on`)") }
-        var options = fetchOptions(link, slot.settings)
-        options.connectTimeout = .seconds(4)
-        options.timeout = .seconds(8)
-        let fetcher: DocumentFetcher
-        do throws(OutputError) {
-            fetcher = try DocumentFetcher(options, on: loop)
-        } catch {
-            throw .link(error.message)
-        }
-        switch await fetcher.fetch(etag: nil) {
-        case .document(let file, _): return file
-        case .notModified: throw .link("the server answered 304")
-        case .status(let status): throw .link("the server answered \(status)\(ContainerKeeper.hint(status))")
-        case .tooLarge: throw .link("it is larger than \(SignedDocument.largest) bytes")
-        case .failed(let failure): throw .link(failure.message)
-        }
-    }
-
-    private func fetchOptions(_ url: String, _ settings: ContainerSettings) -> FetchOptions {
-        var options = FetchOptions(url: url)
-        options.caFile = settings.caFile
-        options.largest = SignedDocument.largest
-        options.userAgent = userAgent
-        return options
-    }
-
-    private static func hint(_ status: Int) -> String {
-        switch status {
-        case 300..<400: "; redirects are not followed, so let url lead there directly"
-        case 404, 410: "; is it published there?"
-        default: ""
-        }
-    }
-
-    /// Routes were looked at again.
-    ///
-    /// - Parameters:
-    ///   - routes: whether a route leads to a container's address, by its id.
-    ///   - hasChanged: whether the default route appeared or changed.
-    func networkNews(_ routes: [String: Bool], hasChanged: Bool) {
-        let before = offline
-        offline = Set(routes.filter { !$0.value }.map(\.key))
-        for slot in slots where hasChanged || before.contains(slot.settings.id) && !offline.contains(slot.settings.id) {
-            feed(slot, .networkChanged)
-        }
-    }
-
     /// Tells what happens: log, counters, watchers.
-    private func tell(_ slot: ContainerSlot, _ note: ContainerNote) {
+    func tell(_ slot: ContainerSlot, _ note: ContainerNote) {
         let id = slot.settings.id
         note.write(to: log, container: id)
         switch note {

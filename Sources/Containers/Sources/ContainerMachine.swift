@@ -125,24 +125,24 @@ public struct ContainerMachine: Sendable {
     /// Whether it is open: its documents may still change.
     public private(set) var isOpen = false
     /// Whether a fetch is under way.
-    public private(set) var isFetching = false
+    public internal(set) var isFetching = false
     /// Why the last fetch, or the document, was no good; nil when it was.
-    public private(set) var problem: String?
+    public internal(set) var problem: String?
     /// When the draft's time is over; nil without a draft.
     public private(set) var previewEnd: BootInstant?
 
-    private var standard: ContainerCopy?
-    private var saved: HeldContainer?
-    private var held: HeldContainer?
-    private var draft: HeldContainer?
-    private var etag: String?
+    var standard: ContainerCopy?
+    var saved: HeldContainer?
+    var held: HeldContainer?
+    var draft: HeldContainer?
+    var etag: String?
     /// No document of a lower version is taken, and of this version only the same.
-    private var least: Int?
-    private var openBy: BootInstant?
-    private var nextFetch: BootInstant?
-    private var lastOwnFetch: BootInstant?
-    private var failures = 0
-    private var isSavedKnown = false
+    var least: Int?
+    var openBy: BootInstant?
+    var nextFetch: BootInstant?
+    var lastOwnFetch: BootInstant?
+    var failures = 0
+    var isSavedKnown = false
 
     /// A container that is not open yet.
     public init(_ options: Options) { self.options = options }
@@ -214,9 +214,9 @@ public struct ContainerMachine: Sendable {
 
     // MARK: Opening
 
-    private var standardHeld: HeldContainer? { standard.map { HeldContainer(source: .standard, copy: $0) } }
+    var standardHeld: HeldContainer? { standard.map { HeldContainer(source: .standard, copy: $0) } }
 
-    private mutating func start(_ copy: ContainerCopy?, _ moment: ContainerMoment, _ effects: inout [Effect]) {
+    mutating func start(_ copy: ContainerCopy?, _ moment: ContainerMoment, _ effects: inout [Effect]) {
         standard = copy
         guard options.hasAddress else {
             isSavedKnown = true
@@ -227,7 +227,7 @@ public struct ContainerMachine: Sendable {
         effects += [.tell(.began(.saved)), .loadSaved]
     }
 
-    private mutating func open(with container: HeldContainer?, _ effects: inout [Effect]) {
+    mutating func open(with container: HeldContainer?, _ effects: inout [Effect]) {
         isOpen = true
         openBy = nil
         held = container
@@ -238,7 +238,7 @@ public struct ContainerMachine: Sendable {
     }
 
     /// Brings a document into force, now or by opening with it.
-    private mutating func take(_ container: HeldContainer?, _ effects: inout [Effect]) {
+    mutating func take(_ container: HeldContainer?, _ effects: inout [Effect]) {
         guard isOpen else { return open(with: container, &effects) }
         let isOther = held?.copy != container?.copy || held?.source != container?.source
         held = container
@@ -247,156 +247,9 @@ public struct ContainerMachine: Sendable {
         effects.append(.tell(.tookOver(container?.source ?? .none, version: container?.copy.version)))
     }
 
-    // MARK: Saved
-
-    private mutating func takeSaved(
-        _ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
-        _ effects: inout [Effect]
-    ) {
-        isSavedKnown = true
-        switch result {
-        case .copy(let copy, let tag, let confirmed):
-            least = max(least ?? copy.version, copy.version)
-            // A fetch that somebody asked for may have been quicker.
-            guard held?.source != .network else { return }
-            guard !isOver(copy, at: moment) else {
-                fail(.saved, .expired, "version \(copy.version) has expired; publish a newer one", &effects)
-                break
-            }
-            let container = HeldContainer(source: .saved, copy: copy, confirmed: confirmed)
-            saved = container
-            etag = tag
-            effects.append(.tell(.succeeded(.saved, version: copy.version, isNew: true)))
-            let fresh = isFresh(container, at: moment)
-            if fresh || options.opening != .preferFresh || isOpen { take(container, &effects) }
-            if fresh {
-                schedule(after: moment.wall - confirmed, moment, &random)
-                return
-            }
-        case .missing:
-            fail(.saved, .noSavedContainer, "nothing was saved yet", &effects)
-        case .failed(let message):
-            fail(.saved, .ioError, message, &effects)
-        case .refused(let refusal, let version):
-            least = max(least ?? version, version)
-            fail(.saved, RefreshResult(refusal.code), refusal.message, &effects)
-        }
-        fetch(moment, isOwn: true, &effects)
-    }
-
-    // MARK: Network
-
-    private mutating func fetch(_ moment: ContainerMoment, isOwn: Bool, _ effects: inout [Effect]) {
-        guard options.hasAddress, !isFetching else { return }
-        if isOwn {
-            if let last = lastOwnFetch, moment.boot < last + ContainerMachine.leastPause {
-                nextFetch = last + ContainerMachine.leastPause
-                return
-            }
-            lastOwnFetch = moment.boot
-        }
-        isFetching = true
-        nextFetch = nil
-        effects += [.tell(.began(.network)), .fetch(etag: etag)]
-    }
-
-    private mutating func takeFetched(
-        _ result: Fetched, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
-        _ effects: inout [Effect]
-    ) {
-        isFetching = false
-        var result = result
-        if case .copy(let copy, _) = result, let refusal = refusal(of: copy, at: moment) { result = .refused(refusal) }
-        switch result {
-        case .copy(let copy, let tag):
-            let isNew = saved?.copy != copy
-            least = copy.version
-            etag = tag
-            let container = HeldContainer(source: .network, copy: copy, confirmed: moment.wall)
-            saved = container
-            effects.append(.keep(copy, etag: tag, confirmed: moment.wall))
-            succeed(copy.version, isNew: isNew, moment, &random, &effects)
-            take(container, &effects)
-        case .notModified:
-            guard let known = saved, etag != nil else {
-                return failFetch(.unknownError, "304 for a request that named no ETag", moment, &random, &effects)
-            }
-            let container = HeldContainer(source: known.source, copy: known.copy, confirmed: moment.wall)
-            saved = container
-            effects.append(.confirm(moment.wall))
-            succeed(known.copy.version, isNew: false, moment, &random, &effects)
-            take(container, &effects)
-        case .refused(let refusal):
-            failFetch(RefreshResult(refusal.code), refusal.message, moment, &random, &effects)
-        case .failed(let reason, let message):
-            failFetch(reason, message, moment, &random, &effects)
-        }
-    }
-
-    private func refusal(of copy: ContainerCopy, at moment: ContainerMoment) -> ContainerError? {
-        if isOver(copy, at: moment) {
-            return ContainerError(
-                .expired, "version \(copy.version) has expired already; publish one with a later expiry date")
-        }
-        if let least, copy.version < least {
-            return ContainerError(
-                .version,
-                "version \(copy.version) is older than the saved \(least); to go back, sign the old content under a higher version"
-            )
-        }
-        if let known = saved?.copy, known.version == copy.version, known.content != copy.content {
-            return ContainerError(
-                .version, "version \(copy.version) is known with another content; publish it under a higher version")
-        }
-        return nil
-    }
-
-    private mutating func succeed(
-        _ version: Int, isNew: Bool, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
-        _ effects: inout [Effect]
-    ) {
-        failures = 0
-        problem = nil
-        schedule(after: .zero, moment, &random)
-        effects.append(.tell(.succeeded(.network, version: version, isNew: isNew)))
-    }
-
-    private mutating func failFetch(
-        _ reason: RefreshResult, _ message: String, _ moment: ContainerMoment,
-        _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
-    ) {
-        failures += 1
-        problem = message
-        fail(.network, reason, message, &effects)
-        let longest = max(min(ContainerMachine.longestBackoff, options.refreshInterval), ContainerMachine.leastPause)
-        let wait = min(ContainerMachine.leastPause * (1 << min(failures - 1, 10)), longest)
-        nextFetch = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
-        // Whoever waits for the network waits in vain.
-        if !isOpen { open(with: saved ?? standardHeld, &effects) }
-    }
-
-    private func fail(_ type: RefreshType, _ reason: RefreshResult, _ message: String, _ effects: inout [Effect]) {
-        effects.append(.tell(.failed(type, reason, message: message)))
-    }
-
-    /// Plans the next fetch of a copy that was confirmed so long ago: a little earlier than it must be, by chance.
-    private mutating func schedule(
-        after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
-    ) {
-        let wait = min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random)
-        nextFetch = moment.boot + max(.zero, wait - age)
-    }
-
-    private mutating func fetchSoon(_ moment: ContainerMoment) {
-        // Without an address nothing would ever answer the wish, and it would wake the agent again and again.
-        guard options.hasAddress else { return }
-        let earliest = lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? moment.boot
-        nextFetch = max(moment.boot, earliest)
-    }
-
     // MARK: Time
 
-    private mutating func timerFired(
+    mutating func timerFired(
         _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
     ) {
         if let openBy, openBy <= moment.boot {
@@ -414,19 +267,19 @@ public struct ContainerMachine: Sendable {
         if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true, &effects) }
     }
 
-    private mutating func endPreview(byTime: Bool, _ effects: inout [Effect]) {
+    mutating func endPreview(byTime: Bool, _ effects: inout [Effect]) {
         guard draft != nil else { return }
         draft = nil
         previewEnd = nil
         effects += [.apply(inForce), .tell(.previewEnded(byTime: byTime))]
     }
 
-    private func isOver(_ copy: ContainerCopy, at moment: ContainerMoment) -> Bool {
+    func isOver(_ copy: ContainerCopy, at moment: ContainerMoment) -> Bool {
         guard let end = copy.expires, moment.isTrusted else { return false }
         return end <= moment.wall
     }
 
-    private func isFresh(_ container: HeldContainer, at moment: ContainerMoment) -> Bool {
+    func isFresh(_ container: HeldContainer, at moment: ContainerMoment) -> Bool {
         guard let confirmed = container.confirmed else { return false }
         // Confirmed in the future: the clock was wrong then, or is now.
         return (Duration.zero...options.freshFor).contains(moment.wall - confirmed)

@@ -158,10 +158,11 @@ extension Command {
         guard let text = String(validating: content, as: UTF8.self) else {
             throw CommandFailure(.badData, "\(file) is no container document: it is not UTF-8")
         }
+        let id = invocation.value("container").map(JSONValue.string)
         let answer = try invocation.ask(
             "POST", "/v1/containers/preview",
             body: invocation.body([
-                (isLink ? "url" : "document", .string(text)), ("id", invocation.value("container").map(JSONValue.string)),
+                (isLink ? "url" : "document", .string(text)), ("id", id),
                 ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
             ]))
         try invocation.console.print(

@@ -1,0 +1,102 @@
+internal import Configuration
+internal import Containers
+internal import EventLoops
+internal import Model
+internal import Outputs
+internal import Logs
+
+/// Documents from the network.
+extension ContainerKeeper {
+    func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
+        guard let url = settings.url else { return nil }
+        do throws(OutputError) {
+            return try DocumentFetcher(fetchOptions(url.text, settings), on: loop)
+        } catch {
+            log.error("container cannot be fetched", ["container": settings.id, "hint": error.message])
+            return nil
+        }
+    }
+
+    func fetch(_ slot: ContainerSlot, _ etag: String?) {
+        Task(executorPreference: loop) {
+            let fetched = await self.fetched(slot, etag)
+            await self.feed(slot, .fetched(fetched))
+        }
+    }
+
+    private func fetched(_ slot: ContainerSlot, _ etag: String?) async -> ContainerMachine.Fetched {
+        guard isNetworkOn() else { return .failed(.noNetwork, "the network is switched off (`spoolship network on`)") }
+        guard !offline.contains(slot.settings.id) else { return .failed(.noNetwork, "no route leads there") }
+        guard let fetcher = slot.fetcher else { return .failed(.unknownError, "its url or ca_file cannot be used") }
+        let result = await fetcher.fetch(etag: etag)
+        switch result {
+        case .notModified: return .notModified
+        case .status(let status):
+            return .failed(.serverError, "the server answered \(status)\(ContainerKeeper.hint(status))")
+        case .tooLarge:
+            return .refused(ContainerError(.limit, "it is larger than \(SignedDocument.largest) bytes"))
+        case .failed(let failure):
+            return .failed(failure.kind == .local ? .unknownError : .networkError, failure.message)
+        case .document(let file, let etag):
+            do throws(ContainerError) {
+                let signed = try SignedDocument(file)
+                try signed.verify(by: slot.keys)
+                let copy = try slot.take(signed.document)
+                slot.fetched = (copy, file)
+                return .copy(copy, etag: etag)
+            } catch {
+                return .refused(ContainerError(error.code, error.description))
+            }
+        }
+    }
+
+    /// Fetches what a person's link leads to, as the container's own documents are fetched, but within a few seconds.
+    func fetched(_ link: String, for slot: ContainerSlot) async throws(Mistake) -> [UInt8] {
+        guard isNetworkOn() else { throw .link("the network is switched off (`spoolship network on`)") }
+        var options = fetchOptions(link, slot.settings)
+        options.connectTimeout = .seconds(4)
+        options.timeout = .seconds(8)
+        let fetcher: DocumentFetcher
+        do throws(OutputError) {
+            fetcher = try DocumentFetcher(options, on: loop)
+        } catch {
+            throw .link(error.message)
+        }
+        switch await fetcher.fetch(etag: nil) {
+        case .document(let file, _): return file
+        case .notModified: throw .link("the server answered 304")
+        case .status(let status): throw .link("the server answered \(status)\(ContainerKeeper.hint(status))")
+        case .tooLarge: throw .link("it is larger than \(SignedDocument.largest) bytes")
+        case .failed(let failure): throw .link(failure.message)
+        }
+    }
+
+    private func fetchOptions(_ url: String, _ settings: ContainerSettings) -> FetchOptions {
+        var options = FetchOptions(url: url)
+        options.caFile = settings.caFile
+        options.largest = SignedDocument.largest
+        options.userAgent = userAgent
+        return options
+    }
+
+    private static func hint(_ status: Int) -> String {
+        switch status {
+        case 300..<400: "; redirects are not followed, so let url lead there directly"
+        case 404, 410: "; is it published there?"
+        default: ""
+        }
+    }
+
+    /// Routes were looked at again.
+    ///
+    /// - Parameters:
+    ///   - routes: whether a route leads to a container's address, by its id.
+    ///   - hasChanged: whether the default route appeared or changed.
+    func networkNews(_ routes: [String: Bool], hasChanged: Bool) {
+        let before = offline
+        offline = Set(routes.filter { !$0.value }.map(\.key))
+        for slot in slots where hasChanged || before.contains(slot.settings.id) && !offline.contains(slot.settings.id) {
+            feed(slot, .networkChanged)
+        }
+    }
+}
