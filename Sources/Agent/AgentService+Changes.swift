@@ -116,6 +116,11 @@ extension AgentService {
     /// Turns collection on or off; durable. Off deletes what is queued.
     func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> Int {
         guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
+        guard !isDiscarding else {
+            throw ControlRefusal(
+                status: 409, code: "discarding",
+                message: "what was queued is still being deleted; ask again when it is gone")
+        }
         do throws(QueueError) {
             try await parts.queue.setSwitch(AgentSwitch.collecting, isEnabled ? nil : "off")
             isCollecting = isEnabled
@@ -125,13 +130,37 @@ extension AgentService {
             if !isEnabled {
                 // Commits that had begun become durable first, so that they are deleted with the rest.
                 await settleIntake(parts)
-                discarded = try await parts.queue.discardAll(reason: "disabled")
+                // Nothing more is sent meanwhile.
+                await parts.driver.setEnabled(false)
+                discarded = try await discardQueue(parts.queue)
+            } else {
+                await parts.driver.setEnabled(true)
             }
-            await parts.driver.setEnabled(isEnabled)
             log.info(isEnabled ? "collection enabled" : "collection disabled", ["discarded": discarded])
             return discarded
         } catch {
             throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+        }
+    }
+
+    private func discardQueue(_ queue: QueueStore) async throws(QueueError) -> Int {
+        isDiscarding = true
+        defer { isDiscarding = false }
+        return try await queue.discardAll(reason: "disabled")
+    }
+
+    /// Deletes what is left where the agent ended in the middle of being disabled: while collection is off nothing else is
+    /// queued.
+    func finishDisabling(_ queue: QueueStore) {
+        guard !isCollecting, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
+        isDiscarding = true
+        Task(executorPreference: loop) {
+            do throws(QueueError) {
+                _ = try await self.discardQueue(queue)
+            } catch {
+                self.log.warning(
+                    "what is queued could not be deleted, the next start tries again", ["error": error.message])
+            }
         }
     }
 

@@ -106,6 +106,7 @@ extension AgentService {
         let network = await startNetworkMonitor(driver, keeper)
         await expiry.queueChanged()
         await unread.configure(most: settings.unreadBound)
+        finishDisabling(queue)
         await startContainers(keeper, driver)
         keep(keeper)
         // Writers go on; only reading waits, and no longer than the containers' timeouts (tm05).

@@ -59,6 +59,8 @@ public actor AgentService {
     var parts: Parts?
     /// Whether events are collected; durable in the queue.
     var isCollecting = true
+    /// Whether what was queued is being deleted because collection was turned off: minutes, after a large backlog.
+    var isDiscarding = false
     /// The country that a person has set; durable in the queue.
     var country: CountryCode?
     /// When an earlier process last wrote to the queue.

@@ -5,9 +5,36 @@ extension QueueStore {
     /// Deletes everything that is queued and counts it as discarded: what `disable` does (ac17).
     ///
     /// Batches in flight are gone as well; what is settled of them later is counted as late and changes nothing.
-    /// - Parameter reason: a metric label, such as `disabled`.
+    /// - Parameters:
+    ///   - reason: a metric label, such as `disabled`.
+    ///   - atOnce: up to so many stored bytes go in one transaction; more go in small ones, so that others wait no longer
+    ///     for it than for a commit. Nothing is to be stored or leased meanwhile, and after a crash it is to be done again.
     /// - Returns: how many deliveries were deleted.
-    public func discardAll(reason: String) async throws(QueueError) -> Int {
+    public func discardAll(reason: String, atOnce: Int = 64 << 20) async throws(QueueError) -> Int {
+        var discarded = 0
+        if figures.totals.stored > atOnce {
+            var round = 0
+            repeat {
+                try await write { self.endLeases() }
+                round = 0
+                for name in Set(figures.lanes.map(\.name)) { round += try await discardLanes(name, nil, reason) }
+                discarded += round
+            } while round > 0 && figures.totals.stored > atOnce
+        }
+        discarded += try await discardAtOnce(reason)
+        if discarded > 0 { log.warning("queue discarded", ["reason": reason, "deliveries": discarded]) }
+        return discarded
+    }
+
+    /// Takes all batches back that are in flight; those that are acknowledged already leave with this transaction.
+    private func endLeases() {
+        for (id, batch) in held where batch.status == .leased {
+            held[id]?.status = .free
+            figures.lanes[batch.lane].freeBatches += 1
+        }
+    }
+
+    private func discardAtOnce(_ reason: String) async throws(QueueError) -> Int {
         try await write { () throws(QueueError) in
             let file = try self.opened()
             var discarded = 0
@@ -24,7 +51,6 @@ extension QueueStore {
             try file.database.execute("DELETE FROM chunk")
             self.figures.totals.stored = 0
             self.held.removeAll()
-            if discarded > 0 { self.log.warning("queue discarded", ["reason": reason, "deliveries": discarded]) }
             return discarded
         }
     }
@@ -39,6 +65,16 @@ extension QueueStore {
     public func discard(
         _ destination: DestinationName, _ only: Priority? = nil, reason: String
     ) async throws(QueueError) -> Int {
+        let total = try await discardLanes(destination, only, reason)
+        if total > 0 {
+            log.warning("queue purged", ["destination": destination, "reason": reason, "deliveries": total])
+        }
+        return total
+    }
+
+    private func discardLanes(
+        _ destination: DestinationName, _ only: Priority?, _ reason: String
+    ) async throws(QueueError) -> Int {
         var total = 0
         for priority in Priority.allCases where only ?? priority == priority {
             var from: Int64 = 0
@@ -50,9 +86,6 @@ extension QueueStore {
                 total += part.events
                 from = part.next
             }
-        }
-        if total > 0 {
-            log.warning("queue purged", ["destination": destination, "reason": reason, "deliveries": total])
         }
         return total
     }

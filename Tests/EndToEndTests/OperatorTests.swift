@@ -165,5 +165,40 @@ extension EndToEnd {
             try bench.expectOnce(Set((50..<60).map { "e\($0)" }), member: "key")
             try bench.expectBalance()
         }
+
+        @Test("ac17: an agent that ended in the middle of being disabled deletes the rest after its start")
+        func ac17_interruptedDisable() throws {
+            let bench = try Workbench()
+            bench.settings["dispatch.interval"] = "\"off\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.append(keyed(0..<30), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 30
+            }
+            bench.killAgent()
+            // As it stands after the first step of `disable`, before the events are deleted.
+            let script = """
+                import sqlite3, sys
+                database = sqlite3.connect(sys.argv[1])
+                database.execute("INSERT INTO switch (name, value) VALUES ('agent.collecting', 'off')")
+                database.commit()
+                """
+            try #require(try run("python3", ["-c", script, "\(bench.state)/queue.sqlite"]).code == 0)
+            try bench.startAgent()
+            try wait(.seconds(30), "the queue to be empty") {
+                try bench.figures().total("spoolship_deliveries_queued") == 0
+            }
+            #expect(try bench.figures().total("spoolship_deliveries_discarded_total") == 30)
+            #expect(try bench.figures().imbalances == [])
+            try wait(.seconds(30), "enable to be taken") { try bench.command("enable").code == 0 }
+            try bench.append(keyed(30..<40), to: "app.jsonl")
+            try wait(.seconds(30), "the new events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 10
+            }
+            #expect(try bench.command("drain").code == 0)
+            try bench.expectOnce(Set((30..<40).map { "e\($0)" }), member: "key")
+            try bench.expectBalance()
+        }
     }
 }

@@ -137,15 +137,17 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac17: disabling deletes and counts what is queued; late acknowledgements change nothing")
-    func ac17_discardAll() async throws {
+    @Test(
+        "ac17: disabling deletes and counts what is queued; late acknowledgements change nothing",
+        arguments: [64 << 20, 0])
+    func ac17_discardAll(atOnce: Int) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
         let store = try fixture.open()
         _ = try await store.store(maker.commit(50, full: true))
         _ = try await store.store(maker.commit(5, priority: .critical))
         let batch = try #require(try await store.leaseNext(request()))
-        #expect(try await store.discardAll(reason: "disabled") == 55)
+        #expect(try await store.discardAll(reason: "disabled", atOnce: atOnce) == 55)
         _ = try await store.settle(.acknowledged(batch.header))
         #expect(try await eventually { store.snapshot.lateSettlements == 1 })
         #expect(try await store.leaseNext(request()) == nil)

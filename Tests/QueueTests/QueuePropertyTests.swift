@@ -285,7 +285,9 @@ struct PropertyRun {
 
     private mutating func discard() async throws {
         if Bool.random(using: &random) {
-            _ = try await store.discardAll(reason: "disabled")
+            // In one transaction, or in many.
+            let atOnce = Bool.random(using: &random) ? 64 << 20 : 0
+            _ = try await store.discardAll(reason: "disabled", atOnce: atOnce)
             model.batches = [:]
             for lane in lanes { model.remove(Array((model.lanes[lane] ?? [:]).keys), lane, \.discarded) }
         } else if let destination = destinations.randomElement(using: &random) {
