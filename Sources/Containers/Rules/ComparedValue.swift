@@ -25,6 +25,8 @@ struct ComparedValue {
     /// The text in small letters, in the evaluation's own storage.
     var foldedStart = 0
     var foldedCount = 0
+    /// The number that the text spells, once it is known and where a double compares just as it does; else not a number.
+    var exact = Double.nan
     /// The number that the text spells; nil for none.
     var number: Number?
 

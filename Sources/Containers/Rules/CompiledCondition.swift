@@ -10,6 +10,11 @@ struct CompiledCondition {
     let macro: Int
     /// Whether it asks for just this text: what most conditions do, in documents that look at every event.
     let isPlainText: Bool
+    /// Whether it compares numbers with `limit`.
+    let isPlainOrder: Bool
+    /// Of a plain order: whether it holds below the limit, at it, and above it.
+    let order: (below: Bool, equal: Bool, above: Bool)
+    let limit: Double
     /// The comparand's text, its first bytes as one number.
     let head: UInt64
     let predicate: Condition.Predicate
@@ -33,6 +38,14 @@ struct CompiledCondition {
         self.expression = expression.map { Unmanaged.passUnretained($0) }
         isPlainText = predicate == .equals && !ignoreCase && comparandMacro == nil && comparand.isString
         head = ComparedValue.head(of: comparand.text)
+        let limit = comparandMacro == nil && predicate.isOrder ? comparand.number?.exactValue : nil
+        isPlainOrder = limit != nil
+        self.limit = limit ?? 0
+        order = (
+            below: predicate == .less || predicate == .lessOrEqual,
+            equal: predicate == .lessOrEqual || predicate == .greaterOrEqual,
+            above: predicate == .greater || predicate == .greaterOrEqual
+        )
     }
 
     /// Whether the text must be folded first.
@@ -58,6 +71,12 @@ struct CompiledCondition {
     @inline(never)
     private func finds(in text: UnsafeBufferPointer<UInt8>) -> Bool {
         expression?._withUnsafeGuaranteedRef { $0.finds(in: text) } ?? false
+    }
+
+    /// Whether a number holds a plain order.
+    @inline(__always)
+    func holdsOrder(_ number: Double) -> Bool {
+        number < limit ? order.below : number > limit ? order.above : order.equal
     }
 
     /// Whether a number holds the predicate, for those that compare numbers.

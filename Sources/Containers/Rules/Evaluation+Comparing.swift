@@ -11,7 +11,12 @@ extension Evaluation {
         let macro = condition.pointee.macro
         if states[firstCompared + macro] == Evaluation.unknown { makeComparable(macro) }
         let value = compared + macro
-        guard condition.pointee.isPlainText, value.pointee.kind == .text else { return compareOtherwise(condition) }
+        guard condition.pointee.isPlainText, value.pointee.kind == .text else {
+            if condition.pointee.isPlainOrder, !value.pointee.exact.isNaN {
+                return condition.pointee.holdsOrder(value.pointee.exact) != condition.pointee.negate
+            }
+            return compareOtherwise(condition)
+        }
         let count = value.pointee.count
         let isEqual =
             value.pointee.head == condition.pointee.head && count == condition.pointee.comparand.text.count
@@ -76,6 +81,7 @@ extension Evaluation {
     private func number(of value: UnsafeMutablePointer<ComparedValue>) -> Number? {
         if !value.pointee.isNumberKnown {
             value.pointee.number = Number(text(of: value))
+            value.pointee.exact = value.pointee.number?.exactValue ?? .nan
             value.pointee.isNumberKnown = true
         }
         return value.pointee.number

@@ -72,6 +72,12 @@ enum Number {
         }
     }
 
+    /// The number as a double that compares just as it does; nil for whole numbers of more digits than a double has.
+    var exactValue: Double? {
+        if case .integer(let number) = self, number.magnitude > 1 << 53 { return nil }
+        return value
+    }
+
     private var value: Double {
         switch self {
         case .integer(let number): Double(number)
