@@ -75,6 +75,20 @@ private actor Host {
         }
     }
 
+    private var resumed: [String] = []
+
+    /// Offers a line; one that is not taken is parked, and stands in `takeResumed` when it is to be offered again.
+    func offer(_ line: String) -> Bool {
+        if take([line]) > 0 { return true }
+        #expect(intake?.park { self.resumed.append(line) } == true)
+        return false
+    }
+
+    func takeResumed() -> [String] {
+        defer { resumed = [] }
+        return resumed
+    }
+
     func commit() async throws { try await intake?.commit(SpoolProgress()) }
 
     func takeAndCommit(_ lines: [String], app: String = "shop") async throws {
@@ -271,6 +285,25 @@ struct IntakeRuleTests {
         }
     }
 
+    @Test("tm14: more files than may ask at once wait for a place; each is woken, and none asks twice")
+    func tm14_manyWait() async throws {
+        try await withHost { host in
+            try await host.publish(Self.asking, mayCall: ["plan"])
+            var waiting = Set((0..<200).map { "{\"name\":\"Ask\($0)\"}" })
+            for line in waiting { #expect(await !host.offer(line)) }
+            #expect(await host.calls().count == 64)
+            while !waiting.isEmpty {
+                await host.answer("paying")
+                let woken = await host.takeResumed()
+                try #require(!woken.isEmpty, "\(waiting.count) wait for ever")
+                for line in woken where await host.offer(line) { waiting.remove(line) }
+            }
+            try await host.commit()
+            #expect(try await host.names(of: "main").count == 200)
+            #expect(await host.calls().count == 200)
+        }
+    }
+
     static let calling = """
         {"id": "GTM-1", "version": 1, "rules": {"buy": {"conditions": [{"macro": "event", "equals": "Bought"}]}},
          "tags": [{"name": "tell", "type": "function", "function": "tell", "parameters": {"what": {"macro": "event"}}, "rules": ["buy"]}]}
@@ -308,8 +341,12 @@ struct IntakeRuleTests {
             #expect(taken == 256 * (lines[0].utf8.count + 1))
             async let committed: Void = host.commit()
             try await eventually { await host.calls().count == 256 }
-            await host.answer(.null)
             try await committed
+            // What comes now waits for room, not for a commit.
+            #expect(await !host.offer(lines[0]))
+            #expect(await host.takeResumed().isEmpty)
+            await host.answer(.null)
+            #expect(await host.takeResumed() == [lines[0]])
             #expect(await host.take(Array(lines.prefix(44))) == 44 * (lines[0].utf8.count + 1))
             try await host.commit()
             #expect(await host.calls().count == 300)
