@@ -62,7 +62,7 @@ def main() -> None:
                 spent, began = cpu(agent.pid), time.monotonic()
                 append(spool, number)
                 expected += 1
-                wait_for(lambda: receiver.events() - before >= expected, 60, "the line")
+                wait_for(lambda: receiver.events() - before >= expected, 900, "the line")
                 print(f"{name:22} {time.monotonic() - began:7.2f} s until it had arrived (1 s is the interval), "
                       f"{(cpu(agent.pid) - spent) * 1000:.0f} ms CPU", flush=True)
 

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -67,6 +68,7 @@ extension SpoolReader {
     func firstListingEnded() {
         keptInodes = []
         missedSinceStart()
+        releaseStart()
         guard let root = directories[FileName("")] else { return }
         for records in doneBefore.values {
             for record in records {
@@ -76,6 +78,13 @@ extension SpoolReader {
         }
         doneBefore.removeAll()
         scheduleSync()
+    }
+
+    /// Gives back the memory of what was kept of files that are known now. Of a million files that is half of all.
+    private func releaseStart() {
+        guard kept.capacity > 4 * kept.count + 4096 else { return }
+        kept = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })
+        clinux_release_memory()
     }
 
     private func scheduleSync() {

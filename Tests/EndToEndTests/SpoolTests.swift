@@ -134,9 +134,12 @@ extension EndToEnd {
             try bench.append(keyed(3..<4), to: "cut.jsonl")
             try bench.drop(keyed(4..<5), as: "one.json")
             // Somebody's file lease is in the way of opening.
-            let leased = Descriptor(open("\(bench.spool)/leased.jsonl", O_RDWR | O_CREAT | O_CLOEXEC, 0o644))
+            let hidden = "\(bench.spool)/.leased"
+            let leased = Descriptor(open(hidden, O_RDWR | O_CREAT | O_CLOEXEC, 0o644))
             signal(SIGIO, SIG_IGN)
+            // Under a name that the agent does not open: else it may be first.
             try #require(fcntl(leased.raw, 1024, F_WRLCK) == 0)
+            try #require(rename(hidden, "\(bench.spool)/leased.jsonl") == 0)
             try bench.waitUntilDelivered(6, quarantined: 1)
             try #require(rename("\(bench.spool)/app.jsonl", "\(bench.spool)/app.jsonl.1") == 0)
             try bench.append(keyed(5..<6), to: "app.jsonl")

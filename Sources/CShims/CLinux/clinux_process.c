@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -48,3 +49,5 @@ pid_t clinux_spawn(const char *const *arguments, const char *const *environment,
     errno = error;
     return -1;
 }
+
+void clinux_release_memory(void) { malloc_trim(0); }

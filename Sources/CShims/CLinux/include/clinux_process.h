@@ -17,4 +17,7 @@ int clinux_pidfd_open(pid_t process);
 /// is blocked or ignored. Returns its id, or -1 and errno: then nothing runs.
 pid_t clinux_spawn(const char *const *arguments, const char *const *environment, int input, int output);
 
+/// Gives memory that was freed back to the system, as far as whole pages of it are free.
+void clinux_release_memory(void);
+
 #endif
