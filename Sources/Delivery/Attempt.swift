@@ -49,6 +49,8 @@ struct Attempt: Sendable {
     enum Phase: Sendable {
         /// The queue was asked for a batch.
         case leasing
+        /// The batch is leased and waits for a place: it was asked for ahead.
+        case ready
         /// The destination is being asked.
         case sending
         /// The queue is being told.
@@ -73,6 +75,8 @@ struct Attempt: Sendable {
     let takesFree: Bool
     /// A command asked for it and is told how it ends.
     var isPushed: Bool
+    /// It was asked for before there was a place for it.
+    var isAhead = false
     /// The batch is none of ours any more (collection was disabled): its answer is ignored.
     var isForgotten = false
     /// How the batch ends, until the queue knows.
@@ -96,6 +100,12 @@ struct Attempt: Sendable {
     ///
     /// The queue is asked for that one in the same turn, after it was told, so no more than a place each are ahead of it.
     var isDone: Bool { phase == .settling && children.isEmpty && settleAgainAt == nil }
+
+    /// Whether it takes one of the destination's places: it is being sent, or will be as soon as the queue answers.
+    var takesPlace: Bool { !isDone && !isWaitingAhead }
+
+    /// Whether it waits for a place, with its batch or for it.
+    var isWaitingAhead: Bool { phase == .ready || phase == .leasing && isAhead }
 
     /// Whether the queue still has to hand over a batch that it formed from waiting events.
     var awaitsNewBatch: Bool { phase == .leasing && batch == nil && !takesFree }

@@ -22,32 +22,34 @@ public actor DeliveryDriver {
         let continuation: CheckedContinuation<CommandResult, Never>
     }
 
-    private let loop: EventLoop
-    private let store: any BatchStore
+    let loop: EventLoop
+    let store: any BatchStore
     private let time: any TimeSource
-    private let log: Log
+    let log: Log
     let summaries: @Sendable () -> [DestinationName: Lanes]
-    private let persist: Persist
+    let persist: Persist
     private let countLate: CountLate
     private let published = Mutex(DeliverySnapshot())
 
     var senders: [DestinationName: any BatchSender]
     private var machine: DeliveryMachine
     private var random = SystemRandomNumberGenerator()
-    private var batches: [AttemptID: Batch] = [:]
+    var batches: [AttemptID: Batch] = [:]
     private var sends: [AttemptID: Task<Void, Never>] = [:]
     private var waiters: [CommandID: Waiter] = [:]
     private var nextCommand: UInt64 = 1
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
-    private var isStopped = false
+    var isStopped = false
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
-    private var lastLanes: [DestinationName: Lanes] = [:]
+    var lastLanes: [DestinationName: Lanes] = [:]
     private var inputs: [DeliveryInput] = []
     private var isHandlingSoon = false
     private var publishedAt: BootInstant?
     private var publishTimer: EventLoop.TimerID?
-    private var toPersist: [(name: String, value: String?)] = []
-    private var isPersisting = false
+    var acknowledged: [(id: AttemptID, batch: BatchID)] = []
+    var tellTimer: EventLoop.TimerID?
+    var toPersist: [(name: String, value: String?)] = []
+    var isPersisting = false
 
     /// A driver that does nothing before `start`.
     ///
@@ -87,7 +89,10 @@ public actor DeliveryDriver {
     public nonisolated var snapshot: DeliverySnapshot { published.withLock { $0 } }
 
     /// Begins to send.
-    public func start() { handle(.lanes(summaries())) }
+    public func start() {
+        loop.gatherWakeUps()
+        handle(.lanes(summaries()))
+    }
 
     /// The queue has published other summaries.
     public func summariesChanged() {
@@ -156,7 +161,7 @@ public actor DeliveryDriver {
     /// Takes up what belongs to every batch that comes and goes, once the loop has done what it does now.
     ///
     /// Answers of the queue and of the destination often come several at a time; together they cost little more than one.
-    private func handleSoon(_ input: DeliveryInput) {
+    func handleSoon(_ input: DeliveryInput) {
         inputs.append(input)
         guard !isHandlingSoon else { return }
         isHandlingSoon = true
@@ -174,10 +179,11 @@ public actor DeliveryDriver {
         let now = Moment(time)
         let effects = machine.handle(taken, at: now, using: &random)
         for effect in effects { perform(effect) }
+        tellAcknowledged(isUrgent: sends.isEmpty || effects.contains { $0.asksQueue })
         for input in taken {
             switch input {
             // Refused at the last moment (paused meanwhile): it was given back.
-            case .leased(let id, _) where sends[id] == nil: batches[id] = nil
+            case .leased(let id, _) where !machine.holdsBatch(id): batches[id] = nil
             case .sent(let id, _): batches[id] = nil
             default: break
             }
@@ -234,6 +240,8 @@ public actor DeliveryDriver {
             sends.removeValue(forKey: id)?.cancel()
         case .release(let batch):
             Task(executorPreference: loop) { [store] in await store.release(batch) }
+        case .settle(let id, let settlement) where settlement.isAcknowledgement:
+            acknowledged.append((id, settlement.batch))
         case .settle(let id, let settlement):
             Task(executorPreference: loop) { await self.settle(id, settlement) }
         case .countLate(let id, let deadline, let before, let most):
@@ -253,59 +261,6 @@ public actor DeliveryDriver {
             stopWaiters = []
         case .note(let destination, let note): note.write(to: log, destination)
         }
-    }
-
-    // MARK: The queue
-
-    private func currentLanes() -> [DestinationName: Lanes] {
-        lastLanes = summaries()
-        return lastLanes
-    }
-
-    private func leaseNext(_ id: AttemptID, _ request: LeaseRequest) async {
-        await leased(id) { [store] in try await store.leaseNext(request) }
-    }
-
-    private func leaseAgain(_ id: AttemptID, _ batch: BatchID) async {
-        await leased(id) { [store] in try await store.lease(batch) }
-    }
-
-    private func leased(_ id: AttemptID, _ lease: @Sendable () async throws -> Batch?) async {
-        let result: LeaseResult
-        do {
-            if let batch = try await lease() {
-                batches[id] = batch
-                result = .batch(batch.header)
-            } else {
-                result = .none
-            }
-        } catch {
-            result = .failed
-            log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
-        }
-        handleSoon(.leased(id, result))
-    }
-
-    private func settle(_ id: AttemptID, _ settlement: Settlement) async {
-        var headers: [BatchHeader]?
-        do {
-            headers = try await store.settle(settlement)
-        } catch {
-            log.error("settling a batch failed", ["destination": id.destination, "error": "\(error)"])
-        }
-        handleSoon(.settled(id, headers))
-    }
-
-    private func persistAll() async {
-        while !toPersist.isEmpty {
-            let (name, value) = toPersist.removeFirst()
-            do {
-                try await persist(name, value)
-            } catch {
-                log.error("keeping a switch failed: it is lost at the next restart", ["error": "\(error)"])
-            }
-        }
-        isPersisting = false
     }
 
     // MARK: Sending

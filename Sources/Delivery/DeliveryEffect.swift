@@ -28,6 +28,15 @@ enum DeliveryEffect: Sendable, Equatable {
     /// Something that an operator wants to read.
     case note(DestinationName?, DeliveryNote)
 
+    /// Whether it wakes the queue.
+    var asksQueue: Bool {
+        switch self {
+        case .leaseNext, .leaseAgain, .release: true
+        case .settle(_, let settlement): !settlement.isAcknowledgement
+        default: false
+        }
+    }
+
     /// Whether it belongs to every batch that comes and goes.
     var isRoutine: Bool {
         switch self {

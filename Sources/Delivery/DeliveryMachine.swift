@@ -143,6 +143,12 @@ struct DeliveryMachine: Sendable {
         destinations[name]?.effects = []
     }
 
+    /// Whether the attempt has a batch that is being sent or will be.
+    func holdsBatch(_ id: AttemptID) -> Bool {
+        let phase = destinations[id.destination]?.attempts[id.number]?.phase
+        return phase == .sending || phase == .ready
+    }
+
     /// So many events came after their deadline.
     mutating func noteLate(_ name: DestinationName, _ deadline: String, _ events: Int) {
         destinations[name]?.counters.late[deadline, default: 0] += events

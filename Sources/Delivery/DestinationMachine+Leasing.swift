@@ -71,12 +71,21 @@ extension DestinationMachine {
             giveBack(batch, number)
             return
         }
+        if attempt.isAhead {
+            attempts[number]?.batch = batch
+            attempts[number]?.phase = .ready
+        } else {
+            send(&batch, number, at: now)
+        }
+    }
+
+    mutating func send(_ batch: inout TrackedBatch, _ number: UInt64, at now: Moment) {
         batch.acknowledgedBefore = batch.acknowledgedBefore ?? acknowledgements
         batch.attemptedAt = now.boot
         attempts[number]?.batch = batch
         attempts[number]?.phase = .sending
-        if let most = options.eventsPerRequest { bucket?.charge((header.events - 1) / most, at: now.boot) }
-        counters.sentEvents += header.events
+        if let most = options.eventsPerRequest { bucket?.charge((batch.header.events - 1) / most, at: now.boot) }
+        counters.sentEvents += batch.header.events
         effects.append(.send(AttemptID(destination: name, number: number)))
     }
 
@@ -111,7 +120,7 @@ extension DestinationMachine {
     }
 
     /// Whether the state that allowed the attempt to begin still does.
-    private func maySend(_ attempt: Attempt, _ gate: Gate) -> Bool {
+    func maySend(_ attempt: Attempt, _ gate: Gate) -> Bool {
         guard gate.block == nil, retryAfterUntil == nil, offline == nil else { return false }
         guard attempt.isProbe || (hold == nil && breaker == nil) else { return false }
         return gate.automatic != nil || (attempt.isPushed && push != nil)
@@ -165,10 +174,11 @@ extension DestinationMachine {
         // Those that the queue could not take are told again by the next attempt, under the same id.
         for (number, attempt) in attempts where attempt.phase != .settling || attempt.settleAgainAt != nil {
             attempts[number] = nil
-            if attempt.phase == .sending { effects.append(.cut(AttemptID(destination: name, number: number))) }
+            let isLeased = attempt.phase == .sending || attempt.phase == .ready
+            if isLeased { effects.append(.cut(AttemptID(destination: name, number: number))) }
             if let batch = attempt.batch {
                 tracked[batch.header.id] = batch
-                if attempt.phase == .sending { effects.append(.release(batch.header.id)) }
+                if isLeased { effects.append(.release(batch.header.id)) }
             }
         }
     }

@@ -9,11 +9,10 @@ extension DestinationMachine {
             everything: everything || push?.everything == true, events: events, free: free,
             batches: Set(tracked.values.filter { !$0.isSetAside }.map(\.header.id)))
         pushEnd = nil
-        // What is in flight already belongs to a drain: it is over when they are.
-        if everything {
-            for number in attempts.keys where attempts[number]?.isForgotten == false {
-                attempts[number]?.isPushed = true
-            }
+        // What is in flight already belongs to a drain: it is over when they are. What was asked for and is not sent yet
+        // belongs to what waits.
+        for (number, attempt) in attempts where !attempt.isForgotten {
+            if everything || attempt.phase == .leasing || attempt.phase == .ready { attempts[number]?.isPushed = true }
         }
     }
 
@@ -48,7 +47,7 @@ extension DestinationMachine {
     mutating func endPushWhenOver(_ gate: Gate) {
         // While all places are taken by others, something of it may be left.
         guard push != nil, pushedInFlight == 0, storeRetryAt == nil, rateRetryAt == nil,
-            attempts.count < options.parallelBatches
+            begun < options.parallelBatches
         else { return }
         if push?.everything == true, Priority.inOrder.contains(where: mayStillShow) { return }
         if let obstacle = obstacle(gate), hasSomething {

@@ -3,11 +3,13 @@ internal import Model
 
 extension DestinationMachine {
     /// What may be attempted next.
-    private enum Start {
+    enum Start {
         /// A batch that was given back.
         case again(BatchID, isProbe: Bool)
         /// The lane's next batch, or one that is free since a restart.
         case next(Priority, takesFree: Bool, isProbe: Bool)
+        /// A batch that was asked for ahead.
+        case ready(UInt64)
     }
 
     /// Starts all that may start now.
@@ -16,7 +18,9 @@ extension DestinationMachine {
         settleAgain(at: now)
         endPushAtObstacle(gate)
         markWhatIsDue(gate, at: now)
+        returnReady(gate)
         while let start = nextStart(gate, at: now) { begin(start, at: now) }
+        askAhead(gate, at: now)
         endPushWhenOver(gate)
     }
 
@@ -98,6 +102,7 @@ extension DestinationMachine {
             if priority == .normal, !isFullOfRetries(.critical), available(.critical) > 0 {
                 return .next(.critical, takesFree: false, isProbe: false)
             }
+            if priority == .normal, isCriticalOnItsWay(before: start) { return nil }
             return start
         }
         return setAside(gate, at: now)
@@ -117,10 +122,11 @@ extension DestinationMachine {
         {
             return .next(priority, takesFree: true, isProbe: false)
         }
+        if let number = firstReady(priority) { return .ready(number) }
         return isDue(priority, gate) ? .next(priority, takesFree: false, isProbe: false) : nil
     }
 
-    private func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
+    func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
         let events = available(priority)
         guard events > 0 else { return false }
         let asked = asked(priority)
@@ -132,21 +138,21 @@ extension DestinationMachine {
     }
 
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
-    private func hasPlace(_ priority: Priority) -> Bool {
-        let taken = attempts.values.count { !$0.isDone }
+    func hasPlace(_ priority: Priority) -> Bool {
+        let taken = attempts.values.count { $0.takesPlace }
         if taken < options.parallelBatches { return true }
         return priority == .critical && taken == options.parallelBatches
-            && attempts.values.allSatisfy { $0.priority == .normal || $0.isDone }
+            && attempts.values.allSatisfy { $0.priority == .normal || !$0.takesPlace }
     }
 
     /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04).
-    private func isFullOfRetries(_ priority: Priority) -> Bool {
+    func isFullOfRetries(_ priority: Priority) -> Bool {
         tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2 * options.parallelBatches
     }
 
     /// A batch that alone fails goes when nothing else has to, and one at a time (fault 11).
     private func setAside(_ gate: Gate, at now: Moment) -> Start? {
-        guard gate.automatic != nil, attempts.count < options.parallelBatches,
+        guard gate.automatic != nil, begun < options.parallelBatches,
             !attempts.values.contains(where: { $0.batch?.isSetAside == true })
         else { return nil }
         let due = tracked.values.filter { $0.isSetAside && $0.notBefore <= now.boot }
@@ -156,7 +162,7 @@ extension DestinationMachine {
     /// What is tried to learn whether the destination is well again: another batch than the last time, if there is
     /// one, and one that was set aside only when there is nothing else.
     private func probe() -> Start? {
-        guard attempts.count < options.parallelBatches, !attempts.values.contains(where: \.isProbe) else { return nil }
+        guard begun < options.parallelBatches, !attempts.values.contains(where: \.isProbe) else { return nil }
         let known = tracked.values.filter { !$0.isSetAside }
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
         let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
@@ -173,34 +179,40 @@ extension DestinationMachine {
     // MARK: Beginning
 
     private mutating func begin(_ start: Start, at now: Moment) {
-        let number = nextAttempt
-        nextAttempt += 1
-        let id = AttemptID(destination: name, number: number)
         bucket?.charge(1, at: now.boot)
         switch start {
+        case .ready(let number):
+            guard var batch = attempts[number]?.batch else { return }
+            send(&batch, number, at: now)
         case .again(let batchID, let isProbe):
             guard let batch = tracked.removeValue(forKey: batchID) else { return }
-            attempts[number] = Attempt(
+            let id = newAttempt()
+            attempts[id.number] = Attempt(
                 priority: batch.header.priority, batch: batch, isProbe: isProbe, takesFree: false,
                 isPushed: push != nil)
             push?.batches.remove(batchID)
             if isProbe { push?.probe = false }
             effects.append(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
-            let known = tracked.values.map(\.header.id)
-            let leasing = attempts.values.compactMap { $0.phase == .leasing ? $0.batch?.header.id : nil }
-            attempts[number] = Attempt(
+            let id = newAttempt()
+            attempts[id.number] = Attempt(
                 priority: priority, isProbe: isProbe, takesFree: takesFree, isPushed: push != nil)
             if takesFree { push?.free[priority] -= 1 }
             if isProbe { push?.probe = false }
-            let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
-            effects.append(
-                .leaseNext(
-                    id,
-                    LeaseRequest(
-                        destination: name, priority: priority, maxEvents: options.batchEvents, maxBytes: maxBytes,
-                        urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: Set(known + leasing))))
+            effects.append(.leaseNext(id, request(priority, at: now)))
         }
+    }
+
+    /// The next batch of a lane, other than those whose waits are known here.
+    func request(_ priority: Priority, at now: Moment) -> LeaseRequest {
+        var known = Set(tracked.keys)
+        for attempt in attempts.values where attempt.phase == .leasing {
+            if let batch = attempt.batch { known.insert(batch.header.id) }
+        }
+        let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
+        return LeaseRequest(
+            destination: name, priority: priority, maxEvents: options.batchEvents, maxBytes: maxBytes,
+            urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: known)
     }
 
     // MARK: Waking

@@ -251,6 +251,7 @@ struct DestinationMachine: Sendable {
 
     /// Collection was disabled and the queue emptied: nothing of it is ours any more.
     mutating func forgetAll() {
+        for (number, attempt) in attempts where attempt.phase == .ready { returnReady(number, attempt) }
         tracked = [:]
         for number in attempts.keys {
             attempts[number]?.isForgotten = true

@@ -72,7 +72,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
     private let time: SystemTime
     private let epoll: Descriptor
-    private let wakeup: Descriptor
+    let wakeup: Descriptor
     private let timer: Descriptor
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt64>(0)
@@ -84,6 +84,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     nonisolated(unsafe) private var nextGeneration: UInt32 = 0
     nonisolated(unsafe) private var stopping = false
     nonisolated(unsafe) private var running: [Job] = []
+    nonisolated(unsafe) var gathersWakeUps = false
+    nonisolated(unsafe) var toWake: [EventLoop] = []
 
     /// A loop without a thread; `start` gives it one, `run` makes the calling thread its own.
     ///
@@ -109,12 +111,17 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
     /// Runs a task's next piece on the loop's thread. From any thread; called by Swift's runtime.
     public func enqueue(_ job: consuming ExecutorJob) {
-        put(.task(UnownedJob(job)))
+        guard put(.task(UnownedJob(job))) else { return }
+        if let current = EventLoop.current, current.gathersWakeUps {
+            current.toWake.append(self)
+        } else {
+            wakeUp()
+        }
     }
 
     /// Runs a closure on the loop's thread, after what it does now. From any thread.
     public func post(_ closure: @escaping @Sendable () -> Void) {
-        put(.closure(closure))
+        if put(.closure(closure)) { wakeUp() }
     }
 
     /// Traps when the caller is not on the loop's thread; called by Swift's runtime for `assumeIsolated`.
@@ -188,12 +195,15 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         let (_, old) = thread.compareExchange(
             expected: 0, desired: clinux_thread_id(), ordering: .acquiringAndReleasing)
         precondition(old == 0, "loop \(name) has a thread already")
+        let outer = clinux_thread_mark(Unmanaged.passUnretained(self).toOpaque())
+        defer { _ = clinux_thread_mark(outer) }
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: 64)
         defer { events.deallocate() }
         while !stopping {
             // Jobs that follow from jobs run at once, for some rounds; then descriptors get their turn.
             var rounds = 0
             while runJobs(), !stopping, rounds < EventLoop.mostRounds { rounds += 1 }
+            wakeOthers()
             if stopping { break }
             let isIdle = inbox.withLock { inbox in
                 inbox.isAsleep = inbox.jobs.isEmpty
@@ -273,16 +283,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         precondition(result == 0, "timerfd_settime: \(SystemError.message(errno))")
     }
 
-    private func put(_ job: Job) {
+    /// Whether the loop has to be woken for it; not on its own thread, which looks for jobs before it sleeps.
+    private func put(_ job: Job) -> Bool {
         let wasAsleep = inbox.withLock { inbox in
             inbox.jobs.append(job)
             defer { inbox.isAsleep = false }
             return inbox.isAsleep
         }
-        guard wasAsleep else { return }
-        var one: UInt64 = 1
-        // Cannot fail: nobody writes often enough to fill the counter, which nobody reads.
-        _ = write(wakeup.raw, &one, 8)
+        return wasAsleep && !isCurrent
     }
 
     private func drain(_ descriptor: Int32) {

@@ -22,6 +22,9 @@ public protocol BatchStore: Sendable {
     /// A settlement that only acknowledges may become durable up to 100 ms after the call returns (invariant 3).
     /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
     func settle(_ settlement: Settlement) async throws -> [BatchHeader]
+
+    /// Ends leased batches that their destination has acknowledged as a whole, as `settle` does for one.
+    func acknowledge(_ batches: [BatchID]) async throws
 }
 
 /// Which batch is wanted.
@@ -97,6 +100,9 @@ public struct Settlement: Sendable, Equatable {
     public static func acknowledged(_ header: BatchHeader) -> Settlement {
         Settlement(batch: header.id, parts: [Part(0..<header.events, .acknowledged)])
     }
+
+    /// Whether the destination has all of them.
+    public var isAcknowledgement: Bool { parts.allSatisfy { $0.disposition == .acknowledged } }
 }
 
 /// What waits in one lane of one destination; published by the queue after each change.

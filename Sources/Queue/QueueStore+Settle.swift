@@ -25,13 +25,29 @@ extension QueueStore {
             throw QueueError(
                 .misuse, "a settlement does not name all \(batch.header.events) events of its batch in order")
         }
-        if settlement.parts.allSatisfy({ $0.disposition == .acknowledged }) {
-            held[settlement.batch]?.status = .acknowledged
-            acknowledged.append(settlement.batch)
-            armAcknowledgementTimer()
+        if settlement.isAcknowledgement {
+            try await acknowledge([settlement.batch])
             return []
         }
         return try await write { () throws(QueueError) in try self.divide(settlement) }
+    }
+
+    /// Ends batches that were acknowledged as a whole; durable with the next transaction, at the latest after 100 ms.
+    ///
+    /// Those that are gone are counted and change nothing.
+    /// - Throws: `QueueError` with code `closed`.
+    public func acknowledge(_ batches: [BatchID]) async throws(QueueError) {
+        _ = try opened()
+        for id in batches {
+            guard held[id]?.status == .leased else {
+                health.lateSettlements += 1
+                publishSoon()
+                continue
+            }
+            held[id]?.status = .acknowledged
+            acknowledged.append(id)
+        }
+        armAcknowledgementTimer()
     }
 
     /// A run of one row's events with one fate.

@@ -53,6 +53,7 @@ extension QueueStore {
         guard let file else { return }
         let operations = takeWaiting()
         guard !operations.isEmpty || !acknowledged.isEmpty else { return }
+        loop.wakeOthers()
         let saved = figures
         let settled = acknowledged.count
         let savedHeld = held
@@ -79,6 +80,7 @@ extension QueueStore {
         reconsiderRefusal(file)
         publish()
         for completion in completions { completion() }
+        loop.wakeOthers()
         checkpointIfDue(file)
         if !waiting.isEmpty { schedule() }
     }
@@ -138,6 +140,7 @@ extension QueueStore {
     /// One step, as small as a transaction: others wait no longer for it than for a commit.
     private func shrink() {
         guard let file, health.failure == nil else { return }
+        loop.wakeOthers()
         do throws(QueueError) {
             try file.database.begin()
             try file.database.execute("PRAGMA incremental_vacuum(\(bounds.transaction / file.pageSize))")

@@ -35,6 +35,15 @@ private final class SharedStore: BatchStore {
     func settle(_ settlement: Settlement) async throws -> [BatchHeader] {
         state.withLock { $0.settle(settlement, at: SystemTime().wallTime) }
     }
+
+    func acknowledge(_ batches: [BatchID]) async throws {
+        state.withLock { state in
+            for id in batches {
+                guard let stored = state.batches[id] else { continue }
+                _ = state.settle(.acknowledged(stored.header), at: SystemTime().wallTime)
+            }
+        }
+    }
 }
 
 private struct ScriptedSender: BatchSender {

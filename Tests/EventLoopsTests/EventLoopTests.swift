@@ -16,6 +16,16 @@ private actor Resident {
         return loop.isCurrent
     }
 
+    func gather() { loop.gatherWakeUps() }
+
+    /// Asks another actor for many things at once; whether all were done on its loop.
+    func ask(_ other: Resident, times: Int) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<times { group.addTask { await other.note("\(number)") } }
+            return await group.allSatisfy { $0 }
+        }
+    }
+
     func fireInOrder() async -> [String] {
         await withCheckedContinuation { continuation in
             loop.after(.milliseconds(20)) { self.assumeIsolated { $0.seen.append("second") } }
@@ -49,6 +59,22 @@ struct EventLoopTests {
         try loop.start()
         defer { loop.stop() }
         try await body(loop)
+    }
+
+    @Test("a loop that gathers wakes the other once for a whole round, and always before it waits")
+    func gathersWakeUps() async throws {
+        try await withLoop { loop in
+            try await withLoop { other in
+                let asking = Resident(on: loop)
+                let asked = Resident(on: other)
+                await asking.gather()
+                for _ in 0..<200 {
+                    let all = await asking.ask(asked, times: 50)
+                    #expect(all)
+                }
+                #expect(await asked.seen.count == 10_000)
+            }
+        }
     }
 
     @Test("an actor on a loop runs on the loop's thread")

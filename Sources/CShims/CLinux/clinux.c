@@ -13,6 +13,20 @@ __attribute__((noinline)) uint64_t clinux_thread_id(void) {
     return own_id;
 }
 
+static _Thread_local void *mark;
+
+__attribute__((noinline)) void *_Nullable clinux_thread_mark(void *_Nullable new) {
+    void *old = mark;
+    mark = new;
+    __asm__ volatile("" ::: "memory");
+    return old;
+}
+
+__attribute__((noinline)) void *_Nullable clinux_thread_marked(void) {
+    __asm__ volatile("" ::: "memory");
+    return mark;
+}
+
 void clinux_name_thread(const char *name) {
     prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }

@@ -22,8 +22,14 @@
 /// suspension, and a task that resumed on another thread then took itself for the first one.
 uint64_t clinux_thread_id(void);
 
+/// Marks the calling thread, and gives the mark that it had: which loop's thread it is.
+void *_Nullable clinux_thread_mark(void *_Nullable mark);
+
+/// The calling thread's mark; nil for none.
+void *_Nullable clinux_thread_marked(void);
+
 /// Names the calling thread, for `ps -T` and debuggers; the kernel keeps the first 15 bytes.
-void clinux_name_thread(const char *name);
+void clinux_name_thread(const char *_Nonnull name);
 
 /// Whether the kernel takes the time of day for synchronised (adjtimex(2)): 1, or 0; -1 when it may not be asked.
 int clinux_clock_is_synchronised(void);

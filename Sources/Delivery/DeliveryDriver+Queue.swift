@@ -1,0 +1,92 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+// What the queue is asked and told.
+extension DeliveryDriver {
+    /// How long the queue may not know of an acknowledgement.
+    private static let tellDelay = Duration.milliseconds(10)
+    /// Of how many it may not know.
+    private static let mostUntold = 8
+
+    func currentLanes() -> [DestinationName: Lanes] {
+        lastLanes = summaries()
+        return lastLanes
+    }
+
+    func leaseNext(_ id: AttemptID, _ request: LeaseRequest) async {
+        await leased(id) { [store] in try await store.leaseNext(request) }
+    }
+
+    func leaseAgain(_ id: AttemptID, _ batch: BatchID) async {
+        await leased(id) { [store] in try await store.lease(batch) }
+    }
+
+    private func leased(_ id: AttemptID, _ lease: @Sendable () async throws -> Batch?) async {
+        let result: LeaseResult
+        do {
+            if let batch = try await lease() {
+                batches[id] = batch
+                result = .batch(batch.header)
+            } else {
+                result = .none
+            }
+        } catch {
+            result = .failed
+            log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
+        }
+        handleSoon(.leased(id, result))
+    }
+
+    func settle(_ id: AttemptID, _ settlement: Settlement) async {
+        var headers: [BatchHeader]?
+        do {
+            headers = try await store.settle(settlement)
+        } catch {
+            log.error("settling a batch failed", ["destination": id.destination, "error": "\(error)"])
+        }
+        handleSoon(.settled(id, headers))
+    }
+
+    /// Tells the queue which batches were acknowledged: with what else it is asked, since that wakes its thread, or when
+    /// there are many, or a moment later. Their places are free meanwhile.
+    func tellAcknowledged(isUrgent: Bool) {
+        guard !acknowledged.isEmpty else { return }
+        guard isUrgent || acknowledged.count >= DeliveryDriver.mostUntold || isStopped else {
+            guard tellTimer == nil else { return }
+            tellTimer = loop.after(DeliveryDriver.tellDelay) {
+                self.assumeIsolated {
+                    $0.tellTimer = nil
+                    $0.tellAcknowledged(isUrgent: true)
+                }
+            }
+            return
+        }
+        let told = acknowledged
+        acknowledged = []
+        Task(executorPreference: loop) { await self.acknowledge(told) }
+    }
+
+    private func acknowledge(_ told: [(id: AttemptID, batch: BatchID)]) async {
+        var headers: [BatchHeader]? = []
+        do {
+            try await store.acknowledge(told.map(\.batch))
+        } catch {
+            headers = nil
+            log.error("settling batches failed", ["batches": told.count, "error": "\(error)"])
+        }
+        for (id, _) in told { handleSoon(.settled(id, headers)) }
+    }
+
+    func persistAll() async {
+        while !toPersist.isEmpty {
+            let (name, value) = toPersist.removeFirst()
+            do {
+                try await persist(name, value)
+            } catch {
+                log.error("keeping a switch failed: it is lost at the next restart", ["error": "\(error)"])
+            }
+        }
+        isPersisting = false
+    }
+}

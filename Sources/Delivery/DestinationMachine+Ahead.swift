@@ -1,0 +1,83 @@
+internal import EventLoops
+internal import Model
+
+// Small batches are asked for ahead, several at a time, and wait here for a place.
+//
+// With batches of 50 events the queue's thread and this one would wake each other for every one of them, which costs as
+// much as sending it. What waits ahead takes no place (ac04), never goes before critical events that wait (ac06), and is
+// given back as soon as the state that allows sending changes.
+extension DestinationMachine {
+    /// How many batches may wait for a place.
+    private static let mostAhead = 5
+    /// No more are asked for while more than so many are left.
+    private static let fewAhead = 1
+    /// Batches that are larger by what waits are not asked for ahead, in uncompressed bytes: they cost memory, and few
+    /// wake-ups anyway.
+    private static let largestAhead = 64 << 10
+
+    /// How many attempts are more than a wish for later.
+    var begun: Int { attempts.values.count { !$0.isWaitingAhead } }
+
+    /// Names the next attempt.
+    mutating func newAttempt() -> AttemptID {
+        defer { nextAttempt += 1 }
+        return AttemptID(destination: name, number: nextAttempt)
+    }
+
+    /// The batch of a lane that was asked for first.
+    func firstReady(_ priority: Priority) -> UInt64? {
+        var first: UInt64?
+        for (number, attempt) in attempts where attempt.phase == .ready && attempt.priority == priority {
+            first = min(first ?? number, number)
+        }
+        return first
+    }
+
+    /// Whether the queue is about to hand over a critical batch that goes before a normal one.
+    ///
+    /// Without anything asked for ahead the queue keeps the order: it answers in the order in which it was asked.
+    func isCriticalOnItsWay(before start: Start) -> Bool {
+        let isReady = if case .ready = start { true } else { false }
+        return attempts.values.contains { $0.priority == .critical && $0.phase == .leasing && ($0.isAhead || isReady) }
+    }
+
+    /// Gives back what is ready and may not be sent any more.
+    mutating func returnReady(_ gate: Gate) {
+        for (number, attempt) in attempts
+        where attempt.phase == .ready && (!maySend(attempt, gate) || isFullOfRetries(attempt.priority)) {
+            returnReady(number, attempt)
+        }
+    }
+
+    mutating func returnReady(_ number: UInt64, _ attempt: Attempt) {
+        guard let batch = attempt.batch else { return }
+        effects.append(.cut(AttemptID(destination: name, number: number)))
+        giveBack(batch, number)
+    }
+
+    /// Asks for full batches that will go as soon as there is a place, while all is well and many of them wait.
+    mutating func askAhead(_ gate: Gate, at now: Moment) {
+        guard gate.block == nil, gate.automatic != nil, obstacle(gate) == nil, storeRetryAt == nil, push == nil,
+            bucket == nil, tracked.isEmpty, !isStopping, !hasPlace(.normal),
+            attempts.values.contains(where: { $0.phase == .sending })
+        else { return }
+        var ahead = attempts.values.count { $0.isWaitingAhead }
+        guard ahead <= DestinationMachine.fewAhead else { return }
+        let priority: Priority = available(.critical) > 0 ? .critical : .normal
+        guard isSmall(priority) else { return }
+        while ahead < DestinationMachine.mostAhead, available(priority) >= options.batchEvents, isDue(priority, gate) {
+            let id = newAttempt()
+            attempts[id.number] = Attempt(
+                priority: priority, isProbe: false, takesFree: false, isPushed: false, isAhead: true)
+            effects.append(.leaseNext(id, request(priority, at: now)))
+            ahead += 1
+        }
+    }
+
+    private func isSmall(_ priority: Priority) -> Bool {
+        let lane = lanes[priority]
+        guard lane.waitingEvents > 0 else { return false }
+        let bytes = lane.waitingBytes / lane.waitingEvents * options.batchEvents
+        return min(bytes, maxBytes) <= DestinationMachine.largestAhead
+    }
+}
