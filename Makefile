@@ -1,7 +1,9 @@
 # make run and make test are all that a newcomer needs; each installs first what is missing.
 
+# The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing: a tenth smaller.
 RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
-	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath
+	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
+	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map
 SOURCES = Package.swift Sources Tests
 
 .PHONY: help build test deb life run bench latency lint format clean

@@ -26,6 +26,8 @@ struct HostFacts: Sendable {
         for name in ["LC_ALL", "LC_CTYPE", "LANG"] { environment[name] = getenv(name).map { String(cString: $0) } }
         var random = KernelRandom()
         var installID: String?
+        // The queue makes its directory when it opens, which is later: the first start needs an id too.
+        mkdir(settings.agent.stateDirectory, 0o700)
         do throws(HostError) {
             let id = try InstallID.load(in: settings.agent.stateDirectory, using: &random)
             if id.wasReplaced { log.warning("install id made anew: the old file held none") }

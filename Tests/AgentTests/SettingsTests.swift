@@ -2,6 +2,7 @@ import Configuration
 import Delivery
 import Events
 import EventLoops
+import Glibc
 import Logs
 import Model
 import TestKit
@@ -32,9 +33,25 @@ struct SettingsTests {
             ])
     }
 
+    @Test("ac22: the first start has an install id, although nothing has made the state directory yet")
+    func ac22_installIDOfTheFirstStart() throws {
+        let directory = try TemporaryDirectory()
+        var settings = Settings()
+        settings.agent.stateDirectory = "\(directory.path)/state"
+        let log = KeptLog()
+        let first = HostFacts(settings, version: "1", log: Log(log))
+        #expect(first.installID?.utf8.count == 36)
+        #expect(HostFacts(settings, version: "1", log: Log(log)).installID == first.installID)
+        #expect(!log.messages.contains { $0.text.contains("install id") })
+        var status = stat()
+        #expect(stat(settings.agent.stateDirectory, &status) == 0 && status.st_mode & 0o777 == 0o700)
+    }
+
     @Test("ga08: apps that a deadline names have their own chunks, each with the names of its deadlines")
     func ga08_deadlinesOfApps() throws {
+        let directory = try TemporaryDirectory()
         var settings = Settings()
+        settings.agent.stateDirectory = directory.path
         for name in ["main", "other"] {
             var destination = DestinationSettings()
             destination.name = name
