@@ -280,8 +280,10 @@ struct DestinationMachine: Sendable {
 
     /// The queue could not do what was asked: it is left alone for a moment.
     mutating func noteStoreFailure(at now: Moment) -> BootInstant {
-        storeFailures += 1
         counters.storeFailures += 1
+        // Several calls that fail together are one failure: they were under way when the first of them was told.
+        if let again = storeRetryAt, again > now.boot { return again }
+        storeFailures += 1
         let wait = Duration.seconds(min(30, 1 << min(5, storeFailures - 1)))
         let again = now.boot + wait
         storeRetryAt = again

@@ -47,7 +47,7 @@ public struct InstallID: Sendable, Equatable {
             text.append(digit)
         }
         do {
-            try HostFile.replace(path, with: text + "\n", mode: 0o600)
+            try WholeFile.replace(path, with: Array((text + "\n").utf8), mode: 0o600)
         } catch {
             throw HostError(.installID, "\(path) cannot be written: \(error)")
         }

@@ -93,6 +93,18 @@ struct PrecedenceTests {
         #expect(world.sent.count == 4 && Set(world.sent.map(\.batch)).count == 2)
     }
 
+    @Test("calls of the queue that fail together are one failure: it is asked again after a second")
+    func queueFailsOnce() {
+        var world = World(options())
+        world.storeFails = { _ in true }
+        world.accept(500)
+        world.run(.milliseconds(500))
+        #expect(world.main.counters.storeFailures == 3)
+        world.storeFails = { _ in false }
+        world.run(.milliseconds(700))
+        #expect(!world.sent.isEmpty)
+    }
+
     @Test("a queue that fails is asked again, ever more slowly, and loses nothing")
     func queueFails() {
         var world = World(options())

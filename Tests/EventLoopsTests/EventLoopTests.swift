@@ -61,7 +61,7 @@ struct EventLoopTests {
         try await body(loop)
     }
 
-    @Test("a loop that gathers wakes the other once for a whole round, and always before it waits")
+    @Test("a loop that gathers wakes the other for all that a round asked, always before it waits")
     func gathersWakeUps() async throws {
         try await withLoop { loop in
             try await withLoop { other in

@@ -24,20 +24,8 @@ struct ValuesFile {
     mutating func write(_ states: [ContainerState]) throws(SystemError) {
         let text = ValuesFile.text(of: states)
         guard text != written else { return }
-        let temporary = "\(path).new"
-        unlink(temporary)
-        let file = try Descriptor(
-            checking: open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644), "open")
         // Readable by all, whatever the umask takes away.
-        guard fchmod(file.raw, 0o644) == 0 else { throw SystemError("fchmod") }
-        var rest = text[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file.raw, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw SystemError("write") }
-            rest = rest.dropFirst(count)
-        }
-        guard rename(temporary, path) == 0 else { throw SystemError("rename") }
+        try WholeFile.replace(path, with: text, mode: 0o644, isForAll: true, isDurable: false)
         written = text
     }
 

@@ -308,22 +308,9 @@ extension Invocation {
 
     /// Writes a file as a whole: a web server that reads it meanwhile serves the old one or the new one.
     fileprivate static func replace(_ path: String, with bytes: [UInt8], mode: mode_t) throws(CommandFailure) {
-        let temporary = path + ".new"
         do throws(SystemError) {
-            unlink(temporary)
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-            let file = try Descriptor(checking: open(temporary, flags, mode), "open")
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(file.raw, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw SystemError("write") }
-                rest = rest.dropFirst(count)
-            }
-            guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
-            guard rename(temporary, path) == 0 else { throw SystemError("rename") }
+            try WholeFile.replace(path, with: bytes, mode: mode)
         } catch {
-            unlink(temporary)
             throw CommandFailure(
                 .cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
         }

@@ -1,0 +1,40 @@
+internal import Glibc
+
+/// Files that are replaced as a whole: whoever reads one finds the old content or the new one.
+public enum WholeFile {
+    /// Puts new content in the place of a file, or makes the file; by `PATH.new`, which is replaced as well.
+    ///
+    /// - Parameters:
+    ///   - mode: the new file's, as far as the umask lets it be.
+    ///   - isForAll: whether the umask takes nothing away from the mode.
+    ///   - isDurable: whether the new content is on the disk when this returns.
+    /// - Throws: `SystemError`; the old file stays.
+    public static func replace(
+        _ path: String, with bytes: [UInt8], mode: UInt32, isForAll: Bool = false, isDurable: Bool = true
+    ) throws(SystemError) {
+        let temporary = path + ".new"
+        unlink(temporary)
+        do throws(SystemError) {
+            let file = try Descriptor(
+                checking: open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode), "open")
+            if isForAll, fchmod(file.raw, mode) != 0 { throw SystemError("fchmod") }
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { write(file.raw, $0.baseAddress, $0.count) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw SystemError("write") }
+                rest = rest.dropFirst(count)
+            }
+            if isDurable, fsync(file.raw) != 0 { throw SystemError("fsync") }
+            guard rename(temporary, path) == 0 else { throw SystemError("rename") }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        guard isDurable else { return }
+        let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+        let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let directory = try Descriptor(checking: open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
+        guard fsync(directory.raw) == 0 else { throw SystemError("fsync") }
+    }
+}
