@@ -37,17 +37,6 @@ func withControlServer<Value>(
     }
 }
 
-/// Waits until something is so, at most 20 s.
-func eventually(_ condition: () async -> Bool) async -> Bool {
-    let clock = ContinuousClock()
-    let deadline = clock.now + .seconds(20)
-    while clock.now < deadline {
-        if await condition() { return true }
-        pause(.milliseconds(5))
-    }
-    return false
-}
-
 /// Lets time pass without the loops' help: for what must not happen meanwhile.
 func pause(_ time: Duration) {
     _ = poll(nil, 0, Int32(time.nanosecondsClamped / 1_000_000))

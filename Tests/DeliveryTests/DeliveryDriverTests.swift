@@ -193,14 +193,3 @@ struct DeliveryDriverTests {
 
 /// Senders that hang, until they are let go.
 private let hanging = Mutex<[CheckedContinuation<Void, Never>]>([])
-
-/// Whether a condition comes true within ten seconds.
-func eventually(_ condition: () async -> Bool) async -> Bool {
-    let start = SystemTime().bootTime
-    while SystemTime().bootTime - start < .seconds(10) {
-        if await condition() { return true }
-        // Cut short only by a cancelled test.
-        try? await Task.sleep(for: .milliseconds(2))
-    }
-    return await condition()
-}

@@ -3,6 +3,7 @@ import EventLoops
 import Glibc
 import Model
 import Synchronization
+import TestKit
 import Testing
 
 /// Lives on a loop whose thread has a network namespace of its own: nothing outside is touched.

@@ -108,14 +108,3 @@ func request(
 ) -> LeaseRequest {
     LeaseRequest(destination: destination, priority: priority, maxEvents: events, maxBytes: bytes)
 }
-
-/// Waits until a condition holds, at most ten seconds.
-func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-    let clock = SystemTime()
-    let deadline = clock.bootTime + .seconds(10)
-    while clock.bootTime < deadline {
-        if try await condition() { return true }
-        await Task.yield()
-    }
-    return try await condition()
-}

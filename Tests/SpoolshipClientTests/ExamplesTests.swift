@@ -14,11 +14,16 @@ struct ExamplesTests {
         }
     }
 
-    /// Runs a command with a deadline; its exit status.
-    private func run(_ arguments: [String]) throws -> Int32 {
+    /// Runs a command with a deadline; its exit status. What it says about an error goes to `errors`, when that is given: a log of
+    /// passing tests is no place for it.
+    private func run(_ arguments: [String], errors: String? = nil) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = ["timeout", "60"] + arguments
+        if let errors {
+            try Data().write(to: URL(fileURLWithPath: errors))
+            process.standardError = FileHandle(forWritingAtPath: errors)
+        }
         try process.run()
         process.waitUntilExit()
         return process.terminationStatus
@@ -57,7 +62,9 @@ struct ExamplesTests {
             try "\(word)\nreason\n".write(toFile: "\(root.path)/.spoolship/state", atomically: true, encoding: .utf8)
             #expect(try run(command + [spool, "x"]) == status)
         }
-        #expect(try run(command + ["\(root.path)/nowhere", "x"]) != 0)
+        let errors = "\(root.path)/errors"
+        #expect(try run(command + ["\(root.path)/nowhere", "x"], errors: errors) != 0)
+        #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("nowhere"))
     }
 
     @Test("Python", .enabled(if: has("python3")))
