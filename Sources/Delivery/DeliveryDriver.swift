@@ -124,8 +124,8 @@ public actor DeliveryDriver {
     // MARK: Inside
 
     func check(_ destination: DestinationName?) throws(DeliveryError) {
-        guard let destination, machine.destinations[destination] == nil else { return }
-        let known = machine.destinations.keys.sorted().map(\.text).joined(separator: ", ")
+        guard let destination, !machine.destinations.contains(destination) else { return }
+        let known = machine.destinations.keys.map(\.text).joined(separator: ", ")
         throw DeliveryError(
             .unknownDestination, "there is no destination \"\(destination)\"; the configuration has: \(known)")
     }

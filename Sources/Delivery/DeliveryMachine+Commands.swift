@@ -6,7 +6,7 @@ extension DeliveryMachine {
 
     mutating func beginDispatch(_ id: CommandID?, _ name: DestinationName?) {
         let names = covered(by: name)
-        for name in names { destinations[name]?.beginPush(everything: false) }
+        for name in names { destinations.update(name) { $0.beginPush(everything: false) } }
         if let id {
             commands[id] = Command(deadline: nil, isDrain: false, destinations: names, open: Set(names))
         }
@@ -15,14 +15,14 @@ extension DeliveryMachine {
     mutating func beginDrain(_ id: CommandID, _ name: DestinationName?, timeout: Duration, at now: Moment) {
         let names = covered(by: name)
         let isPossible = timeout > .zero
-        if isPossible { for name in names { destinations[name]?.beginPush(everything: true) } }
+        if isPossible { for name in names { destinations.update(name) { $0.beginPush(everything: true) } } }
         commands[id] = Command(
             deadline: now.boot + timeout, isDrain: true, destinations: names, open: isPossible ? Set(names) : [],
             isTimedOut: !isPossible)
     }
 
     private func covered(by name: DestinationName?) -> [DestinationName] {
-        (name.map { [$0] } ?? destinations.keys.sorted()).filter { destinations[$0] != nil && !leaving.contains($0) }
+        (name.map { [$0] } ?? destinations.keys).filter { destinations.contains($0) && !leaving.contains($0) }
     }
 
     // MARK: Ending
@@ -44,13 +44,17 @@ extension DeliveryMachine {
 
     private mutating func stopPushUnlessShared(_ name: DestinationName, except id: CommandID? = nil) {
         let isShared = commands.contains { $0.key != id && !$0.value.isTimedOut && $0.value.open.contains(name) }
-        if !isShared { destinations[name]?.stopPush() }
+        if !isShared { destinations.update(name) { $0.stopPush() } }
     }
 
     // MARK: Telling
 
     /// Reports how requests of a destination ended, and that its push is over.
     mutating func tellCommands(of name: DestinationName) {
+        guard !commands.isEmpty else {
+            destinations.update(name) { if !$0.ends.isEmpty { $0.ends = [] } }
+            return
+        }
         guard let machine = destinations[name] else { return }
         let concerned = commands.keys.filter { commands[$0]?.open.contains(name) == true }
             .sorted { $0.number < $1.number }
@@ -65,7 +69,7 @@ extension DeliveryMachine {
                 effects.append(.report(id, report))
             }
         }
-        destinations[name]?.ends = []
+        destinations.update(name) { $0.ends = [] }
         guard machine.push == nil, machine.pushedInFlight == 0 else { return }
         for id in concerned {
             commands[id]?.open.remove(name)
@@ -77,7 +81,7 @@ extension DeliveryMachine {
                 effects.append(.report(id, .noData(name, reason ?? .empty)))
             }
         }
-        if !concerned.isEmpty { destinations[name]?.pushEnd = nil }
+        if !concerned.isEmpty { destinations.update(name) { $0.pushEnd = nil } }
     }
 
     mutating func finishCommands(at now: Moment) {
@@ -93,8 +97,8 @@ extension DeliveryMachine {
 
     /// Events have come in while other destinations were still busy: once more, until nothing waits.
     private mutating func drainOnce(more id: CommandID, _ names: [DestinationName], at now: Moment) {
-        for name in names where destinations[name]?.hasSomething == true {
-            destinations[name]?.beginPush(everything: true)
+        for name in names where destinations.look(name, { $0.hasSomething }) == true {
+            destinations.update(name) { $0.beginPush(everything: true) }
             commands[id]?.open.insert(name)
             advance(name, at: now)
             tellCommands(of: name)
@@ -103,7 +107,7 @@ extension DeliveryMachine {
 
     /// How the command ended; nil for a drain that has to go on.
     private func result(of command: Command) -> CommandResult? {
-        let waiting = command.destinations.compactMap { destinations[$0]?.eventsLeft }.reduce(0, +)
+        let waiting = command.destinations.compactMap { destinations.look($0) { $0.eventsLeft } }.reduce(0, +)
         if command.isDrain {
             if waiting == 0 { return .done }
             if command.isTimedOut { return .timedOut(waiting: waiting) }

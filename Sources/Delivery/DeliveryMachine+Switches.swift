@@ -16,8 +16,8 @@ extension DeliveryMachine {
         let keys = pauses.holds.keys.filter { $0.destination == name && (token == nil || $0.token == token) }
         for key in keys { release(key) }
         guard token == nil else { return }
-        for destination in destinations.keys where name == nil || name == destination {
-            destinations[destination]?.resume(at: now)
+        destinations.updateAll { destination, machine in
+            if name == nil || name == destination { machine.resume(at: now) }
         }
     }
 
@@ -41,7 +41,7 @@ extension DeliveryMachine {
         isNetworkOn = on
         effects.append(.persist(SwitchName.network, on ? nil : "off"))
         effects.append(.note(nil, .network(on: on)))
-        if on { for name in destinations.keys { destinations[name]?.resetRetries(at: now) } }
+        if on { destinations.updateAll { _, machine in machine.resetRetries(at: now) } }
     }
 
     mutating func setInterval(_ new: DispatchInterval?, isDurable: Bool) {
@@ -58,24 +58,24 @@ extension DeliveryMachine {
         for id in commands.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
         stop = Stop(deadline: now.boot + grace)
         let drains = grace > .zero && interval != .off && isEnabled && isNetworkOn
-        for name in destinations.keys {
-            destinations[name]?.isStopping = true
-            destinations[name]?.stopPush()
-            if drains, !pauses.holdsBack(name) { destinations[name]?.beginPush(everything: true) }
+        destinations.updateAll { [pauses] name, machine in
+            machine.isStopping = true
+            machine.stopPush()
+            if drains, !pauses.holdsBack(name) { machine.beginPush(everything: true) }
         }
     }
 
     mutating func expireStop(at now: Moment) {
         guard let stop, stop.deadline <= now.boot else { return }
-        for name in destinations.keys {
-            destinations[name]?.stopPush()
-            destinations[name]?.cutAll()
+        destinations.updateAll { _, machine in
+            machine.stopPush()
+            machine.cutAll()
         }
     }
 
     /// It is over when nothing is in flight and nothing more is to go.
     mutating func finishStop() {
-        guard stop != nil, destinations.values.allSatisfy({ $0.attempts.isEmpty && $0.push == nil }) else { return }
+        guard stop != nil, !destinations.contains(where: { !$0.attempts.isEmpty || $0.push != nil }) else { return }
         stop?.isOver = true
         effects.append(.stopped)
     }
@@ -83,13 +83,15 @@ extension DeliveryMachine {
     /// Gives all back at once; what the queue has not been told yet will be sent again under the same id.
     mutating func hurry(at now: Moment) {
         if stop == nil { beginStop(grace: .zero, at: now) }
-        for name in destinations.keys {
-            destinations[name]?.stopPush()
-            destinations[name]?.cutAll()
-            effects += destinations[name]?.effects ?? []
-            destinations[name]?.effects = []
-            destinations[name]?.attempts = [:]
+        var last: [DeliveryEffect] = []
+        destinations.updateAll { _, machine in
+            machine.stopPush()
+            machine.cutAll()
+            last += machine.effects
+            machine.effects = []
+            machine.attempts = SmallMap()
         }
+        effects += last
     }
 
     mutating func handleAfterStop(_ input: DeliveryInput) -> [DeliveryEffect] {

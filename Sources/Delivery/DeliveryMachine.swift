@@ -34,7 +34,7 @@ struct DeliveryMachine: Sendable {
     }
 
     var options: DeliveryOptions
-    var destinations: [DestinationName: DestinationMachine] = [:]
+    var destinations = SmallMap<DestinationName, DestinationMachine>()
     /// Gone from the settings; kept until nothing of it is in flight.
     var leaving: Set<DestinationName> = []
     var isEnabled: Bool
@@ -86,14 +86,14 @@ struct DeliveryMachine: Sendable {
         switch input {
         case .lanes(let new):
             lanes = new
-            for name in destinations.keys { destinations[name]?.update(new[name] ?? Lanes(), at: now) }
+            destinations.updateAll { name, machine in machine.update(new[name] ?? Lanes(), at: now) }
         case .leased(let id, let result):
             let gate = gate(id.destination)
-            destinations[id.destination]?.leased(id.number, result, gate, at: now)
+            destinations.update(id.destination) { $0.leased(id.number, result, gate, at: now) }
         case .sent(let id, let outcome):
-            destinations[id.destination]?.sent(id.number, outcome, at: now, using: &random)
+            destinations.update(id.destination) { $0.sent(id.number, outcome, at: now, using: &random) }
         case .settled(let id, let headers):
-            destinations[id.destination]?.settled(id.number, headers, at: now)
+            destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
         case .dispatch(let id, let name): beginDispatch(id, name)
         case .drain(let id, let name, let timeout): beginDrain(id, name, timeout: timeout, at: now)
@@ -103,13 +103,13 @@ struct DeliveryMachine: Sendable {
         case .resume(let token, let name): resume(token, name, at: now)
         case .network(let on): setNetwork(on, at: now)
         case .networkChanged:
-            for name in destinations.keys { destinations[name]?.resetRetries(at: now) }
+            destinations.updateAll { _, machine in machine.resetRetries(at: now) }
         case .routes(let routes):
-            for (name, isPresent) in routes { destinations[name]?.setRoute(isPresent, at: now) }
+            for (name, isPresent) in routes { destinations.update(name) { $0.setRoute(isPresent, at: now) } }
         case .interval(let interval, let isDurable): setInterval(interval, isDurable: isDurable)
         case .enabled(let on):
             isEnabled = on
-            if !on { for name in destinations.keys { destinations[name]?.forgetAll() } }
+            if !on { destinations.updateAll { _, machine in machine.forgetAll() } }
         case .reload(let new, let isByPerson): reload(new, isByPerson, at: now, using: &random)
         case .stop(let grace): beginStop(grace: grace, at: now)
         case .hurry: hurry(at: now)
@@ -121,12 +121,12 @@ struct DeliveryMachine: Sendable {
         expirePauses(at: now)
         expireCommands(at: now)
         expireStop(at: now)
-        for name in destinations.keys.sorted() {
+        for name in destinations.keys {
             advance(name, at: now)
             tellCommands(of: name)
         }
         finishCommands(at: now)
-        for name in leaving where destinations[name]?.attempts.isEmpty == true {
+        for name in leaving where destinations.look(name, { $0.attempts.isEmpty }) == true {
             destinations[name] = nil
             leaving.remove(name)
         }
@@ -138,20 +138,23 @@ struct DeliveryMachine: Sendable {
 
     mutating func advance(_ name: DestinationName, at now: Moment) {
         let gate = gate(name)
-        destinations[name]?.advance(gate, at: now)
-        effects += destinations[name]?.effects ?? []
-        destinations[name]?.effects = []
+        destinations.update(name) { machine in
+            machine.advance(gate, at: now)
+            guard !machine.effects.isEmpty else { return }
+            effects += machine.effects
+            machine.effects.removeAll(keepingCapacity: true)
+        }
     }
 
     /// Whether the attempt has a batch that is being sent or will be.
     func holdsBatch(_ id: AttemptID) -> Bool {
-        let phase = destinations[id.destination]?.attempts[id.number]?.phase
+        let phase = destinations.look(id.destination) { $0.attempts.look(id.number) { $0.phase } }
         return phase == .sending || phase == .ready
     }
 
     /// So many events came after their deadline.
     mutating func noteLate(_ name: DestinationName, _ deadline: String, _ events: Int) {
-        destinations[name]?.counters.late[deadline, default: 0] += events
+        destinations.update(name) { $0.counters.late[deadline, default: 0] += events }
     }
 
     /// When `handle(.timer)` has to be called although nothing has happened; nil for never.
@@ -161,7 +164,7 @@ struct DeliveryMachine: Sendable {
         next.take(pauses.nextExpiry)
         next.take(stop?.deadline)
         for command in commands.values where !command.isTimedOut { next.take(command.deadline) }
-        for (name, destination) in destinations { next.take(destination.wakeAt(gate(name), at: now)) }
+        destinations.forEach { name, destination in next.take(destination.wakeAt(gate(name), at: now)) }
         return next.point
     }
 
@@ -216,10 +219,10 @@ struct DeliveryMachine: Sendable {
         for name in destinations.keys where !names.contains(name) { leaving.insert(name) }
         for destination in new.destinations {
             leaving.remove(destination.name)
-            if destinations[destination.name] == nil {
+            if !destinations.contains(destination.name) {
                 add(destination, switches: [:], at: now, using: &random)
             } else {
-                destinations[destination.name]?.update(destination, isByPerson: isByPerson, at: now)
+                destinations.update(destination.name) { $0.update(destination, isByPerson: isByPerson, at: now) }
             }
         }
     }

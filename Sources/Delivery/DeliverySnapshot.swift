@@ -62,7 +62,7 @@ extension DeliveryMachine {
     /// What it does, at this moment.
     func snapshot(at now: Moment) -> DeliverySnapshot {
         var snapshot = DeliverySnapshot()
-        snapshot.destinations = destinations.keys.sorted().compactMap { name in
+        snapshot.destinations = destinations.keys.compactMap { name in
             destinations[name]?.snapshot(gate(name), pauseTokens: pauses.tokens(for: name), at: now)
         }
         snapshot.interval = interval

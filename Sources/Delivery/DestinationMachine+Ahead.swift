@@ -16,7 +16,7 @@ extension DestinationMachine {
     private static let largestAhead = 64 << 10
 
     /// How many attempts are more than a wish for later.
-    var begun: Int { attempts.values.count { !$0.isWaitingAhead } }
+    var begun: Int { attempts.count { !$0.isWaitingAhead } }
 
     /// Names the next attempt.
     mutating func newAttempt() -> AttemptID {
@@ -26,11 +26,7 @@ extension DestinationMachine {
 
     /// The batch of a lane that was asked for first.
     func firstReady(_ priority: Priority) -> UInt64? {
-        var first: UInt64?
-        for (number, attempt) in attempts where attempt.phase == .ready && attempt.priority == priority {
-            first = min(first ?? number, number)
-        }
-        return first
+        attempts.firstKey { $0.phase == .ready && $0.priority == priority }
     }
 
     /// Whether the queue is about to hand over a critical batch that goes before a normal one.
@@ -38,19 +34,18 @@ extension DestinationMachine {
     /// Without anything asked for ahead the queue keeps the order: it answers in the order in which it was asked.
     func isCriticalOnItsWay(before start: Start) -> Bool {
         let isReady = if case .ready = start { true } else { false }
-        return attempts.values.contains { $0.priority == .critical && $0.phase == .leasing && ($0.isAhead || isReady) }
+        return attempts.contains { $0.priority == .critical && $0.phase == .leasing && ($0.isAhead || isReady) }
     }
 
     /// Gives back what is ready and may not be sent any more.
     mutating func returnReady(_ gate: Gate) {
-        for (number, attempt) in attempts
-        where attempt.phase == .ready && (!maySend(attempt, gate) || isFullOfRetries(attempt.priority)) {
-            returnReady(number, attempt)
-        }
+        guard attempts.contains(where: { $0.phase == .ready }) else { return }
+        let gone = attempts.keys { $0.phase == .ready && (!maySend($0, gate) || isFullOfRetries($0.priority)) }
+        for number in gone { returnReady(number) }
     }
 
-    mutating func returnReady(_ number: UInt64, _ attempt: Attempt) {
-        guard let batch = attempt.batch else { return }
+    mutating func returnReady(_ number: UInt64) {
+        guard let batch = attempts.look(number, { $0.batch }) else { return }
         effects.append(.cut(AttemptID(destination: name, number: number)))
         giveBack(batch, number)
     }
@@ -59,9 +54,9 @@ extension DestinationMachine {
     mutating func askAhead(_ gate: Gate, at now: Moment) {
         guard gate.block == nil, gate.automatic != nil, obstacle(gate) == nil, storeRetryAt == nil, push == nil,
             bucket == nil, tracked.isEmpty, !isStopping, !hasPlace(.normal),
-            attempts.values.contains(where: { $0.phase == .sending })
+            attempts.contains(where: { $0.phase == .sending })
         else { return }
-        var ahead = attempts.values.count { $0.isWaitingAhead }
+        var ahead = attempts.count { $0.isWaitingAhead }
         guard ahead <= DestinationMachine.fewAhead else { return }
         let priority: Priority = available(.critical) > 0 ? .critical : .normal
         guard isSmall(priority) else { return }

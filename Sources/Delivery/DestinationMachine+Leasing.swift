@@ -72,8 +72,10 @@ extension DestinationMachine {
             return
         }
         if attempt.isAhead {
-            attempts[number]?.batch = batch
-            attempts[number]?.phase = .ready
+            attempts.update(number) {
+                $0.batch = batch
+                $0.phase = .ready
+            }
         } else {
             send(&batch, number, at: now)
         }
@@ -82,8 +84,10 @@ extension DestinationMachine {
     mutating func send(_ batch: inout TrackedBatch, _ number: UInt64, at now: Moment) {
         batch.acknowledgedBefore = batch.acknowledgedBefore ?? acknowledgements
         batch.attemptedAt = now.boot
-        attempts[number]?.batch = batch
-        attempts[number]?.phase = .sending
+        attempts.update(number) { [batch] in
+            $0.batch = batch
+            $0.phase = .sending
+        }
         if let most = options.eventsPerRequest { bucket?.charge((batch.header.events - 1) / most, at: now.boot) }
         counters.sentEvents += batch.header.events
         effects.append(.send(AttemptID(destination: name, number: number)))
@@ -108,13 +112,11 @@ extension DestinationMachine {
             push?.batches.remove(header.id)
             return known
         }
-        guard let other = attempts.first(where: { $0.key != number && $0.value.batch?.header.id == header.id }) else {
-            return TrackedBatch(header, notBefore: now.boot)
-        }
-        if other.value.phase == .leasing {
-            // The one that asked for it by its id will be told that there is none.
-            return other.value.batch
-        }
+        // This attempt has none yet, so it is not the one that is found.
+        let other = attempts.firstKey { $0.batch?.header.id == header.id }
+        guard let other else { return TrackedBatch(header, notBefore: now.boot) }
+        // Where it is asked for by its id, the one that asked will be told that there is none.
+        if let batch = attempts.look(other, { $0.phase == .leasing ? $0.batch : nil }) { return batch }
         attempts[number] = nil
         return nil
     }
@@ -137,26 +139,28 @@ extension DestinationMachine {
 
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [Attempt.Child] = [], end: AttemptEnd) {
-        attempts[number]?.phase = .settling
-        attempts[number]?.settlement = settlement
-        attempts[number]?.children = children
-        attempts[number]?.end = end
+        attempts.update(number) {
+            $0.phase = .settling
+            $0.settlement = settlement
+            $0.children = children
+            $0.end = end
+        }
         effects.append(.settle(AttemptID(destination: name, number: number), settlement))
     }
 
     /// The queue knows how a batch ended, or could not be told (nil).
     mutating func settled(_ number: UInt64, _ headers: [BatchHeader]?, at now: Moment) {
-        guard let attempt = attempts[number], attempt.phase == .settling else { return }
+        guard attempts.look(number, { $0.phase }) == .settling else { return }
         guard let headers else {
             let again = noteStoreFailure(at: now)
-            attempts[number]?.settleAgainAt = again
+            attempts.update(number) { $0.settleAgainAt = again }
             return
         }
-        attempts[number] = nil
+        guard let attempt = attempts.removeValue(forKey: number) else { return }
         storeFailures = 0
         guard !attempt.isForgotten else { return }
         for (header, child) in zip(headers, attempt.children)
-        where !attempts.values.contains(where: { $0.batch?.header.id == header.id }) {
+        where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
             var batch = TrackedBatch(header, notBefore: child.notBefore)
             batch.failures = child.failures
             batch.isSuspect = child.isSuspect
@@ -172,8 +176,8 @@ extension DestinationMachine {
     /// Gives up all attempts, except where the queue is being told how a batch ended: batches stay in it as they are.
     mutating func cutAll() {
         // Those that the queue could not take are told again by the next attempt, under the same id.
-        for (number, attempt) in attempts where attempt.phase != .settling || attempt.settleAgainAt != nil {
-            attempts[number] = nil
+        for number in attempts.keys(where: { $0.phase != .settling || $0.settleAgainAt != nil }) {
+            guard let attempt = attempts.removeValue(forKey: number) else { continue }
             let isLeased = attempt.phase == .sending || attempt.phase == .ready
             if isLeased { effects.append(.cut(AttemptID(destination: name, number: number))) }
             if let batch = attempt.batch {

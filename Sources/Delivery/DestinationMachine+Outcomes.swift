@@ -49,7 +49,7 @@ extension DestinationMachine {
             if attempt.isProbe { postponeProbes(at: now, using: &random) }
             giveBack(batch, number)
         }
-        guard attempts[number] == nil, attempt.isPushed else { return }
+        guard attempt.isPushed, !attempts.contains(number) else { return }
         endPush(afterFailure: outcome)
     }
 
@@ -97,7 +97,7 @@ extension DestinationMachine {
             } else {
                 fail(&batch, number, isProbe: attempt.isProbe, failure, at: now, using: &random)
             }
-            if attempts[number] == nil, attempt.isPushed { endPush(afterFailure: .retry(failure)) }
+            if attempt.isPushed, !attempts.contains(number) { endPush(afterFailure: .retry(failure)) }
             return
         }
         let mayReject = !isStopping && hasAcknowledgedWithSettings && rejections.isTolerable

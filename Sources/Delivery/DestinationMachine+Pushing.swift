@@ -11,8 +11,9 @@ extension DestinationMachine {
         pushEnd = nil
         // What is in flight already belongs to a drain: it is over when they are. What was asked for and is not sent yet
         // belongs to what waits.
-        for (number, attempt) in attempts where !attempt.isForgotten {
-            if everything || attempt.phase == .leasing || attempt.phase == .ready { attempts[number]?.isPushed = true }
+        attempts.updateAll { _, attempt in
+            guard !attempt.isForgotten else { return }
+            if everything || attempt.phase == .leasing || attempt.phase == .ready { attempt.isPushed = true }
         }
     }
 
@@ -39,7 +40,7 @@ extension DestinationMachine {
     mutating func endPushAtObstacle(_ gate: Gate) {
         guard let push, let obstacle = obstacle(gate) else { return }
         // With the breaker open, a command has one probe.
-        if obstacle == .breakerOpen, push.probe || attempts.values.contains(where: \.isProbe) { return }
+        if obstacle == .breakerOpen, push.probe || attempts.contains(where: \.isProbe) { return }
         end(obstacle)
     }
 

@@ -45,9 +45,9 @@ extension DestinationMachine {
     }
 
     private mutating func settleAgain(at now: Moment) {
-        for (number, attempt) in attempts {
-            guard let at = attempt.settleAgainAt, at <= now.boot, let settlement = attempt.settlement else { continue }
-            attempts[number]?.settleAgainAt = nil
+        for number in attempts.keys(where: { $0.settleAgainAt.map { $0 <= now.boot } ?? false }) {
+            attempts.update(number) { $0.settleAgainAt = nil }
+            guard let settlement = attempts.look(number, { $0.settlement }) else { continue }
             effects.append(.settle(AttemptID(destination: name, number: number), settlement))
         }
     }
@@ -139,10 +139,10 @@ extension DestinationMachine {
 
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
     func hasPlace(_ priority: Priority) -> Bool {
-        let taken = attempts.values.count { $0.takesPlace }
+        let taken = attempts.count { $0.takesPlace }
         if taken < options.parallelBatches { return true }
         return priority == .critical && taken == options.parallelBatches
-            && attempts.values.allSatisfy { $0.priority == .normal || !$0.takesPlace }
+            && !attempts.contains { $0.priority == .critical && $0.takesPlace }
     }
 
     /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04).
@@ -153,7 +153,7 @@ extension DestinationMachine {
     /// A batch that alone fails goes when nothing else has to, and one at a time (fault 11).
     private func setAside(_ gate: Gate, at now: Moment) -> Start? {
         guard gate.automatic != nil, begun < options.parallelBatches,
-            !attempts.values.contains(where: { $0.batch?.isSetAside == true })
+            !attempts.contains(where: { $0.batch?.isSetAside == true })
         else { return nil }
         let due = tracked.values.filter { $0.isSetAside && $0.notBefore <= now.boot }
         return due.min { $0.notBefore < $1.notBefore }.map { .again($0.header.id, isProbe: false) }
@@ -162,7 +162,7 @@ extension DestinationMachine {
     /// What is tried to learn whether the destination is well again: another batch than the last time, if there is
     /// one, and one that was set aside only when there is nothing else.
     private func probe() -> Start? {
-        guard begun < options.parallelBatches, !attempts.values.contains(where: \.isProbe) else { return nil }
+        guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
         let known = tracked.values.filter { !$0.isSetAside }
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
         let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
@@ -182,7 +182,7 @@ extension DestinationMachine {
         bucket?.charge(1, at: now.boot)
         switch start {
         case .ready(let number):
-            guard var batch = attempts[number]?.batch else { return }
+            guard var batch = attempts.look(number, { $0.batch }) else { return }
             send(&batch, number, at: now)
         case .again(let batchID, let isProbe):
             guard let batch = tracked.removeValue(forKey: batchID) else { return }
@@ -206,8 +206,8 @@ extension DestinationMachine {
     /// The next batch of a lane, other than those whose waits are known here.
     func request(_ priority: Priority, at now: Moment) -> LeaseRequest {
         var known = Set(tracked.keys)
-        for attempt in attempts.values where attempt.phase == .leasing {
-            if let batch = attempt.batch { known.insert(batch.header.id) }
+        attempts.forEach { _, attempt in
+            if attempt.phase == .leasing, let batch = attempt.batch { known.insert(batch.header.id) }
         }
         let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(
@@ -221,7 +221,7 @@ extension DestinationMachine {
     func wakeAt(_ gate: Gate, at now: Moment) -> BootInstant? {
         var next = NextPoint(after: now.boot)
         next.take(retryAfterUntil)
-        for attempt in attempts.values { next.take(attempt.settleAgainAt) }
+        attempts.forEach { _, attempt in next.take(attempt.settleAgainAt) }
         if case .until(let again) = offline { next.take(again) }
         guard gate.block == nil, gate.automatic != nil || push != nil, mayHaveSomething else { return next.point }
         next.take(storeRetryAt)

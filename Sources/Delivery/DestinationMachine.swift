@@ -68,7 +68,7 @@ struct DestinationMachine: Sendable {
     var options: DestinationOptions
     var lanes = Lanes()
     var laneStates = PerPriority(both: LaneState())
-    var attempts: [UInt64: Attempt] = [:]
+    var attempts = SmallMap<UInt64, Attempt>()
     var tracked: [BatchID: TrackedBatch] = [:]
     var nextAttempt: UInt64 = 1
 
@@ -131,7 +131,7 @@ struct DestinationMachine: Sendable {
 
     /// Batches of the lane that the queue is forming right now.
     func asked(_ priority: Priority) -> Int {
-        attempts.values.count { $0.priority == priority && $0.awaitsNewBatch }
+        attempts.count { $0.priority == priority && $0.awaitsNewBatch }
     }
 
     /// Batches that are free since a restart, and not asked for yet.
@@ -139,7 +139,8 @@ struct DestinationMachine: Sendable {
         guard laneStates[priority].emptyUntil == nil else { return 0 }
         var known = laneStates[priority].taken.free
         known += tracked.values.count { $0.header.priority == priority }
-        for attempt in attempts.values where attempt.priority == priority {
+        attempts.forEach { _, attempt in
+            guard attempt.priority == priority else { return }
             switch attempt.phase {
             case .leasing where attempt.takesFree || attempt.batch != nil: known += 1
             // The queue may have made free batches that we are about to be told of.
@@ -173,7 +174,7 @@ struct DestinationMachine: Sendable {
     var maxBytes: Int { min(options.batchBytes, ceiling?.bytes ?? .max) }
 
     /// How many attempts commands wait for.
-    var pushedInFlight: Int { attempts.values.count { $0.isPushed } }
+    var pushedInFlight: Int { attempts.count { $0.isPushed } }
 
     /// When the earliest waiting event of a lane comes near to a deadline; nil without one.
     func atRisk(_ priority: Priority) -> Timestamp? {
@@ -251,11 +252,11 @@ struct DestinationMachine: Sendable {
 
     /// Collection was disabled and the queue emptied: nothing of it is ours any more.
     mutating func forgetAll() {
-        for (number, attempt) in attempts where attempt.phase == .ready { returnReady(number, attempt) }
+        for number in attempts.keys(where: { $0.phase == .ready }) { returnReady(number) }
         tracked = [:]
-        for number in attempts.keys {
-            attempts[number]?.isForgotten = true
-            attempts[number]?.isPushed = false
+        attempts.updateAll { _, attempt in
+            attempt.isForgotten = true
+            attempt.isPushed = false
         }
         laneStates = PerPriority(both: LaneState())
         hold = nil

@@ -266,7 +266,7 @@ struct IntakeRuleTests {
             let lines = [first, #"{"name":"Ask"}"#, #"{"name":"Last"}"#]
             #expect(await host.take(lines) == first.utf8.count + 1)
             async let committed: Void = host.commit()
-            #expect(try await eventually { await host.calls().count == 1 && host.store.snapshot.intake.accepted == 1 })
+            #expect(await eventually { await host.calls().count == 1 && host.store.snapshot.intake.accepted == 1 })
             // Offered again too early, nothing is taken and nobody is asked again.
             #expect(await host.take(Array(lines.dropFirst())) == 0)
             #expect(await host.calls().count == 1)
@@ -325,7 +325,7 @@ struct IntakeRuleTests {
         #expect(memory["calls"] != nil)
         try await withHost(memory: memory) { host in
             try await host.publish(Self.calling, mayCall: ["tell"])
-            #expect(try await eventually { await host.calls() == [call] })
+            #expect(await eventually { await host.calls() == [call] })
             await host.answer(.null)
             try await host.takeAndCommit([#"{"name":"Other"}"#])
             #expect(try await host.restored()["calls"] == nil)
@@ -340,7 +340,7 @@ struct IntakeRuleTests {
             let taken = await host.take(lines)
             #expect(taken == 256 * (lines[0].utf8.count + 1))
             async let committed: Void = host.commit()
-            #expect(try await eventually { await host.calls().count == 256 })
+            #expect(await eventually { await host.calls().count == 256 })
             try await committed
             // What comes now waits for room, not for a commit.
             #expect(await !host.offer(lines[0]))

@@ -43,7 +43,7 @@ struct QueueBoundsTests {
                     taken += numbers(batch)
                     _ = try await store.settle(.acknowledged(batch.header))
                 }
-                #expect(try await eventually { store.snapshot.accepting == .all })
+                #expect(await eventually { store.snapshot.accepting == .all })
             }
             #expect(store.snapshot.storedBytes <= 24 << 10)
         }
@@ -53,7 +53,7 @@ struct QueueBoundsTests {
             _ = try await store.settle(.acknowledged(batch.header))
         }
         #expect(taken == Array(0..<maker.next) && waits > 10)
-        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.evicted == 0 })
         await store.close()
         #expect(size(fixture) <= bound)
@@ -80,9 +80,9 @@ struct QueueBoundsTests {
         while let batch = try await store.leaseNext(request()) {
             _ = try await store.settle(.acknowledged(batch.header))
         }
-        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
         // What is kept free for what comes next, and the WAL.
-        #expect(try await eventually { size(fixture) < (64 << 20) + (32 << 20) }, "\(size(fixture)) bytes")
+        #expect(await eventually { size(fixture) < (64 << 20) + (32 << 20) }, "\(size(fixture)) bytes")
         #expect(try await store.store(commit) == .stored(refused: 0))
         await store.close()
         let reopened = try fixture.open { $0.maxSize = 1 << 30 }
@@ -113,7 +113,7 @@ struct QueueBoundsTests {
             // In a batch it waits no more.
             let batch = try #require(try await store.leaseNext(request()))
             #expect(numbers(batch).first == 0)
-            #expect(try await eventually { earliest() == base + .seconds(3_600 * afterFirst) }, "of \(lookahead)")
+            #expect(await eventually { earliest() == base + .seconds(3_600 * afterFirst) }, "of \(lookahead)")
             await store.close()
         }
     }
@@ -145,7 +145,7 @@ struct QueueBoundsTests {
             _ = try await store.settle(.acknowledged(batch.header))
         }
         #expect(taken == Array(0..<150))
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 150 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 150 })
         #expect(store.snapshot.storedBytes == 2 * (50 * 16 + 3 * 64))
         #expect(try await store.purge(.queue, selection) == 100)
         #expect(try await store.purge(.deadLetters, selection) == 50)

@@ -17,7 +17,7 @@ struct QueueCapTests {
                 _ = try await store.settle(.acknowledged(batch.header))
             }
         }
-        #expect(try await eventually { store.snapshot.lanes.allSatisfy { $0.ledger.balances } })
+        #expect(await eventually { store.snapshot.lanes.allSatisfy { $0.ledger.balances } })
         return taken
     }
 
@@ -43,7 +43,7 @@ struct QueueCapTests {
         #expect(fixture.log.messages.count { $0.text == "queue is full, evicting" } == 1)
         // One line more at the end of the episode, with its totals.
         func ends() -> [LogMessage] { fixture.log.messages.filter { $0.text == "queue was full" } }
-        #expect(try await eventually { !ends().isEmpty })
+        #expect(await eventually { !ends().isEmpty })
         #expect(ends().count == 1 && ends().first?.fields.contains { $0 == ("evicted", "20") } == true)
         await store.close()
     }
@@ -65,7 +65,7 @@ struct QueueCapTests {
         _ = try await store.store(maker.commit(10, priority: .critical, size: 100))
         #expect(store.snapshot.lane("main", .critical)?.ledger.evicted == 10)
         #expect(try await drain(store) == Array(10..<210) + Array(220..<230))
-        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(await eventually { store.snapshot.accepting == .all })
         await store.close()
     }
 
@@ -149,7 +149,7 @@ struct QueueCapTests {
         let batch = try #require(try await store.leaseNext(request()))
         #expect(try await store.discardAll(reason: "disabled", atOnce: atOnce) == 55)
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(try await eventually { store.snapshot.lateSettlements == 1 })
+        #expect(await eventually { store.snapshot.lateSettlements == 1 })
         #expect(try await store.leaseNext(request()) == nil)
         #expect(store.snapshot.storedBytes == 0)
         let discarded = store.snapshot.discarded.map { ($0.priority, $0.reason, $0.events) }
@@ -171,7 +171,7 @@ struct QueueCapTests {
         for _ in 0..<10 { _ = try await store.store(maker.commit(50, to: both, full: true)) }
         #expect(store.snapshot.storedBytes == 10 * (50 * 16 + 3 * 64))
         #expect(try await drain(store, "main") == Array(0..<500))
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 500 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 500 })
         #expect(store.snapshot.storedBytes == 10 * (50 * 16 + 3 * 64))
         await store.close()
         store = try fixture.open()
@@ -204,7 +204,7 @@ struct QueueCapTests {
         #expect(try await drain(store, "other") == Array(0..<10) + Array(20..<210))
         _ = try await store.settle(.acknowledged(flying.header))
         #expect(try await drain(store, "main") == Array(20..<210))
-        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
         await store.close()
     }
 
@@ -258,7 +258,7 @@ struct QueueCapTests {
         options.maxSize = 1 << 20
         try await store.apply(options)
         let bound = (3 << 20) * 3 / 2 + (4 << 20)
-        #expect(try await eventually { store.snapshot.fileBytes + store.snapshot.walBytes <= bound })
+        #expect(await eventually { store.snapshot.fileBytes + store.snapshot.walBytes <= bound })
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
         await store.close()
     }

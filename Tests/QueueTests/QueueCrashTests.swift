@@ -84,8 +84,8 @@ struct QueueCrashTests {
         await #expect(throws: QueueError.self) { try await store.setSwitch("delivery.network", "off") }
         #expect(store.snapshot.lane("main", .normal)?.ledger.acknowledged == 0)
         CrashDisk.fail(0)
-        #expect(try await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
+        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
         await store.close()

@@ -19,7 +19,7 @@ struct QueueFaultTests {
             taken += numbers(batch)
             _ = try await store.settle(.acknowledged(batch.header))
         }
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
         return taken
     }
@@ -210,7 +210,7 @@ struct QueueFaultTests {
         // What is queued can still be sent.
         #expect(try await store.leaseNext(request()) != nil)
         reader.close()
-        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(await eventually { store.snapshot.accepting == .all })
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
         await store.close()
     }
@@ -248,10 +248,10 @@ struct QueueFullDiskTests {
             _ = try await store.settle(.acknowledged(batch.header))
         }
         #expect(taken == Array(0..<stored * 50))
-        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
         #expect(store.snapshot.accepting == .nothing(.diskFull))
         unlink(filler)
-        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(await eventually { store.snapshot.accepting == .all })
         #expect(store.snapshot.failure == nil)
         #expect(await store.ballast.isWhole)
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))

@@ -86,7 +86,7 @@ struct QueueNamedFaultTests {
         }
         // SQLite's cache is 2 MB; other tests run in this process as well.
         #expect(greatest < 40 << 20, "\(greatest) bytes more")
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 98_000 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 98_000 })
         await store.close()
     }
 
@@ -141,7 +141,7 @@ struct QueueNamedFaultTests {
             _ = try await store.settle(.acknowledged(batch.header))
         }
         #expect(taken == (0..<50).filter { $0 % 10 <= 5 })
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 30 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 30 })
         let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
         #expect(ledger.expired == 20 && ledger.balances && store.snapshot.storedBytes == 0)
         await store.close()
@@ -167,7 +167,7 @@ struct QueueNamedFaultTests {
         #expect(await store.syncs == 3)
         // Who waits when it closes gets an answer at once.
         async let last: Void = store.sync()
-        #expect(try await eventually { await !store.syncWaiters.isEmpty })
+        #expect(await eventually { await !store.syncWaiters.isEmpty })
         await store.close()
         try await last
     }

@@ -364,7 +364,7 @@ struct PropertyRun {
             }
             #expect(left.count == late.count, "events are left behind in \(lane)")
         }
-        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
         await store.close()
     }
 }

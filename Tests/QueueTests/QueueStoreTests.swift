@@ -124,11 +124,11 @@ struct QueueStoreTests {
         let batch = try #require(try await store.leaseNext(request()))
         #expect(try await store.settle(.acknowledged(batch.header)).isEmpty)
         #expect(try await store.leaseNext(request()) == nil)
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
         #expect(store.snapshot.storedBytes == 0)
         #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(try await eventually { store.snapshot.lateSettlements == 1 })
+        #expect(await eventually { store.snapshot.lateSettlements == 1 })
         await store.close()
     }
 
@@ -178,7 +178,7 @@ struct QueueStoreTests {
             _ = try await store.settle(.acknowledged(batch.header))
         }
         #expect(taken == Array(0..<53))
-        #expect(try await eventually { store.snapshot.storedBytes == 0 })
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
         await store.close()
     }
 
@@ -196,10 +196,10 @@ struct QueueStoreTests {
             let batch = try #require(try await store.leaseNext(request()))
             _ = try await store.settle(.acknowledged(batch.header))
         }
-        #expect(try await eventually { store.snapshot.accepting == .nothing(.full) })
+        #expect(await eventually { store.snapshot.accepting == .nothing(.full) })
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(try await eventually { store.snapshot.accepting == .all })
+        #expect(await eventually { store.snapshot.accepting == .all })
         #expect(try await store.store(maker.commit(50, size: 20, full: true)) == .stored(refused: 0))
         await store.close()
     }
@@ -236,10 +236,10 @@ struct QueueStoreTests {
         let store = try fixture.open()
         _ = try await store.store(maker.commit(50, full: true))
         let batch = try #require(try await store.leaseNext(request()))
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.summary.waitingEvents == 0 })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.summary.waitingEvents == 0 })
         #expect(store.snapshot.lane("main", .normal)?.oldestQueuedAt == batch.header.acceptedAt)
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(try await eventually { store.snapshot.lane("main", .normal)?.oldestQueuedAt == nil })
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.oldestQueuedAt == nil })
         await store.close()
     }
 }
