@@ -85,6 +85,7 @@ extension DeliveryMachine {
     }
 
     mutating func finishCommands(at now: Moment) {
+        guard !commands.isEmpty else { return }
         for id in commands.keys.sorted(by: { $0.number < $1.number }) {
             guard let command = commands[id], command.open.isEmpty else { continue }
             if result(of: command) == nil { drainOnce(more: id, command.destinations, at: now) }

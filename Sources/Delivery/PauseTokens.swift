@@ -46,6 +46,7 @@ struct PauseTokens: Sendable {
 
     /// Releases those whose time is over.
     mutating func expire(at now: BootInstant) -> [Key] {
+        guard !holds.isEmpty else { return [] }
         let over = holds.filter { $0.value.until.map { $0 <= now } ?? false }.map(\.key)
         for key in over { holds[key] = nil }
         return over

@@ -48,6 +48,8 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Where they lie
 
+    // An array's own subscript may copy what it hands out, a buffer's never does.
+
     /// Changes a value where it lies; does nothing when there is none.
     @inline(__always)
     mutating func update(_ key: Key, _ change: (inout Value) -> Void) {
@@ -63,28 +65,35 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// Looks at all values in turn.
     @inline(__always)
     func forEach(_ look: (Key, Value) -> Void) {
-        for index in keys.indices { look(keys[index], values[index]) }
+        values.withUnsafeBufferPointer { values in
+            for index in values.indices { look(keys[index], values[index]) }
+        }
     }
 
     /// What a value says, without a copy of it; nil when there is none.
     @inline(__always)
     func look<Result>(_ key: Key, _ say: (Value) -> Result?) -> Result? {
-        index(of: key).flatMap { say(values[$0]) }
+        guard let index = index(of: key) else { return nil }
+        return values.withUnsafeBufferPointer { say($0[index]) }
     }
 
     /// How many values are so.
     @inline(__always)
     func count(where isSo: (Value) -> Bool) -> Int {
-        var count = 0
-        for index in values.indices where isSo(values[index]) { count += 1 }
-        return count
+        values.withUnsafeBufferPointer { values in
+            var count = 0
+            for index in values.indices where isSo(values[index]) { count += 1 }
+            return count
+        }
     }
 
     /// The first key whose value is so.
     @inline(__always)
     func firstKey(where isSo: (Value) -> Bool) -> Key? {
-        for index in values.indices where isSo(values[index]) { return keys[index] }
-        return nil
+        values.withUnsafeBufferPointer { values in
+            for index in values.indices where isSo(values[index]) { return keys[index] }
+            return nil
+        }
     }
 
     /// Whether any value is so.
@@ -94,7 +103,9 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// The keys of all values that are so.
     func keys(where isSo: (Value) -> Bool) -> [Key] {
         var found: [Key] = []
-        for index in values.indices where isSo(values[index]) { found.append(keys[index]) }
+        values.withUnsafeBufferPointer { values in
+            for index in values.indices where isSo(values[index]) { found.append(keys[index]) }
+        }
         return found
     }
 

@@ -49,7 +49,13 @@ public final class CounterSet: MetricCollector {
 public final class HistogramSet: MetricCollector {
     /// What is observed.
     public let family: MetricFamily
-    private let buckets = Mutex<[[String]: Exposition.Buckets]>([:])
+    private let series = Mutex<Series>(Series())
+
+    /// The series by their labels; in two steps, so that a known one is found once and counted where it lies.
+    private struct Series {
+        var places: [[String]: Int] = [:]
+        var buckets: [Exposition.Buckets] = []
+    }
 
     /// Histograms of that family, without series yet.
     public init(_ family: MetricFamily) {
@@ -61,11 +67,19 @@ public final class HistogramSet: MetricCollector {
     public func observe(_ labels: [String] = [], _ value: Double) {
         precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
         let place = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
-        buckets.withLock { buckets in
-            guard buckets[labels] != nil || buckets.count <= MetricFamily.seriesLimit else { return }
-            let empty = Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0)
-            buckets[labels, default: empty].counts[place] += 1
-            buckets[labels]?.sum += value
+        series.withLock { series in
+            let index: Int
+            if let known = series.places[labels] {
+                index = known
+            } else {
+                guard series.buckets.count <= MetricFamily.seriesLimit else { return }
+                index = series.buckets.count
+                series.places[labels] = index
+                series.buckets.append(
+                    Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0))
+            }
+            series.buckets[index].counts[place] += 1
+            series.buckets[index].sum += value
         }
     }
 
@@ -77,9 +91,9 @@ public final class HistogramSet: MetricCollector {
 
     /// Adds all series.
     public func collect(into exposition: inout Exposition) {
-        let buckets = buckets.withLock { $0 }
-        for (labels, figures) in buckets.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            exposition.set(family, labels, to: figures)
+        let series = series.withLock { $0 }
+        for (labels, index) in series.places.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            exposition.set(family, labels, to: series.buckets[index])
         }
     }
 }

@@ -19,19 +19,21 @@ struct AnswerReader: Sendable {
             let body = HTTPAnswerBody(status: status, bytes: answer.body, isWhole: answer.isWhole)
             if let said = encoder.outcome(ofAnswer: body, for: header, lines: lines) { return said }
         }
-        let meaning = table.meaning(of: status)
-        let failure = Failure(
-            kind: .status, status: status, message: AnswerTable.message(for: status),
-            excerpt: AnswerReader.excerpt(answer.body))
-        switch meaning {
+        // Made only for bad answers: most are good.
+        func failure() -> Failure {
+            Failure(
+                kind: .status, status: status, message: AnswerTable.message(for: status),
+                excerpt: AnswerReader.excerpt(answer.body))
+        }
+        switch table.meaning(of: status) {
         case .acknowledge: return .acknowledged
-        case .split: return .tooLarge(wireBytes: wireBytes, failure)
-        case .bisect: return .rejected(failure)
-        case .hold: return .held(failure)
+        case .split: return .tooLarge(wireBytes: wireBytes, failure())
+        case .bisect: return .rejected(failure())
+        case .hold: return .held(failure())
         case .retry:
             let wait = RetryAfter.wait(
                 retryAfter: answer.retryAfter, milliseconds: answer.retryAfterMilliseconds, date: answer.date, now: now)
-            return wait.map { .retryAfter($0, failure) } ?? .retry(failure)
+            return wait.map { .retryAfter($0, failure()) } ?? .retry(failure())
         }
     }
 
