@@ -14,7 +14,8 @@ struct TextPairsTests {
     }
 
     private func draw(_ lengths: ClosedRange<Int>, using random: inout SplitMix64) -> String {
-        (0..<Int.random(in: lengths, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? "a" }.joined()
+        (0..<Int.random(in: lengths, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? "a" }
+            .joined()
     }
 
     @Test("a text lacks nothing of a part that it holds, in capitals or not", arguments: [1, 2, 3] as [UInt64])
@@ -44,7 +45,9 @@ struct TextPairsTests {
         func inner() -> String { drawExpression(depth: depth - 1, using: &random) }
         switch choice {
         case 0: return draw(1...4, using: &random).split(separator: ".").joined(separator: "\\.")
-        case 1: return ["[ab]", "[^k]", ".", "\\d", "[a-k0]", "\\w", "(?i:kS)", "\\x41"].randomElement(using: &random) ?? "."
+        case 1:
+            return ["[ab]", "[^k]", ".", "\\d", "[a-k0]", "\\w", "(?i:kS)", "\\x41"].randomElement(using: &random)
+                ?? "."
         case 2: return ["^a", "b$", "\\b"].randomElement(using: &random) ?? "^a"
         case 3, 4: return inner() + inner()
         case 5: return "(?:\(inner())|\(inner()))"
