@@ -79,22 +79,33 @@ struct DistinctNames: ~Copyable {
 
     // MARK: The table
 
+    /// Eight bytes at a time, the last ones again with those before them where the length is no multiple of eight.
     @inline(__always)
     private func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var hash = seed ^ UInt64(truncatingIfNeeded: name.count)
-        var left = name.count
-        guard var p = name.baseAddress.map({ UnsafeRawPointer($0) }) else { return hash }
-        while left >= 8 {
-            hash = DistinctNames.mix(hash ^ p.loadUnaligned(as: UInt64.self))
-            p += 8
-            left -= 8
+        guard let start = name.baseAddress else { return hash }
+        let p = UnsafeRawPointer(start)
+        guard name.count >= 8 else { return DistinctNames.mix(hash ^ DistinctNames.short(p, name.count)) }
+        let last = name.count &- 8
+        var index = 0
+        while index < last {
+            hash = DistinctNames.mix(hash ^ p.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            index &+= 8
         }
-        if left > 0 {
-            var last: UInt64 = 0
-            for index in 0..<left { last = last << 8 | UInt64(p.load(fromByteOffset: index, as: UInt8.self)) }
-            hash = DistinctNames.mix(hash ^ last)
+        return DistinctNames.mix(hash ^ p.loadUnaligned(fromByteOffset: last, as: UInt64.self))
+    }
+
+    /// All bytes of a text of less than eight, some of them twice.
+    @inline(__always)
+    private static func short(_ p: UnsafeRawPointer, _ count: Int) -> UInt64 {
+        if count >= 4 {
+            let first = p.loadUnaligned(as: UInt32.self)
+            let last = p.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self)
+            return UInt64(first) &<< 32 | UInt64(last)
         }
-        return hash
+        var word: UInt64 = 0
+        for index in 0..<count { word = word &<< 8 | UInt64(p.load(fromByteOffset: index, as: UInt8.self)) }
+        return word
     }
 
     @inline(__always)
@@ -105,9 +116,17 @@ struct DistinctNames: ~Copyable {
 
     @inline(__always)
     private func isEqual(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard slots[index].length == name.count else { return false }
-        guard let name = name.baseAddress else { return true }
-        return memcmp(text.start + slots[index].start, name, slots[index].length) == 0
+        let length = slots[index].length
+        guard length == name.count else { return false }
+        guard let start = name.baseAddress else { return true }
+        let known = UnsafeRawPointer(text.start + slots[index].start)
+        let name = UnsafeRawPointer(start)
+        // Names of eight to sixteen bytes, as most are: without a call.
+        guard length >= 8, length <= 16 else { return memcmp(known, name, length) == 0 }
+        let last = length &- 8
+        return known.loadUnaligned(as: UInt64.self) == name.loadUnaligned(as: UInt64.self)
+            && known.loadUnaligned(fromByteOffset: last, as: UInt64.self)
+                == name.loadUnaligned(fromByteOffset: last, as: UInt64.self)
     }
 
     @inline(never)

@@ -51,7 +51,7 @@ extension EventPass {
     }
 
     /// Whether a property's name is that of the address.
-    func isAddress(_ key: Range<Int>) -> Bool {
+    mutating func isAddress(_ key: Range<Int>) -> Bool {
         let text = UnsafeBufferPointer(start: base + key.lowerBound, count: key.count)
         return text.elementsEqual(scanner.addressName)
             || (text.contains(.backslash) && JSONText.decoded(text) == scanner.addressName)

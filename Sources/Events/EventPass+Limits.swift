@@ -119,12 +119,12 @@ extension EventPass {
         return true
     }
 
-    private func text(_ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
+    private mutating func text(_ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
     }
 
     /// How many bytes of a text a limit leaves; nil for all of them.
-    private func cutLength(_ range: Range<Int>, _ limit: Limit) -> Int? {
+    private mutating func cutLength(_ range: Range<Int>, _ limit: Limit) -> Int? {
         limit.value > 0 ? JSONText.cut(text(range), toUnits: limit.value) : nil
     }
 
@@ -134,7 +134,7 @@ extension EventPass {
         return passes(kind, limit)
     }
 
-    private func rendered(_ properties: [Property]) -> [UInt8] {
+    private mutating func rendered(_ properties: [Property]) -> [UInt8] {
         var result: [UInt8] = [.openBrace]
         for property in properties {
             if result.count > 1 { result.append(.comma) }

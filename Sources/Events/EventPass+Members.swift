@@ -11,7 +11,7 @@ enum EventType {
 extension EventPass {
     /// Whether a member is a string with just this text.
     @inline(__always)
-    func isText(_ member: Member, _ text: StaticString) -> Bool {
+    mutating func isText(_ member: Member, _ text: StaticString) -> Bool {
         member.end - member.value == text.utf8CodeUnitCount + 2 && base[member.value] == .quote
             && memcmp(base + member.value + 1, text.utf8Start, text.utf8CodeUnitCount) == 0
     }
@@ -45,7 +45,7 @@ extension EventPass {
     }
 
     @inline(never)
-    private func rule(for name: UnsafeBufferPointer<UInt8>, own: Priority?) -> Priority? {
+    private mutating func rule(for name: UnsafeBufferPointer<UInt8>, own: Priority?) -> Priority? {
         guard let state else { return nil }
         var first: Priority?
         for rule in state.rules where (rule.force || (own == nil && first == nil)) && rule.fits(name) {
@@ -61,7 +61,7 @@ extension EventPass {
         let member = scanner.member(.timestamp)
         if base[member.value] == .quote {
             let text = UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)
-            if let time = TimestampText.parse(text) { return time }
+            if let time = times.parse(text) { return time }
         }
         return numericTime(member)
     }
@@ -76,7 +76,7 @@ extension EventPass {
 
     /// Whether a member counts as not there.
     @inline(__always)
-    func isNull(_ member: Member) -> Bool { base[member.value] == UInt8(ascii: "n") }
+    mutating func isNull(_ member: Member) -> Bool { base[member.value] == UInt8(ascii: "n") }
 
     /// Looks at the members that are otherwise added: those that are right stay, the others are taken out.
     @inline(never)
@@ -93,7 +93,7 @@ extension EventPass {
         if isRight { wanted.remove(addition) } else { remove(scanner.member(name)) }
     }
 
-    private func isIdentifier(_ member: Member) -> Bool {
+    private mutating func isIdentifier(_ member: Member) -> Bool {
         switch base[member.value] {
         case .quote: member.end - member.value > 2
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
@@ -101,7 +101,7 @@ extension EventPass {
         }
     }
 
-    private func isTime(_ member: Member) -> Bool {
+    private mutating func isTime(_ member: Member) -> Bool {
         base[member.value] == .quote
             && TimestampText.parse(
                 UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)) != nil

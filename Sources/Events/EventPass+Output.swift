@@ -102,7 +102,7 @@ struct Tail: ~Copyable {
     }
 
     /// Writes the members that are wanted; the id is not one of them here.
-    func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+    mutating func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         var out = out
         var from = 0
         for (addition, end) in [
@@ -166,7 +166,9 @@ extension EventPass {
         return out
     }
 
-    private func copy(_ from: Int, _ to: Int, to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+    private mutating func copy(_ from: Int, _ to: Int, to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<
+        UInt8
+    > {
         guard to > from else { return start }
         guard scanner.hasLineBreaks else {
             memcpy(start, base + from, to - from)
@@ -182,7 +184,9 @@ extension EventPass {
 
     /// Writes a country that was looked up.
     @inline(never)
-    func writeCountry(_ country: CountryCode, _ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+    mutating func writeCountry(_ country: CountryCode, _ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<
+        UInt8
+    > {
         var out = start
         for byte in Array(",\"country\":\"".utf8) + [country.first, country.second, .quote] {
             out[0] = byte

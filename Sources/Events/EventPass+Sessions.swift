@@ -196,7 +196,7 @@ extension EventPass {
     }
 
     /// The member that says the process: a text or a number, of at most 64 bytes.
-    private func processMember() -> Member? {
+    private mutating func processMember() -> Member? {
         guard scanner.present & (MemberName.process.bit | MemberName.pid.bit) != 0 else { return nil }
         let member = scanner.member(scanner.has(.process) ? .process : .pid)
         switch base[member.value] {
@@ -206,7 +206,7 @@ extension EventPass {
         }
     }
 
-    private func processKey() -> String? {
+    private mutating func processKey() -> String? {
         guard let state, let member = processMember() else { return nil }
         return Sessions.key(
             app: state.name,

@@ -47,7 +47,7 @@ extension EventPass {
     }
 
     @inline(__always)
-    private func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
+    private mutating func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
         Verdict(kind: kind, priority: .normal, eventTime: now, startsSession: false, next: next)
     }
 
@@ -69,7 +69,7 @@ extension EventPass {
 
     /// The event's type, where that matters here.
     @inline(never)
-    private func eventType() -> EventType {
+    private mutating func eventType() -> EventType {
         let member = scanner.member(.type)
         if isText(member, "crash") { return .crash }
         if isText(member, "start_session") { return .startSession }

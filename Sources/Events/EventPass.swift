@@ -54,6 +54,8 @@ public struct EventPass: ~Copyable {
     var address: Range<Int>?
     var hasAddress = false
 
+    var times = TimestampReader()
+
     // What is added.
     var ids = EventIDs()
     var tail = Tail()

@@ -5,33 +5,32 @@ extension JSONScanner {
     /// Steps over a string; `p` stands after its opening quote, then after its closing one.
     @inline(__always)
     mutating func string(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
-        while true {
-            if p <= runEnd {
-                let count = Int(cscan_plain(p))
-                p += count
-                if count == 16 { continue }
-            } else {
-                while JSONScanner.isPlain(p.pointee) { p += 1 }
+        var place = p
+        while place <= runEnd {
+            let stops = cscan_stops(place)
+            // A step of known length: the processor goes on without waiting for what the comparison says.
+            if stops == 0 {
+                place += Int(CSCAN_WIDTH)
+                continue
             }
-            if p.pointee == .quote {
-                p += 1
-                return true
-            }
-            return rest(&p, &isEscaped)
-        }
-    }
-
-    @inline(__always)
-    static func isPlain(_ c: UInt8) -> Bool { c >= .blank && c < 0x80 && c != .quote && c != .backslash }
-
-    /// Steps over the rest of a string from its first byte that is not plain text.
-    @inline(never)
-    private mutating func rest(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
-        if let quote = cscan_text(p, runEnd, &isEscaped) {
-            p = quote + 1
+            place += stops.trailingZeroBitCount
+            guard place.pointee == .quote else { break }
+            p = place + 1
             return true
         }
-        return carefully(&p, &isEscaped)
+        var hasEscapes = false
+        guard let end = rest(place, &hasEscapes) else { return false }
+        if hasEscapes { isEscaped = true }
+        p = end
+        return true
+    }
+
+    /// Steps over the rest of a string from its first byte that is not plain text, or where too few bytes are left.
+    @inline(never)
+    private mutating func rest(_ start: Pointer, _ isEscaped: inout Bool) -> Pointer? {
+        if let quote = cscan_text(start, runEnd, &isEscaped) { return quote + 1 }
+        var p = start
+        return carefully(&p, &isEscaped) ? p : nil
     }
 
     /// The same one character at a time: says what is wrong and where, reads strings at the very end of a block, and all of

@@ -12,23 +12,24 @@ extension JSONScanner {
             c = p.pointee
             if c > .blank { return c }
         }
-        return longSpace(&p)
+        p = longSpace(p)
+        return p.pointee
     }
 
     @inline(never)
-    private mutating func longSpace(_ p: inout Pointer) -> UInt8 {
+    private mutating func longSpace(_ start: Pointer) -> Pointer {
+        var p = start
         while true {
-            let c = p.pointee
-            switch c {
+            switch p.pointee {
             case .blank, UInt8(ascii: "\t"): p += 1
             case UInt8(ascii: "\r"):
                 hasLineBreaks = true
                 p += 1
             case .lineFeed:
-                guard breaksAreSpace, p + 1 < end else { return c }
+                guard breaksAreSpace, p + 1 < end else { return p }
                 hasLineBreaks = true
                 p += 1
-            default: return c
+            default: return p
             }
         }
     }
@@ -36,14 +37,21 @@ extension JSONScanner {
     // MARK: Other values
 
     /// Steps over a value that is not a string; `depth` is the level that an opening bracket here would begin.
+    @inline(never)
+    mutating func other(_ start: Pointer, _ c: UInt8, depth: Int) -> Pointer? {
+        if c == .openBrace || c == .openBracket { return nested(start, depth: depth) }
+        var p = start
+        return simple(&p, c) ? p : nil
+    }
+
+    /// Steps over a number or a literal.
     @inline(__always)
-    mutating func other(_ p: inout Pointer, _ c: UInt8, depth: Int) -> Bool {
+    private mutating func simple(_ p: inout Pointer, _ c: UInt8) -> Bool {
         switch c {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): return number(&p)
         case UInt8(ascii: "t"): return literal(&p, 0x6575_7274, 4)
         case UInt8(ascii: "n"): return literal(&p, 0x6C6C_756E, 4)
         case UInt8(ascii: "f"): return literal(&p, 0x65_736C_6166, 5)
-        case .openBrace, .openBracket: return nested(&p, depth: depth)
         case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"): return fail(.badNumber, p)
         default: return fail(.expectedValue, p)
         }
@@ -97,7 +105,8 @@ extension JSONScanner {
     /// Steps over an object or an array with all that is in it, without recursion: a bit for each open bracket says which
     /// kind it is.
     @inline(never)
-    private mutating func nested(_ p: inout Pointer, depth: Int) -> Bool {
+    private mutating func nested(_ start: Pointer, depth: Int) -> Pointer? {
+        var p = start
         var level = depth
         var kinds: UInt64 = 0
         var ignored = false
@@ -108,7 +117,7 @@ extension JSONScanner {
             switch step {
             case .value:
                 if c == .openBrace || c == .openBracket {
-                    guard level <= maxDepth else { return fail(.tooDeep, p) }
+                    guard level <= maxDepth else { return failure(.tooDeep, p) }
                     level += 1
                     let isObject = c == .openBrace
                     kinds = kinds << 1 | (isObject ? 1 : 0)
@@ -123,18 +132,18 @@ extension JSONScanner {
                 } else {
                     if c == .quote {
                         p += 1
-                        guard string(&p, &ignored) else { return false }
+                        guard string(&p, &ignored) else { return nil }
                     } else {
-                        guard other(&p, c) else { return false }
+                        guard simple(&p, c) else { return nil }
                     }
                     step = .after
                     continue
                 }
             case .name:
-                guard c == .quote else { return fail(.expectedName, p) }
+                guard c == .quote else { return failure(.expectedName, p) }
                 p += 1
-                guard string(&p, &ignored) else { return false }
-                guard space(&p) == .colon else { return fail(.expectedColon, p) }
+                guard string(&p, &ignored) else { return nil }
+                guard space(&p) == .colon else { return failure(.expectedColon, p) }
                 p += 1
                 step = .value
                 continue
@@ -150,23 +159,10 @@ extension JSONScanner {
                 p += 1
                 kinds >>= 1
                 level -= 1
-                if level == depth { return true }
+                if level == depth { return p }
             } else {
-                return fail(.expectedCommaOrEnd, p)
+                return failure(.expectedCommaOrEnd, p)
             }
-        }
-    }
-
-    /// A number or a literal inside a nested value.
-    @inline(__always)
-    private mutating func other(_ p: inout Pointer, _ c: UInt8) -> Bool {
-        switch c {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): return number(&p)
-        case UInt8(ascii: "t"): return literal(&p, 0x6575_7274, 4)
-        case UInt8(ascii: "n"): return literal(&p, 0x6C6C_756E, 4)
-        case UInt8(ascii: "f"): return literal(&p, 0x65_736C_6166, 5)
-        case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"): return fail(.badNumber, p)
-        default: return fail(.expectedValue, p)
         }
     }
 }

@@ -10,6 +10,9 @@ internal import Glibc
 /// goes through it. What makes that safe: the text ends with a line feed at `end - 1`, which no rule of the grammar
 /// accepts inside a string, a number or a literal, so nothing steps over it; runs of bytes are loaded only where all of them lie before `end`.
 /// It allocates nothing for a text without repeated members.
+///
+/// Methods that run for each event are `mutating` even where they change nothing. A method that is not, and that is not
+/// inlined, makes Swift copy the whole value first, because it is called while this one may change it.
 struct JSONScanner: ~Copyable {
     typealias Pointer = UnsafePointer<UInt8>
 
@@ -25,7 +28,11 @@ struct JSONScanner: ~Copyable {
     /// Strings of properties longer than this set `hasLongText`.
     var valueThreshold = Int.max
     /// The name of the member that holds an address; empty means none.
-    var addressName: [UInt8] = []
+    var addressName: [UInt8] = [] {
+        didSet { addressLength = addressName.isEmpty ? -1 : addressName.count }
+    }
+    /// How long that name is; -1 for none.
+    private(set) var addressLength = -1
 
     // MARK: What was found
 
@@ -59,6 +66,7 @@ struct JSONScanner: ~Copyable {
     private(set) var wordEnd: Pointer
     private(set) var runEnd: Pointer
     private(set) var breaksAreSpace = false
+    let known = KnownNames()
     private let propertyKeys: UnsafeMutablePointer<(word: UInt64, start: Int, count: Int)>
 
     /// - Parameter maxDepth: clamped to 1…64.
@@ -95,8 +103,7 @@ struct JSONScanner: ~Copyable {
     @inline(__always)
     mutating func scanLine(_ base: Pointer, from start: Int, to end: Int) -> (next: Int, isObject: Bool) {
         begin(base, end, breaksAreSpace: false)
-        var p = base + start
-        guard object(&p) else { return (lineEnd(), false) }
+        guard var p = object(base + start) else { return (lineEnd(), false) }
         if p.pointee != .lineFeed {
             let breaks = hasLineBreaks
             guard space(&p) == .lineFeed else {
@@ -117,8 +124,7 @@ struct JSONScanner: ~Copyable {
     /// - Returns: the offset after the closing bracket; nil when it cannot be read.
     mutating func scanObject(_ base: Pointer, from start: Int, to end: Int) -> Int? {
         begin(base, end, breaksAreSpace: true)
-        var p = base + start
-        return object(&p) ? p - base : nil
+        return object(base + start).map { $0 - base }
     }
 
     /// The first byte from `start` on that is not white space, in a text in which line breaks are white space.
@@ -146,7 +152,7 @@ struct JSONScanner: ~Copyable {
 
     /// The offset after the line feed that follows the place of the failure.
     @inline(never)
-    private func lineEnd() -> Int {
+    private mutating func lineEnd() -> Int {
         let left = end - base - failureOffset
         guard let found = memchr(base + failureOffset, Int32(UInt8.lineFeed), left) else { return end - base }
         return UnsafeRawPointer(found) - UnsafeRawPointer(base) + 1
@@ -154,42 +160,47 @@ struct JSONScanner: ~Copyable {
 
     // MARK: The object
 
+    /// Reads the object; returns where it ends, nil (and the failure is noted) where it is none.
+    ///
+    /// Here and below `p` never has its address taken by a function that is not inlined: so it lives in a register, and each
+    /// step costs the processor a few cycles less than a store and a load.
     @inline(__always)
-    private mutating func object(_ p: inout Pointer) -> Bool {
+    private mutating func object(_ start: Pointer) -> Pointer? {
+        var p = start
         var c = space(&p)
-        guard c == .openBrace else { return notAnObject(&p) }
+        guard c == .openBrace else { return notAnObject(p) }
         open = p - base
         p += 1
         c = space(&p)
         if c == .closeBrace {
             close = p - base
-            p += 1
-            return true
+            return p + 1
         }
+        var present: UInt32 = 0
         while true {
-            guard c == .quote else { return fail(.expectedName, p) }
+            guard c == .quote else { return failure(.expectedName, p) }
             let key = p
             var isEscaped = false
             p += 1
-            guard string(&p, &isEscaped) else { return false }
-            let slot = recognise(key + 1, p - key - 2, isEscaped)
-            c = space(&p)
-            guard c == .colon else { return fail(.expectedColon, p) }
-            p += 1
+            guard string(&p, &isEscaped) else { return nil }
+            let slot = recognise(key + 1, (p - key) &- 2, isEscaped)
+            guard colon(&p) else { return nil }
             c = space(&p)
             let value = p
             isEscaped = false
             if c == .quote {
                 p += 1
-                guard string(&p, &isEscaped) else { return false }
+                guard string(&p, &isEscaped) else { return nil }
             } else if c == .openBrace, slot == MemberName.properties.rawValue {
-                guard properties(&p) else { return false }
+                guard let end = properties(p) else { return nil }
+                p = end
             } else {
-                guard other(&p, c, depth: 2) else { return false }
+                guard let end = other(p, c, depth: 2) else { return nil }
+                p = end
             }
             if slot >= 0 {
-                let bit = UInt32(1) << UInt32(truncatingIfNeeded: slot)
-                if present & bit != 0 { replace(slot, hasProperties: c == .openBrace) }
+                let bit = UInt32(1) &<< UInt32(truncatingIfNeeded: slot)
+                if present & bit != 0 { replace(slot) }
                 present |= bit
                 members[slot] = Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped)
             }
@@ -198,63 +209,61 @@ struct JSONScanner: ~Copyable {
             if c == .comma {
                 c = space(&p)
             } else if c == .closeBrace {
-                close = p - 1 - base
-                return true
+                close = (p - base) &- 1
+                self.present = present
+                return p
             } else {
-                return fail(.expectedCommaOrEnd, p - 1)
+                return failure(.expectedCommaOrEnd, p - 1)
             }
         }
     }
 
     @inline(never)
-    private mutating func replace(_ slot: Int, hasProperties: Bool) {
+    private mutating func replace(_ slot: Int) {
         replaced.append(members[slot])
         // The figures of properties are those of both objects now: let the exact path look.
         if slot == MemberName.properties.rawValue { mayRepeat = true }
     }
 
-    @inline(__always)
-    private mutating func properties(_ p: inout Pointer) -> Bool {
-        guard maxDepth >= 2 else { return fail(.tooDeep, p) }
-        p += 1
+    /// Reads the properties, whose opening bracket is at `start`; returns where they end, nil where something is wrong.
+    @inline(never)
+    private mutating func properties(_ start: Pointer) -> Pointer? {
+        guard maxDepth >= 2 else { return failure(.tooDeep, start) }
+        var p = start + 1
         var c = space(&p)
-        if c == .closeBrace {
-            p += 1
-            return true
-        }
+        if c == .closeBrace { return p + 1 }
         var count = 0
         var seen: UInt64 = 0
         while true {
-            guard c == .quote else { return fail(.expectedName, p) }
+            guard c == .quote else { return failure(.expectedName, p) }
             let key = p + 1
             var isEscaped = false
             p += 1
-            guard string(&p, &isEscaped) else { return false }
-            let length = p - key - 1
+            guard string(&p, &isEscaped) else { return nil }
+            let length = (p - key) &- 1
             if length > keyThreshold { hasLongText = true }
             if isEscaped || count >= JSONScanner.comparedProperties {
                 mayRepeat = true
             } else {
                 let word = word(key, length)
                 let mixed = (word ^ UInt64(truncatingIfNeeded: length)) &* 0x9E37_79B9_7F4A_7C15
-                let bit = UInt64(1) << (mixed >> 58)
+                let bit = UInt64(1) &<< (mixed &>> 58)
                 if seen & bit != 0, !mayRepeat, isKnown(word, key, length, among: count) { mayRepeat = true }
                 seen |= bit
                 propertyKeys[count] = (word, key - base, length)
             }
-            count += 1
-            c = space(&p)
-            guard c == .colon else { return fail(.expectedColon, p) }
-            p += 1
+            count &+= 1
+            guard colon(&p) else { return nil }
             c = space(&p)
             if c == .quote {
                 let value = p
                 isEscaped = false
                 p += 1
-                guard string(&p, &isEscaped) else { return false }
-                if p - value - 2 > valueThreshold { hasLongText = true }
+                guard string(&p, &isEscaped) else { return nil }
+                if (p - value) &- 2 > valueThreshold { hasLongText = true }
             } else {
-                guard other(&p, c, depth: 3) else { return false }
+                guard let end = other(p, c, depth: 3) else { return nil }
+                p = end
             }
             c = space(&p)
             p += 1
@@ -262,16 +271,24 @@ struct JSONScanner: ~Copyable {
                 c = space(&p)
             } else if c == .closeBrace {
                 propertyCount = count
-                return true
+                return p
             } else {
-                return fail(.expectedCommaOrEnd, p - 1)
+                return failure(.expectedCommaOrEnd, p - 1)
             }
         }
     }
 
+    /// Steps over a colon and the white space before it.
+    @inline(__always)
+    private mutating func colon(_ p: inout Pointer) -> Bool {
+        guard space(&p) == .colon else { return fail(.expectedColon, p) }
+        p += 1
+        return true
+    }
+
     /// Whether one of the first `count` properties has this name.
     @inline(never)
-    private func isKnown(_ word: UInt64, _ key: Pointer, _ length: Int, among count: Int) -> Bool {
+    private mutating func isKnown(_ word: UInt64, _ key: Pointer, _ length: Int, among count: Int) -> Bool {
         for index in 0..<count {
             let other = propertyKeys[index]
             if other.word == word, other.count == length,
@@ -298,21 +315,29 @@ struct JSONScanner: ~Copyable {
         return false
     }
 
-    /// The text does not begin with a brace: tells blank lines, other JSON values and plain errors apart.
+    /// As `fail`, for those who return where they are. Always nil.
+    @inline(__always)
+    mutating func failure(_ code: ScanFailure.Code, _ p: Pointer) -> Pointer? {
+        _ = fail(code, p)
+        return nil
+    }
+
+    /// The text does not begin with a brace: tells blank lines, other JSON values and plain errors apart. Always nil.
     @inline(never)
-    private mutating func notAnObject(_ p: inout Pointer) -> Bool {
-        let start = p
+    private mutating func notAnObject(_ start: Pointer) -> Pointer? {
+        var p = start
         let c = p.pointee
-        if c == .lineFeed { return fail(.blank, p) }
-        if c == 0xEF, p[1] == 0xBB, p[2] == 0xBF { return fail(.byteOrderMark, p) }
+        if c == .lineFeed { return failure(.blank, p) }
+        if c == 0xEF, p[1] == 0xBB, p[2] == 0xBF { return failure(.byteOrderMark, p) }
         var isEscaped = false
         if c == .quote {
             p += 1
-            guard string(&p, &isEscaped) else { return false }
+            guard string(&p, &isEscaped) else { return nil }
         } else {
-            guard other(&p, c, depth: 1) else { return false }
+            guard let end = other(p, c, depth: 1) else { return nil }
+            p = end
         }
-        if !breaksAreSpace, space(&p) != .lineFeed { return fail(.trailingText, p) }
-        return fail(.notAnObject, start)
+        if !breaksAreSpace, space(&p) != .lineFeed { return failure(.trailingText, p) }
+        return failure(.notAnObject, start)
     }
 }

@@ -20,27 +20,34 @@
 /// Escapes and characters beyond ASCII are checked together, sixteen bytes at a time.
 const uint8_t *cscan_text(const uint8_t *p, const uint8_t *run_end, bool *is_escaped);
 
-/// The number of bytes at `p` before the first that is a quote, a backslash, a control character or not ASCII; 16 if none
-/// of the sixteen is. All sixteen must be readable.
-static inline __attribute__((always_inline)) int32_t cscan_plain(const uint8_t *p) {
+/// A bit for each of the sixteen bytes at `p` that is a quote, a backslash, a control character or not ASCII. All sixteen
+/// must be readable.
+static inline __attribute__((always_inline)) uint32_t cscan_stops(const uint8_t *p) {
 #if defined(__SSE2__)
     __m128i text = _mm_loadu_si128((const __m128i *)p);
     __m128i quote = _mm_cmpeq_epi8(text, _mm_set1_epi8('"'));
     __m128i slash = _mm_cmpeq_epi8(text, _mm_set1_epi8('\\'));
     // As signed numbers, bytes beyond ASCII are negative: less than a blank, like control characters.
     __m128i other = _mm_cmplt_epi8(text, _mm_set1_epi8(' '));
-    uint32_t stop = (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), other));
-    return (int32_t)__builtin_ctz(stop | 0x10000u);
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), other));
 #elif defined(__ARM_NEON)
+    static const uint8_t bits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
     uint8x16_t text = vld1q_u8(p);
     uint8x16_t stop = vorrq_u8(
         vorrq_u8(vceqq_u8(text, vdupq_n_u8('"')), vceqq_u8(text, vdupq_n_u8('\\'))),
         vcltq_s8(vreinterpretq_s8_u8(text), vdupq_n_s8(' ')));
-    uint64_t nibbles = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(stop), 4)), 0);
-    return nibbles ? (int32_t)(__builtin_ctzll(nibbles) >> 2) : 16;
+    uint8x16_t marked = vandq_u8(stop, vld1q_u8(bits));
+    return (uint32_t)vaddv_u8(vget_low_u8(marked)) | (uint32_t)vaddv_u8(vget_high_u8(marked)) << 8;
 #else
-    int32_t count = 0;
-    while (count < 16 && p[count] >= 0x20 && p[count] < 0x80 && p[count] != '"' && p[count] != '\\') count++;
-    return count;
+    uint32_t stops = 0;
+    for (uint32_t i = 0; i < 16; i++)
+        if (p[i] < 0x20 || p[i] >= 0x80 || p[i] == '"' || p[i] == '\\') stops |= 1u << i;
+    return stops;
 #endif
+}
+
+/// The number of bytes at `p` before the first that is a quote, a backslash, a control character or not ASCII; 16 if none
+/// of the sixteen is. All sixteen must be readable.
+static inline __attribute__((always_inline)) int32_t cscan_plain(const uint8_t *p) {
+    return (int32_t)__builtin_ctz(cscan_stops(p) | 0x10000u);
 }

@@ -1,0 +1,71 @@
+internal import EventLoops
+
+/// Reads the times of events, most of which fall on the same day as the one before.
+///
+/// A text such as `2026-11-20T10:00:00.123Z`, which nearly all events have, is read eight bytes at a time, and its date only
+/// where that is another than the last. Any other text goes to `TimestampText.parse`. Both say the same.
+struct TimestampReader {
+    /// The length of such a text.
+    private static let length = 24
+    private static let day: Int64 = 86_400_000_000_000
+
+    /// The text of the last date, up to the `T`; zero, which no JSON string can hold, for none.
+    private var dateStart: UInt64 = 0
+    private var dateEnd: UInt64 = 0
+    /// The beginning of that day.
+    private var midnight: Int64 = 0
+
+    /// As `TimestampText.parse`.
+    @inline(__always)
+    mutating func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
+        guard text.count == TimestampReader.length, let start = text.baseAddress else {
+            return TimestampText.parse(text)
+        }
+        let p = UnsafeRawPointer(start)
+        guard TimestampReader.word(p, 0) == dateStart, TimestampReader.word(p, 3) == dateEnd,
+            let nanoseconds = TimestampReader.timeOfDay(p)
+        else { return another(text) }
+        return Timestamp(nanoseconds: midnight &+ nanoseconds)
+    }
+
+    /// Reads another date, or a text of another form, and keeps the day.
+    @inline(never)
+    private mutating func another(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
+        guard let time = TimestampText.parse(text) else { return nil }
+        guard let p = UnsafeRawPointer(text.baseAddress), let ofDay = TimestampReader.timeOfDay(p) else { return time }
+        let midnight = time.nanoseconds.subtractingReportingOverflow(ofDay)
+        // Where the day does not lie within what a time can say, each of its times is looked at by itself.
+        guard !midnight.overflow, midnight.partialValue % TimestampReader.day == 0,
+            midnight.partialValue <= .max - TimestampReader.day
+        else { return time }
+        self.midnight = midnight.partialValue
+        dateStart = TimestampReader.word(p, 0)
+        dateEnd = TimestampReader.word(p, 3)
+        return time
+    }
+
+    /// The nanoseconds since midnight that `HH:MM:SS.mmmZ` says, from the twelfth byte on; nil for another form, and for a
+    /// leap second.
+    @inline(__always)
+    private static func timeOfDay(_ p: UnsafeRawPointer) -> Int64? {
+        // Each byte becomes the value of its digit, those between the digits become zero; the lowest byte is the first.
+        let clock = word(p, 11) ^ 0x3030_3A30_303A_3030  // 00:00:00
+        let end = word(p, 16) ^ 0x5A30_3030_2E30_303A  // :00.000Z
+        let clockExcess = (clock &+ 0x0606_0006_0600_0606) & 0xF0F0_00F0_F000_F0F0 | clock & 0xF0F0_FFF0_F0FF_F0F0
+        let endExcess = (end &+ 0x0006_0606_0006_0600) & 0x00F0_F0F0_00F0_F000 | end & 0xFFF0_F0F0_FFF0_F0FF
+        guard clockExcess | endExcess == 0 else { return nil }
+        let pairs = clock &* 10 &+ clock &>> 8
+        let hour = pairs & 0xFF
+        let minute = pairs &>> 24 & 0xFF
+        let second = pairs &>> 48 & 0xFF
+        guard hour <= 23, minute <= 59, second <= 59 else { return nil }
+        let millisecond = (end &>> 32 & 0xFF) &* 100 &+ (end &>> 40 & 0xFF) &* 10 &+ (end &>> 48 & 0xFF)
+        let total = ((hour &* 60 &+ minute) &* 60 &+ second) &* 1000 &+ millisecond
+        return Int64(truncatingIfNeeded: total &* 1_000_000)
+    }
+
+    @inline(__always)
+    private static func word(_ p: UnsafeRawPointer, _ offset: Int) -> UInt64 {
+        p.loadUnaligned(fromByteOffset: offset, as: UInt64.self).littleEndian
+    }
+}
