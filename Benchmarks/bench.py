@@ -122,6 +122,22 @@ def wait_for(condition, seconds: float, what: str) -> None:
         time.sleep(0.05)
 
 
+def end(agent, seconds: float = 60):
+    """Asks an agent to end, kills it when it does not within the time, and tells what it took; None if it was gone before."""
+    if agent.poll() is not None:
+        return None
+    agent.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while True:
+        pid, status, usage = os.wait4(agent.pid, os.WNOHANG)
+        if pid:
+            agent.returncode = os.waitstatus_to_exitcode(status)
+            return usage
+        if time.monotonic() > deadline:
+            agent.send_signal(signal.SIGKILL)
+        time.sleep(0.02)
+
+
 def written_bytes(pid: int) -> int:
     with open(f"/proc/{pid}/io") as io:
         return int(next(line for line in io if line.startswith("write_bytes")).split()[1])
@@ -173,9 +189,7 @@ def measure(binary: str, receiver: Receiver, sources: str, events: int, profile:
             figures = memory(agent.pid)
             written = written_bytes(agent.pid)
         finally:
-            agent.send_signal(signal.SIGTERM)
-            _, status, usage = os.wait4(agent.pid, 0)
-            agent.returncode = os.waitstatus_to_exitcode(status)
+            usage = end(agent)
         after = receiver.stats()
         if after["events"] - before["events"] != expected or agent.returncode != 0:
             raise SystemExit(f"bench: {after['events'] - before['events']} of {expected} events arrived, exit code "
@@ -208,8 +222,7 @@ def idle(binary: str, receiver: Receiver, scratch: str, seconds: int) -> dict:
             return {"rss_mb": figures["VmRSS"], "private_mb": figures["RssAnon"],
                     "context_switches_per_minute": woken * 60 / (time.monotonic() - began)}
         finally:
-            agent.terminate()
-            agent.wait(30)
+            end(agent)
 
 
 def floor(receiver: Receiver, sources: str, scratch: str, compression: str, batch: int, size: int) -> dict:

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     snprintf(hidden, sizeof hidden, "%s/.event-XXXXXX.tmp", argv[1]);
     int descriptor = mkstemps(hidden, 4);
-    if (descriptor < 0) return perror("mkstemps"), 73;
+    if (descriptor < 0) return perror(argv[1]), 73;
     int bad = dprintf(descriptor, "{\"name\":\"%s\",\"timestamp\":\"%s\",\"pid\":%d,\"properties\":{\"language\":\"C\",\"number\":1.5}}",
                       argv[2], when, (int)getpid()) < 0;
     bad |= fchmod(descriptor, 0640) < 0 || fsync(descriptor) < 0; // The agent reads as the group.

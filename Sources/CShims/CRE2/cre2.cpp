@@ -1,11 +1,13 @@
 #include "cre2.h"
 
+#include <re2/filtered_re2.h>
 #include <re2/re2.h>
 
 #include <cctype>
 #include <cstring>
 #include <new>
 #include <string>
+#include <vector>
 
 /// The letters and digits that a text must begin with where a simple expression begins with `^` and them: RE2 finds that
 /// out itself, ten times as slowly. Empty where the expression is not that simple.
@@ -28,12 +30,17 @@ struct cre2_expression {
         : expression(text, options), prefix(prefix_of(text, !options.case_sensitive())) {}
 };
 
-cre2_expression *cre2_compile(
-    const char *text, size_t length, bool ignore_case, int64_t memory, char *message, size_t size) {
+static re2::RE2::Options options_for(bool ignore_case, int64_t memory) {
     re2::RE2::Options options(re2::RE2::Quiet);
     options.set_case_sensitive(!ignore_case);
     options.set_max_mem(memory);
     options.set_never_capture(true);
+    return options;
+}
+
+cre2_expression *cre2_compile(
+    const char *text, size_t length, bool ignore_case, int64_t memory, char *message, size_t size) {
+    re2::RE2::Options options = options_for(ignore_case, memory);
     auto *made = new (std::nothrow) cre2_expression(re2::StringPiece(text, length), options);
     const char *why = made == nullptr ? "out of memory" : made->expression.ok() ? nullptr : made->expression.error().c_str();
     if (why == nullptr) return made;
@@ -50,6 +57,36 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
     const char *prefix = expression->prefix.data();
     if (known > length || (known > 0 && (text[0] != prefix[0] || std::memcmp(text, prefix, known) != 0))) return false;
     return re2::RE2::PartialMatch(re2::StringPiece(text, length), expression->expression);
+}
+
+/// Whether a text with all of these pieces but one may match; with none of them, where `none`.
+static bool may_match_without(const re2::FilteredRE2 &filter, size_t pieces, size_t without, bool none) {
+    std::vector<int> present, possible;
+    for (size_t piece = 0; piece < pieces && !none; piece++)
+        if (piece != without) present.push_back((int)piece);
+    filter.AllPotentials(present, &possible);
+    return !possible.empty();
+}
+
+uint64_t cre2_required_pairs(const char *text, size_t length, bool ignore_case, int64_t memory) {
+    // RE2 knows the literal pieces of an expression, in small letters, and tells by those that are in a text whether it may
+    // match. Which of them it cannot do without is asked one by one.
+    const int shortest = 2;
+    re2::FilteredRE2 filter(shortest);
+    int id = 0;
+    std::vector<std::string> pieces;
+    if (filter.Add(re2::StringPiece(text, length), options_for(ignore_case, memory), &id) != re2::RE2::NoError) return 0;
+    filter.Compile(&pieces);
+    uint64_t required = 0, common = ~(uint64_t)0;
+    for (size_t piece = 0; piece < pieces.size(); piece++) {
+        uint64_t pairs = cre2_pairs(pieces[piece].data(), pieces[piece].size());
+        if (~pairs == 0) pairs = 0;
+        common &= pairs;
+        if (!may_match_without(filter, pieces.size(), piece, false)) required |= pairs;
+    }
+    // Of alternatives one must be there: what all of them have.
+    if (!pieces.empty() && !may_match_without(filter, pieces.size(), 0, true)) required |= common;
+    return required;
 }
 
 void cre2_free(cre2_expression *expression) { delete expression; }

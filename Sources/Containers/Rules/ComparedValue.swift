@@ -22,6 +22,10 @@ struct ComparedValue {
     var count = 0
     /// The first eight bytes as one number; shorter texts are filled up with zeros.
     var head: UInt64 = 0
+    /// The pairs of its text, once they are known.
+    var pairs = TextPairs.none
+    /// Whether `pairs` was looked for.
+    var arePairsKnown = false
     /// The text in small letters, in the evaluation's own storage.
     var foldedStart = 0
     var foldedCount = 0

@@ -17,6 +17,8 @@ struct CompiledCondition {
     let limit: Double
     /// The comparand's text, its first bytes as one number.
     let head: UInt64
+    /// What a text must have for the condition to hold, before it is negated; none when only a look at it tells.
+    let requiredPairs: TextPairs
     let predicate: Condition.Predicate
     let negate: Bool
     let ignoreCase: Bool
@@ -41,6 +43,12 @@ struct CompiledCondition {
         let limit = comparandMacro == nil && predicate.isOrder ? comparand.number?.exactValue : nil
         isPlainOrder = limit != nil
         self.limit = limit ?? 0
+        requiredPairs =
+            switch predicate {
+            case .contains where comparandMacro == nil && comparand.isString: TextPairs(requiredBy: comparand.text)
+            case .matches: expression?.requiredPairs ?? .none
+            default: .none
+            }
         order = (
             below: predicate == .less || predicate == .lessOrEqual,
             equal: predicate == .lessOrEqual || predicate == .greaterOrEqual,

@@ -15,6 +15,10 @@ extension Evaluation {
             if condition.pointee.isPlainOrder, !value.pointee.exact.isNaN {
                 return condition.pointee.holdsOrder(value.pointee.exact) != condition.pointee.negate
             }
+            if condition.pointee.requiredPairs != .none {
+                if !value.pointee.arePairsKnown { notePairs(of: value) }
+                if value.pointee.pairs.lacks(condition.pointee.requiredPairs) { return condition.pointee.negate }
+            }
             return compareOtherwise(condition)
         }
         let count = value.pointee.count
@@ -85,6 +89,13 @@ extension Evaluation {
             value.pointee.isNumberKnown = true
         }
         return value.pointee.number
+    }
+
+    @inline(never)
+    private func notePairs(of value: UnsafeMutablePointer<ComparedValue>) {
+        let isSpelled = value.pointee.kind == .text || value.pointee.kind == .number
+        value.pointee.pairs = isSpelled ? TextPairs(of: text(of: value)) : .none
+        value.pointee.arePairsKnown = true
     }
 
     @inline(never)

@@ -11,6 +11,9 @@ final class Expression: @unchecked Sendable {
     /// fit, and throws automata away that grow too large: slower then, still linear.
     static let memory: Int64 = 256 << 10
 
+    /// The pairs of bytes that each text has in which it is found; see `TextPairs`.
+    let requiredPairs: TextPairs
+
     /// - Throws: `ContainerError` with code `expression` and RE2's reason.
     init(_ text: String, ignoreCase: Bool, at path: String) throws(ContainerError) {
         var message = [CChar](repeating: 0, count: 256)
@@ -25,6 +28,13 @@ final class Expression: @unchecked Sendable {
             throw ContainerError(.expression, at: path, "the regular expression cannot be used: \(reason)")
         }
         compiled = made
+        requiredPairs = text.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { characters in
+                TextPairs(
+                    bits: cre2_required_pairs(
+                        characters.baseAddress, characters.count, ignoreCase, Expression.memory))
+            }
+        }
     }
 
     deinit { cre2_free(compiled) }

@@ -44,6 +44,8 @@ struct BackfillRun: Sendable {
     private enum Answer {
         case taken(JSONValue)
         case later(String)
+        /// The file has been taken to another place than the one that was known.
+        case elsewhere(String)
     }
 
     /// Takes all files, one after the other.
@@ -61,7 +63,13 @@ struct BackfillRun: Sendable {
         for file in files {
             let file = try open(file)
             do throws(CommandFailure) {
-                try take(file, before, &progress, &line, &tally)
+                // The last piece of a command that was killed may be taken only now: then it goes on behind that. Once,
+                // because two that read the same file would go on like that.
+                if let moved = try take(file, before, &progress, &line, &tally),
+                    try take(try open(file.path), before, &progress, &line, &tally) != nil
+                {
+                    throw CommandFailure(.temporaryFailure, moved)
+                }
             } catch {
                 try line.clear()
                 throw error
@@ -97,10 +105,13 @@ struct BackfillRun: Sendable {
 
     // MARK: One file
 
+    /// Takes a file from where it was taken to.
+    ///
+    /// - Returns: nil when it was taken to its end; else the agent's words: somebody else has taken a piece meanwhile.
     private func take(
         _ file: BackfillFile, _ before: Int64, _ progress: inout BackfillProgress, _ line: inout ProgressLine,
         _ tally: inout Tally
-    ) throws(CommandFailure) {
+    ) throws(CommandFailure) -> String? {
         guard case .taken(let state) = try ask("GET", file, nil, from: nil) else {
             throw CommandFailure(.software, "the agent does not say how far \(file.path) was taken")
         }
@@ -111,7 +122,11 @@ struct BackfillRun: Sendable {
         progress.skip(file.position)
         let events = tally.read
         while let piece = try read({ () throws(SpoolError) in try file.next(atMost: pieceBytes) }) {
-            let result = try offer(piece, of: file, from: place, &progress, &line)
+            let result: JSONValue
+            switch try offer(piece, of: file, from: place, &progress, &line) {
+            case .success(let taken): result = taken
+            case .failure(let moved): return moved.words
+            }
             place = piece.end
             let count = result["read"]?.integer ?? 0
             tally.read += count
@@ -124,6 +139,7 @@ struct BackfillRun: Sendable {
         let taken = tally.read - events
         let word = isKnown ? taken == 0 ? "was taken before, nothing to do" : "gone on with" : "taken"
         try line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(taken, "event"))")")
+        return nil
     }
 
     private func read<Value>(_ body: () throws(SpoolError) -> Value) throws(CommandFailure) -> Value {
@@ -134,18 +150,25 @@ struct BackfillRun: Sendable {
         }
     }
 
+    /// A piece was not taken, because its file has been taken to another place.
+    private struct Moved: Error {
+        let words: String
+    }
+
     /// Offers a piece until it is taken.
     private func offer(
         _ piece: BackfillFile.Piece, of file: BackfillFile, from place: String?, _ progress: inout BackfillProgress,
         _ line: inout ProgressLine
-    ) throws(CommandFailure) -> JSONValue {
+    ) throws(CommandFailure) -> Result<JSONValue, Moved> {
         while true {
             switch try ask("POST", file, piece, from: place) {
             case .taken(let result):
                 progress.obstacle = nil
                 // Nobody else tells an agent of ours to send, where the interval is long or off.
                 if isOwnAgent { _ = try request("POST", "/v1/dispatch", [], nil) }
-                return result
+                return .success(result)
+            case .elsewhere(let words):
+                return .failure(Moved(words: words))
             case .later(let reason):
                 progress.obstacle = reason
                 try line.show(progress.text(at: time.bootTime), at: time.bootTime)
@@ -179,6 +202,7 @@ struct BackfillRun: Sendable {
         let message = json["error"]?["message"]?.string ?? "the agent refuses without saying why"
         switch json["error"]?["code"]?.string {
         case "later": return .later(message)
+        case "elsewhere": return .elsewhere(message)
         case "not_found": throw CommandFailure(.unreachable, "the running agent is too old for this; restart it")
         default: throw CommandFailure(status == 400 || status == 413 ? .badData : .temporaryFailure, message)
         }

@@ -21,6 +21,25 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
 
 void cre2_free(cre2_expression *expression);
 
+// Which pairs of neighbouring bytes a text holds: a bit each, many pairs sharing one, capitals taken as small letters. A text
+// that holds a part holds the part's pairs, so one look at two numbers tells of most texts that they do not. All bits
+// for a text that is not worth it, or not ASCII: there a letter may fold to one of another length.
+static inline uint64_t cre2_pairs(const void *text, size_t length) {
+    const uint8_t *bytes = (const uint8_t *)text;
+    if (length > 128) return ~(uint64_t)0;
+    uint64_t pairs = 0;
+    uint8_t all = length > 0 ? bytes[0] : 0;
+    for (size_t place = 1; place < length; place++) {
+        all |= bytes[place];
+        uint32_t pair = (uint32_t)(bytes[place - 1] | 0x20) << 8 | (bytes[place] | 0x20);
+        pairs |= (uint64_t)1 << (pair * 0x9E3779B1u >> 26);
+    }
+    return all & 0x80 ? ~(uint64_t)0 : pairs;
+}
+
+// The pairs that each text has in which the expression is found; 0 when nothing can be told. `memory` as above.
+uint64_t cre2_required_pairs(const char *text, size_t length, bool ignore_case, int64_t memory);
+
 // Whether the part stands somewhere in the text, in time linear in both (memmem, which Swift does not see).
 bool cre2_contains(const void *text, size_t length, const void *part, size_t part_length);
 

@@ -1,0 +1,73 @@
+import Control
+import Model
+import Synchronization
+import TestKit
+import Testing
+
+@testable import spoolship
+
+/// Old files that are taken through an agent which is not alone.
+@Suite("run --once and another one's pieces", .timeLimit(.minutes(1)))
+struct BackfillRunTests {
+    /// An agent's memory of one file, and of the lines that it got, whoever sent them.
+    private final class Taken: Sendable {
+        struct State {
+            var place: String?
+            var lines = ""
+            /// So many pieces are taken from a command that is gone just before they come from this one.
+            var ghosts: Int
+        }
+
+        let state: Mutex<State>
+
+        init(ghosts: Int) { state = Mutex(State(ghosts: ghosts)) }
+
+        func answer(_ request: ControlRequest) -> ControlResponse {
+            state.withLock { state in
+                guard request.method == "POST" else {
+                    return .json(["place": JSONValue(state.place), "piece_bytes": 30, "max_event_size": 1000])
+                }
+                guard request.query["from"] == state.place else { return .error(409, "elsewhere", "read twice?") }
+                let text = String(decoding: request.body, as: UTF8.self)
+                state.place = request.query["end"]
+                state.lines += text
+                guard state.ghosts == 0 else {
+                    state.ghosts -= 1
+                    return .error(409, "elsewhere", "read twice?")
+                }
+                let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
+                return .json(["read": .integer(count), "refused": 0, "quarantined": 0])
+            }
+        }
+    }
+
+    private func run(ghosts: Int) async throws -> (code: ExitCode, said: KeptConsole, lines: String, all: String) {
+        let taken = Taken(ghosts: ghosts)
+        var routes = ControlRoutes()
+        routes.add("GET", "/v1/status") { _ in .json([:]) }
+        for method in ["GET", "POST"] { routes.add(method, "/v1/backfill") { taken.answer($0) } }
+        let agent = try await FakeAgent(routes)
+        let all = (0..<12).map { "{\"name\":\"e\($0)\"}\n" }.joined()
+        let file = "\(agent.directory.path)/old.jsonl"
+        try writeFile(file, all)
+        let kept = KeptConsole()
+        let code = CommandLineTool(console: kept.console())
+            .run(["run", "--once", file, "--config", agent.configuration])
+        await agent.stop()
+        return (code, kept, taken.state.withLock { $0.lines }, all)
+    }
+
+    @Test("the last piece of a command that was killed may come late: it goes on behind it, nothing twice")
+    func goesOnBehindALatePiece() async throws {
+        let (code, said, lines, all) = try await run(ghosts: 1)
+        #expect(code == .success, "\(said.errorOutput)")
+        #expect(lines == all)
+    }
+
+    @Test("two that read the same file do not go on like that: one ends with 75, and says why")
+    func endsBesideAnother() async throws {
+        let (code, said, lines, all) = try await run(ghosts: 2)
+        #expect(code == .temporaryFailure && said.errorOutput.contains("read twice?"))
+        #expect(all.hasPrefix(lines) && lines != all)
+    }
+}
