@@ -24,7 +24,7 @@ struct HTTPServerOptions: Sendable {
 actor HTTPServer {
     typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
-    private struct Exchange {
+    struct Exchange {
         let connection: OpaquePointer
         let request: ControlRequest
         var body: [UInt8] = []
@@ -36,19 +36,19 @@ actor HTTPServer {
         var stream = Stream()
     }
 
-    private struct Stream {
+    struct Stream {
         var bytes: [UInt8] = []
         var hasEnded = false
         var writer: CheckedContinuation<Bool, Never>?
     }
 
     nonisolated let loop: EventLoop
-    private let options: HTTPServerOptions
+    let options: HTTPServerOptions
     private let checksPeer: @Sendable (PeerCredentials) -> Bool
     private let handler: Handler
     private var server: OpaquePointer?
     private var timer: EventLoop.TimerID?
-    private var exchanges: [UInt: Exchange] = [:]
+    var exchanges: [UInt: Exchange] = [:]
     private var nextID: UInt = 1
     private var arrived: [UInt] = []
     private var over: [Exchange] = []
@@ -255,77 +255,9 @@ actor HTTPServer {
         (name: "Cache-Control", value: "no-store"), (name: "X-Content-Type-Options", value: "nosniff"),
     ]
 
-    // MARK: Streams
-
-    /// What the library hands back when it asks for more of a stream.
-    private final class Source {
-        let server: HTTPServer
-        let id: UInt
-        init(_ server: HTTPServer, _ id: UInt) {
-            self.server = server
-            self.id = id
-        }
-    }
-
-    private func streamingResponse(_ id: UInt) -> OpaquePointer? {
-        let source = Unmanaged.passRetained(Source(self, id)).toOpaque()
-        return MHD_create_response_from_callback(
-            UInt64.max, 8192,
-            { context, _, buffer, size in
-                guard let context, let buffer else { return SHIM_MHD_BROKEN }
-                let source = Unmanaged<Source>.fromOpaque(context).takeUnretainedValue()
-                let id = source.id
-                // As above: on the loop's thread already.
-                nonisolated(unsafe) let room = UnsafeMutableRawBufferPointer(start: buffer, count: size)
-                return source.server.assumeIsolated { $0.read(id, into: room) }
-            }, source,
-            { context in
-                if let context { Unmanaged<Source>.fromOpaque(context).release() }
-            })
-    }
-
-    private func read(_ id: UInt, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        guard let exchange = exchanges[id], !exchange.isGone else { return SHIM_MHD_BROKEN }
-        let count = min(buffer.count, exchange.stream.bytes.count)
-        if count == 0 {
-            if exchange.stream.hasEnded { return SHIM_MHD_END }
-            suspend(id)
-            return 0
-        }
-        buffer.copyBytes(from: exchange.stream.bytes.prefix(count))
-        exchanges[id]?.stream.bytes.removeFirst(count)
-        if exchange.stream.bytes.count - count < options.streamBytes / 2, let writer = exchange.stream.writer {
-            exchanges[id]?.stream.writer = nil
-            loop.post { writer.resume(returning: true) }
-        }
-        return count
-    }
-
-    /// Takes a stream's next bytes; returns when there is room for more, false when the client is gone.
-    func write(_ bytes: [UInt8], to id: UInt) async -> Bool {
-        guard let exchange = exchanges[id], !exchange.isGone, !exchange.stream.hasEnded else { return false }
-        exchanges[id]?.stream.bytes.append(contentsOf: bytes)
-        resume(id)
-        guard exchange.stream.bytes.count + bytes.count > options.streamBytes else { return true }
-        return await withCheckedContinuation { continuation in
-            guard exchanges[id]?.stream.writer == nil, exchanges[id] != nil else {
-                continuation.resume(returning: false)
-                return
-            }
-            exchanges[id]?.stream.writer = continuation
-        }
-    }
-
-    private func endStream(_ id: UInt) {
-        guard exchanges[id] != nil else { return }
-        exchanges[id]?.stream.hasEnded = true
-        exchanges[id]?.task = nil
-        resume(id)
-    }
-
     // MARK: Suspended connections
 
-    private func suspend(_ id: UInt) {
+    func suspend(_ id: UInt) {
         guard let exchange = exchanges[id], !exchange.isSuspended else { return }
         shim_mhd_suspend(exchange.connection)
         exchanges[id]?.isSuspended = true
@@ -336,7 +268,7 @@ actor HTTPServer {
     }
 
     /// Without a thread, the library does not tell its own descriptor of it: it needs a turn.
-    private func resume(_ id: UInt) {
+    func resume(_ id: UInt) {
         guard let exchange = exchanges[id], exchange.isSuspended else { return }
         loop.forget(shim_mhd_socket(exchange.connection))
         exchanges[id]?.isSuspended = false

@@ -1,0 +1,103 @@
+internal import Model
+
+extension ControlAPI {
+    static func add(_ records: any RecordControl, to routes: inout ControlRoutes) {
+        for store in RecordStore.allCases {
+            let path = "/v1/\(store.rawValue)"
+            routes.add("GET", path) { request in
+                await answer(request) { _ async throws(ControlRefusal) in
+                    let limit = request.query["limit"].flatMap { Int($0) } ?? 100
+                    guard (1...1000).contains(limit) else { throw .bad("limit must be 1 to 1000") }
+                    let (found, next) = try await records.list(
+                        store, try filter(request.query), after: request.query["after"], limit: limit)
+                    return .json(["records": .array(found), "next": JSONValue(next)])
+                }
+            }
+            // Before the path of one record, which would take "export" for an id.
+            routes.add("GET", path + "/export") { request in
+                await answer(request) { _ async throws(ControlRefusal) in
+                    let filter = try filter(request.query)
+                    let first = try await records.export(store, filter, after: nil)
+                    return .stream { stream in await export(records, store, filter, first, to: stream) }
+                }
+            }
+            routes.add("GET", path + "/{id...}") { request in
+                await answer(request) { _ async throws(ControlRefusal) in
+                    .json(try await records.show(store, id: request.parameters["id"] ?? ""))
+                }
+            }
+            if store != .queue {
+                routes.add("POST", path + "/retry") { request in
+                    await answer(request) { body async throws(ControlRefusal) in
+                        .json(["retried": .integer(try await records.retry(store, try filter(body)))])
+                    }
+                }
+            }
+            routes.add("POST", path + "/purge") { request in
+                await answer(request) { body async throws(ControlRefusal) in
+                    .json(["purged": .integer(try await records.purge(store, try filter(body)))])
+                }
+            }
+        }
+    }
+
+    static func add(_ tap: EventTap, to routes: inout ControlRoutes) {
+        routes.add("GET", "/v1/tap") { request in
+            await answer(request) { _ async throws(ControlRefusal) in
+                let filter = EventTap.Filter(
+                    app: request.query["app"], priority: try priority(request.query["priority"]),
+                    name: request.query["name"])
+                return .stream { stream in await tap.send(filter, to: stream) }
+            }
+        }
+    }
+
+    private static func export(
+        _ records: any RecordControl, _ store: RecordStore, _ filter: RecordFilter,
+        _ first: (lines: [UInt8], next: String?), to stream: ControlStream
+    ) async {
+        var page = first
+        while true {
+            guard page.lines.isEmpty ? true : await stream.write(page.lines) else { return }
+            guard let next = page.next else {
+                _ = await stream.write(["end": true])
+                return
+            }
+            do throws(ControlRefusal) {
+                page = try await records.export(store, filter, after: next)
+            } catch {
+                _ = await stream.write(error.json)
+                return
+            }
+        }
+    }
+
+    /// What the arguments of a query select.
+    public static func filter(_ query: [String: String]) throws(ControlRefusal) -> RecordFilter {
+        var filter = RecordFilter()
+        filter.destination = query["destination"]
+        filter.app = query["app"]
+        filter.reason = query["reason"]
+        filter.priority = try priority(query["priority"])
+        return filter
+    }
+
+    private static func filter(_ body: JSONValue) throws(ControlRefusal) -> RecordFilter {
+        var filter = RecordFilter()
+        filter.destination = try body.text("destination")
+        filter.app = try body.text("app")
+        filter.reason = try body.text("reason")
+        filter.priority = try priority(try body.text("priority"))
+        if let ids = body["ids"] {
+            guard let list = ids.array, list.allSatisfy({ $0.string != nil }) else { throw .bad("ids must be strings") }
+            filter.ids = list.compactMap(\.string)
+        }
+        return filter
+    }
+
+    private static func priority(_ name: String?) throws(ControlRefusal) -> Priority? {
+        guard let name else { return nil }
+        guard let priority = Priority(name: name) else { throw .bad("priority must be normal or critical") }
+        return priority
+    }
+}

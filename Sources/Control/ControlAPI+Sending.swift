@@ -1,0 +1,114 @@
+internal import Model
+
+extension ControlAPI {
+    static func add(_ sending: any SendingControl, to routes: inout ControlRoutes) {
+        routes.add("POST", "/v1/dispatch") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                let destination = try body.text("destination")
+                guard try body.flag("wait") else {
+                    try await sending.dispatch(to: destination)
+                    return .json([:], status: 202)
+                }
+                return .stream { stream in
+                    await follow(stream) { report async throws(ControlRefusal) in
+                        try await sending.dispatchAndWait(to: destination, report: report)
+                    }
+                }
+            }
+        }
+        routes.add("POST", "/v1/drain") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                let destination = try body.text("destination")
+                let timeout = try body.duration("timeout_ms") ?? .seconds(30)
+                return .stream { stream in
+                    await follow(stream) { report async throws(ControlRefusal) in
+                        try await sending.drain(timeout: timeout, to: destination, report: report)
+                    }
+                }
+            }
+        }
+        routes.add("POST", "/v1/pause") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                try await sending.pause(
+                    token: try body.text("token") ?? "manual", destination: try body.text("destination"),
+                    ttl: try body.duration("ttl_ms"), untilRestart: try body.flag("until_restart"))
+                return .json([:])
+            }
+        }
+        routes.add("POST", "/v1/resume") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                try await sending.resume(token: try body.text("token"), destination: try body.text("destination"))
+                return .json([:])
+            }
+        }
+        routes.add("PUT", "/v1/network") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                try await sending.setNetwork(on: try body.required("on", body["on"]?.bool))
+                return .json([:])
+            }
+        }
+        routes.add("POST", "/v1/network/changed") { request in
+            await answer(request) { _ async throws(ControlRefusal) in
+                try await sending.networkChanged()
+                return .json([:])
+            }
+        }
+        routes.add("PUT", "/v1/interval") { request in
+            await answer(request) { body async throws(ControlRefusal) in
+                let interval = try await sending.setInterval(
+                    try body.duration("interval_ms"), persist: try body.flag("persist"))
+                return .json(["interval": .string(interval)])
+            }
+        }
+    }
+
+    /// Sends the reports of a command as they come, and its result as the last line.
+    private static func follow(
+        _ stream: ControlStream,
+        _ command:
+            @escaping @Sendable (@escaping @Sendable (SendingReport) -> Void) async throws(ControlRefusal)
+            -> SendingResult
+    ) async {
+        let (reports, reporter) = AsyncStream.makeStream(
+            of: SendingReport.self, bufferingPolicy: .bufferingNewest(1000))
+        async let end = finish(command, reporter)
+        for await report in reports {
+            // A client that is gone cancels the command, which ends with the scope.
+            guard await stream.write(report.json) else { return }
+        }
+        _ = await stream.write(await end)
+    }
+
+    private static func finish(
+        _ command:
+            @Sendable (@escaping @Sendable (SendingReport) -> Void) async throws(ControlRefusal) -> SendingResult,
+        _ reporter: AsyncStream<SendingReport>.Continuation
+    ) async -> JSONValue {
+        defer { reporter.finish() }
+        do throws(ControlRefusal) {
+            return try await command { reporter.yield($0) }.json
+        } catch {
+            return error.json
+        }
+    }
+}
+
+extension SendingReport {
+    fileprivate var json: JSONValue {
+        [
+            "destination": .string(destination), "outcome": .string(outcome), "reason": JSONValue(reason),
+            "waiting": JSONValue(waiting),
+        ]
+    }
+}
+
+extension SendingResult {
+    fileprivate var json: JSONValue {
+        let obstacles = self.obstacles.sorted { $0.key < $1.key }
+        return [
+            "exit_code": .integer(exitCode),
+            "obstacles": .object(obstacles.map { JSONValue.Member($0.key, .string($0.value)) }),
+            "waiting": JSONValue(waiting),
+        ]
+    }
+}
