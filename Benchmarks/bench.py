@@ -225,6 +225,35 @@ def idle(binary: str, receiver: Receiver, scratch: str, seconds: int) -> dict:
             end(agent)
 
 
+def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: int, seconds: int) -> dict:
+    """Lines that come at a steady rate into one file, 50 times a second, with the default batches, zstd."""
+    lines: list = []
+    for path in sorted(glob.glob(f"{sources}/*")):
+        with open(path, "rb") as file:
+            lines += file.readlines()
+    count = min(rate * seconds, len(lines))
+    with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=scratch) as work:
+        os.makedirs(f"{work}/state")
+        os.makedirs(f"{work}/spool")
+        before = receiver.events()
+        agent = start_agent(binary, work, receiver, "10MiB", 50, "1MiB", "zstd")
+        try:
+            wait_for(lambda: agent.poll() is not None or os.path.exists(f"{work}/control.sock"), 30, "the agent")
+            written, spooled, began, late = written_bytes(agent.pid), 0, time.monotonic(), 0.0
+            with open(f"{work}/spool/app.jsonl", "ab", buffering=0) as file:
+                for first in range(0, count, rate // 50):
+                    time.sleep(max(0.0, began + first / rate - time.monotonic()))
+                    late = max(late, time.monotonic() - began - first / rate)
+                    spooled += file.write(b"".join(lines[first:min(first + rate // 50, count)]))
+            wait_for(lambda: agent.poll() is not None or receiver.events() - before >= count, 60, "the events to arrive")
+            figures, written = memory(agent.pid), written_bytes(agent.pid) - written
+        finally:
+            usage = end(agent)
+        cpu = usage.ru_utime + usage.ru_stime
+        return {"rate": rate, "events_per_cpu_second": count / cpu, "disk_bytes_per_byte": written / spooled,
+                "cpu_percent": 100 * cpu * rate / count, "peak_rss_mb": figures["VmHWM"], "writer_late_ms": late * 1000}
+
+
 def floor(receiver: Receiver, sources: str, scratch: str, compression: str, batch: int, size: int) -> dict:
     program = os.path.join(scratch, "floor")
     if not os.path.exists(program):
@@ -278,6 +307,16 @@ def main() -> None:
                       f"{result['cpu']:7.2f}{result['wall']:7.2f}{result['peak_rss_mb']:7.1f}"
                       f"{result['disk_bytes_per_byte']:6.2f}{result['wire_bytes_per_byte']:6.2f}"
                       f"{result['times_floor']:7.2f}{change}", flush=True)
+            results["steady"] = []
+            # With --only there may be no such events.
+            for rate in [rate for rate in ([5000] if options.short else [1000, 5000, 20_000])
+                         if os.path.exists(os.path.join(scratch, "events-standard"))]:
+                result = steady(binary, receiver, os.path.join(scratch, "events-standard"), scratch, rate,
+                                2 if options.short else 10)
+                results["steady"].append(result)
+                print("{rate} events a second, the default batches, zstd: {cpu_percent:.1f} % of a core, "
+                      "{events_per_cpu_second:,.0f} events/CPU-s, {disk_bytes_per_byte:.2f} disk bytes a spool byte, RSS "
+                      "{peak_rss_mb:.1f} MB (writer late by {writer_late_ms:.0f} ms at most)".format(**result), flush=True)
             results["idle"] = idle(binary, receiver, scratch, 5 if options.short else 60)
             print("idle: RSS {rss_mb:.1f} MB, private {private_mb:.1f} MB, {context_switches_per_minute:.0f} context "
                   "switches a minute".format(**results["idle"]))

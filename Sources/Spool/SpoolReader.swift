@@ -83,6 +83,7 @@ public actor SpoolReader {
     var lastCommit: BootInstant
     var buffer: UnsafeMutableRawBufferPointer?
     var isBufferUsed = false
+    var bufferTimer: EventLoop.TimerID?
     var turn: UInt64 = 0
 
     // MARK: Life
@@ -212,7 +213,7 @@ public actor SpoolReader {
         guard closing == nil else { return }
         guard commitsUnderWay < 2 else { return publish() }
         var isQuiet = false
-        let limit = pass.bytes + SpoolReader.slice
+        let limit = pass.bytes + SpoolReader.sliceBytes
         while !isCommitDue, pass.bytes < limit {
             guard step() else {
                 isQuiet = true
@@ -229,7 +230,7 @@ public actor SpoolReader {
     }
 
     /// How many bytes are read before timers and changes get their turn.
-    private static let slice = 1 << 20
+    static let sliceBytes = 1 << 20
 
     /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none.
     private func step() -> Bool {
@@ -245,7 +246,7 @@ public actor SpoolReader {
             let next = lastCommit + options.linger
             if next <= now { beginCommit() } else { remember(.commit, at: next) }
         }
-        if isBufferUsed, commitsUnderWay == 0, pass.isEmpty { releaseBuffer() }
+        releaseBufferLater()
         endCount()
         publish()
     }
@@ -264,24 +265,6 @@ public actor SpoolReader {
         publish()
         for waiter in stopWaiters { waiter.resume() }
         stopWaiters.removeAll()
-    }
-
-    // MARK: The buffer
-
-    /// The one buffer that blocks are read into. It is given back when reading becomes quiet.
-    func takeBuffer() -> UnsafeMutableRawBufferPointer {
-        isBufferUsed = true
-        if let buffer { return buffer }
-        let count = Mark.window + max(SpoolReader.slice, options.maxEventSize + 1) + 1
-        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
-        buffer = fresh
-        return fresh
-    }
-
-    private func releaseBuffer() {
-        buffer?.deallocate()
-        buffer = nil
-        isBufferUsed = false
     }
 
     // MARK: Figures
