@@ -10,7 +10,11 @@ let package = Package(
     targets: [
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
         .executableTarget(
-            name: "EventsBenchmark", dependencies: ["CSimdjson", .product(name: "Events", package: "spoolship")],
+            name: "EventsBenchmark",
+            dependencies: [
+                "CSimdjson", .product(name: "Events", package: "spoolship"),
+                .product(name: "TestKit", package: "spoolship"),
+            ],
             swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
             name: "ContainersBenchmark", dependencies: [.product(name: "Containers", package: "spoolship")],

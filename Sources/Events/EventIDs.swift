@@ -37,8 +37,12 @@ struct EventIDs: ~Copyable {
     }
 
     /// Writes the next id.
+    ///
+    /// The text already is that of the next one, and is counted on after it was copied: a copy of what has just been changed
+    /// would wait until the change has reached the cache.
     @inline(__always)
     mutating func write(to cursor: UnsafeMutablePointer<UInt8>) {
+        memcpy(cursor, text, EventIDs.length)
         var index = EventIDs.length - 1
         while true {
             let c = text[index]
@@ -53,7 +57,6 @@ struct EventIDs: ~Copyable {
             text[index] = UInt8(ascii: "0")
             index = EventIDs.before(index)
         }
-        memcpy(cursor, text, EventIDs.length)
     }
 
     /// The digit before, the variant's and the dashes left out; the version's digit is never reached.

@@ -47,11 +47,14 @@ extension JSONScanner {
     /// Steps over a number or a literal.
     @inline(__always)
     private mutating func simple(_ p: inout Pointer, _ c: UInt8) -> Bool {
+        if JSONScanner.isDigit(c) || c == UInt8(ascii: "-") { return number(&p) }
+        if c == UInt8(ascii: "t") || c == UInt8(ascii: "f") {
+            // One way for both: which of them comes is what the processor cannot foresee.
+            let isFalse = c == UInt8(ascii: "f")
+            return literal(&p, isFalse ? 0x65_736C_6166 : 0x6575_7274, isFalse ? 5 : 4)
+        }
         switch c {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): return number(&p)
-        case UInt8(ascii: "t"): return literal(&p, 0x6575_7274, 4)
         case UInt8(ascii: "n"): return literal(&p, 0x6C6C_756E, 4)
-        case UInt8(ascii: "f"): return literal(&p, 0x65_736C_6166, 5)
         case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"): return fail(.badNumber, p)
         default: return fail(.expectedValue, p)
         }
@@ -95,7 +98,14 @@ extension JSONScanner {
     @inline(__always)
     private mutating func digits(_ p: inout Pointer) -> Bool {
         guard JSONScanner.isDigit(p.pointee) else { return fail(.badNumber, p) }
-        repeat { p += 1 } while JSONScanner.isDigit(p.pointee)
+        while p <= wordEnd {
+            // Eight bytes at once: the high bit is set in the first that is no digit (and perhaps in those after it).
+            let word = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian ^ 0x3030_3030_3030_3030
+            let others = ((word &+ 0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080
+            p += others.trailingZeroBitCount &>> 3
+            if others != 0 { return true }
+        }
+        while JSONScanner.isDigit(p.pointee) { p += 1 }
         return true
     }
 

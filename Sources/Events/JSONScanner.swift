@@ -1,3 +1,4 @@
+internal import CScan
 internal import Glibc
 
 /// One pass over one JSON object: checks it strictly and finds the members that the agent reads.
@@ -17,7 +18,7 @@ struct JSONScanner: ~Copyable {
     typealias Pointer = UnsafePointer<UInt8>
 
     /// How many properties are compared with each other while scanning; beyond it `mayRepeat` is set.
-    static let comparedProperties = 32
+    static let comparedProperties = NamePlaces.properties
 
     // MARK: Settings
 
@@ -29,7 +30,10 @@ struct JSONScanner: ~Copyable {
     var valueThreshold = Int.max
     /// The name of the member that holds an address; empty means none.
     var addressName: [UInt8] = [] {
-        didSet { addressLength = addressName.isEmpty ? -1 : addressName.count }
+        didSet {
+            addressLength = addressName.isEmpty ? -1 : addressName.count
+            places.forgetMembers()
+        }
     }
     /// How long that name is; -1 for none.
     private(set) var addressLength = -1
@@ -66,26 +70,23 @@ struct JSONScanner: ~Copyable {
     private(set) var wordEnd: Pointer
     private(set) var runEnd: Pointer
     private(set) var breaksAreSpace = false
+    /// The member whose name was read last.
+    private var found = -1
     let known = KnownNames()
-    private let propertyKeys: UnsafeMutablePointer<(word: UInt64, start: Int, count: Int)>
+    private let places = NamePlaces()
 
     /// - Parameter maxDepth: clamped to 1…64.
     init(maxDepth: Int = 64) {
         self.maxDepth = min(max(maxDepth, 1), 64)
         members = .allocate(capacity: MemberName.allCases.count)
         members.initialize(repeating: Member(), count: MemberName.allCases.count)
-        propertyKeys = .allocate(capacity: JSONScanner.comparedProperties)
-        propertyKeys.initialize(repeating: (0, 0, 0), count: JSONScanner.comparedProperties)
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
         end = base
         wordEnd = base
         runEnd = base
     }
 
-    deinit {
-        members.deallocate()
-        propertyKeys.deallocate()
-    }
+    deinit { members.deallocate() }
 
     @inline(__always) func has(_ name: MemberName) -> Bool { present & name.bit != 0 }
     @inline(__always) func member(_ name: MemberName) -> Member { members[name.rawValue] }
@@ -177,22 +178,30 @@ struct JSONScanner: ~Copyable {
             return p + 1
         }
         var present: UInt32 = 0
+        var place = places.members
+        let lastPlace = place + (NamePlaces.members - 1)
         while true {
             guard c == .quote else { return failure(.expectedName, p) }
             let key = p
-            var isEscaped = false
-            p += 1
-            guard string(&p, &isEscaped) else { return nil }
-            let slot = recognise(key + 1, (p - key) &- 2, isEscaped)
+            let slot: Int
+            if key < runEnd, cscan_is(key + 1, &place.pointee.name) {
+                slot = place.pointee.slot
+                p += Int(place.pointee.name.length) &+ 2
+            } else {
+                guard let end = name(key, place) else { return nil }
+                slot = found
+                p = end
+            }
+            if place < lastPlace { place += 1 }
             guard colon(&p) else { return nil }
             c = space(&p)
             let value = p
-            isEscaped = false
+            var isEscaped = false
             if c == .quote {
                 p += 1
                 guard string(&p, &isEscaped) else { return nil }
             } else if c == .openBrace, slot == MemberName.properties.rawValue {
-                guard let end = properties(p) else { return nil }
+                guard let end = properties(p, places.row(of: nameStart(present))) else { return nil }
                 p = end
             } else {
                 guard let end = other(p, c, depth: 2) else { return nil }
@@ -218,6 +227,29 @@ struct JSONScanner: ~Copyable {
         }
     }
 
+    /// Reads the name of a member that is not the one kept for its place, and keeps it; says in `found` which it is.
+    @inline(never)
+    private mutating func name(_ key: Pointer, _ place: UnsafeMutablePointer<NamePlaces.Member>) -> Pointer? {
+        var p = key + 1
+        var isEscaped = false
+        guard string(&p, &isEscaped) else { return nil }
+        let length = (p - key) &- 2
+        found = recognise(key + 1, length, isEscaped)
+        if !isEscaped, key < runEnd {
+            cscan_keep(&place.pointee.name, key + 1, UInt32(clamping: length))
+            place.pointee.slot = found
+        }
+        return p
+    }
+
+    /// How the event's name begins, if it has been read.
+    @inline(__always)
+    private mutating func nameStart(_ present: UInt32) -> UInt64 {
+        let value = base + members[MemberName.name.rawValue].value
+        guard present & MemberName.name.bit != 0, value <= wordEnd else { return 0 }
+        return KnownNames.word(value)
+    }
+
     @inline(never)
     private mutating func replace(_ slot: Int) {
         replaced.append(members[slot])
@@ -227,7 +259,7 @@ struct JSONScanner: ~Copyable {
 
     /// Reads the properties, whose opening bracket is at `start`; returns where they end, nil where something is wrong.
     @inline(never)
-    private mutating func properties(_ start: Pointer) -> Pointer? {
+    private mutating func properties(_ start: Pointer, _ row: UnsafeMutablePointer<NamePlaces.Property>) -> Pointer? {
         guard maxDepth >= 2 else { return failure(.tooDeep, start) }
         var p = start + 1
         var c = space(&p)
@@ -237,27 +269,28 @@ struct JSONScanner: ~Copyable {
         while true {
             guard c == .quote else { return failure(.expectedName, p) }
             let key = p + 1
-            var isEscaped = false
-            p += 1
-            guard string(&p, &isEscaped) else { return nil }
-            let length = (p - key) &- 1
-            if length > keyThreshold { hasLongText = true }
-            if isEscaped || count >= JSONScanner.comparedProperties {
-                mayRepeat = true
+            let place = row + min(count, JSONScanner.comparedProperties - 1)
+            if key <= runEnd, count < JSONScanner.comparedProperties, cscan_is(key, &place.pointee.name) {
+                let length = Int(place.pointee.name.length)
+                p = key + length + 1
+                if length > keyThreshold { hasLongText = true }
             } else {
-                let word = word(key, length)
-                let mixed = (word ^ UInt64(truncatingIfNeeded: length)) &* 0x9E37_79B9_7F4A_7C15
-                let bit = UInt64(1) &<< (mixed &>> 58)
-                if seen & bit != 0, !mayRepeat, isKnown(word, key, length, among: count) { mayRepeat = true }
-                seen |= bit
-                propertyKeys[count] = (word, key - base, length)
+                guard let end = propertyName(key, place, isCompared: count < JSONScanner.comparedProperties) else {
+                    return nil
+                }
+                p = end
             }
+            // Names with equal bits need not be equal. A place beyond the last one that is compared does no harm: then they
+            // may repeat anyway.
+            let bit = place.pointee.bit
+            if seen & bit != 0, !mayRepeat, isKnown(row, count) { mayRepeat = true }
+            seen |= bit
             count &+= 1
             guard colon(&p) else { return nil }
             c = space(&p)
             if c == .quote {
                 let value = p
-                isEscaped = false
+                var isEscaped = false
                 p += 1
                 guard string(&p, &isEscaped) else { return nil }
                 if (p - value) &- 2 > valueThreshold { hasLongText = true }
@@ -286,18 +319,51 @@ struct JSONScanner: ~Copyable {
         return true
     }
 
-    /// Whether one of the first `count` properties has this name.
+    /// Reads the name of a property that is not the one kept for its place, and keeps it.
     @inline(never)
-    private mutating func isKnown(_ word: UInt64, _ key: Pointer, _ length: Int, among count: Int) -> Bool {
-        for index in 0..<count {
-            let other = propertyKeys[index]
-            if other.word == word, other.count == length,
-                length <= 8 || memcmp(base + other.start, key, length) == 0
-            {
-                return true
-            }
+    private mutating func propertyName(
+        _ key: Pointer, _ place: UnsafeMutablePointer<NamePlaces.Property>, isCompared: Bool
+    ) -> Pointer? {
+        var p = key
+        var isEscaped = false
+        guard string(&p, &isEscaped) else { return nil }
+        let length = (p - key) &- 1
+        if length > keyThreshold { hasLongText = true }
+        if isEscaped || !isCompared {
+            mayRepeat = true
+            return p
+        }
+        let word = word(key, length)
+        let mixed = (word ^ UInt64(truncatingIfNeeded: length)) &* 0x9E37_79B9_7F4A_7C15
+        place.pointee.word = word
+        place.pointee.bit = UInt64(1) &<< (mixed &>> 58)
+        place.pointee.start = key - base
+        if key <= runEnd {
+            cscan_keep(&place.pointee.name, key, UInt32(clamping: length))
+        } else {
+            place.pointee.name = .nothing
+            place.pointee.name.length = UInt32(clamping: length)
+        }
+        return p
+    }
+
+    /// Whether one of the properties before has the name of that at `count`. All of them stand in the row: those that were
+    /// found again, and those that were read and kept.
+    @inline(never)
+    private mutating func isKnown(_ row: UnsafeMutablePointer<NamePlaces.Property>, _ count: Int) -> Bool {
+        let name = row + count
+        let length = Int(name.pointee.name.length)
+        for other in row..<name where other.pointee.word == name.pointee.word {
+            guard other.pointee.name.length == name.pointee.name.length else { continue }
+            if length <= 8 || memcmp(text(of: other), text(of: name), length) == 0 { return true }
         }
         return false
+    }
+
+    /// The text of a property's name: the one kept, or, where it was too long or stood too near the end, that of this line.
+    private mutating func text(of place: UnsafeMutablePointer<NamePlaces.Property>) -> UnsafeRawPointer {
+        place.pointee.name.mask == CSCAN_NOTHING
+            ? UnsafeRawPointer(base + place.pointee.start) : UnsafeRawPointer(place)
     }
 
     // MARK: Failures

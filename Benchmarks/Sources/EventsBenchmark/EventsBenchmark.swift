@@ -2,11 +2,12 @@ import CSimdjson
 import EventLoops
 import Events
 import Glibc
+import TestKit
 import TimeZones
 
 /// Measures the one pass over a line alone, in CPU time, against simdjson's DOM on the same data in the same run.
 ///
-/// `swift run -c release --package-path Benchmarks EventsBenchmark [events] [rounds] [ascii|spaced|mixed]`
+/// `swift run -c release --package-path Benchmarks EventsBenchmark [events] [rounds] [ascii|shuffled|spaced|mixed]`
 @main
 enum EventsBenchmark {
     static func main() {
@@ -53,6 +54,8 @@ enum EventsBenchmark {
     /// What the events look like.
     enum Data: String, CaseIterable {
         case ascii = "ASCII"
+        /// Members and properties in an order of their own in each event: the pass cannot find them where they were.
+        case shuffled = "ASCII, shuffled"
         case spaced = "ASCII, blanks"
         case mixed = "half escapes, not ASCII"
     }
@@ -105,6 +108,7 @@ enum EventsBenchmark {
         text.reserveCapacity(events * 340)
         let names = ["Video clicked", "Page opened", "Order placed", "Search done", "Basket changed"]
         let now = SystemTime().wallTime
+        var random = SplitMix64(seed: 1)
         for index in 0..<events {
             let time = TimestampText.text(now + .milliseconds(index - events))
             let name = names[index % names.count]
@@ -112,6 +116,8 @@ enum EventsBenchmark {
                 switch data {
                 case .ascii:
                     #"{"name":"\#(name)","timestamp":"\#(time)","priority":"normal","properties":{"Category":"Music","FileName":"favourite-\#(index).avi","duration":\#(index % 977).25,"user":"user-\#(index &* 7919 % 100_000)","premium":\#(index % 3 == 0),"referrer":"https://www.example.com/catalogue/section/\#(index % 97)","note":"nothing to add here, really, it is fine"}}"#
+                case .shuffled:
+                    shuffled(name, time, index, &random)
                 case .spaced:
                     #"{"name": "\#(name)", "timestamp": "\#(time)", "priority": "normal", "properties": {"Category": "Music", "FileName": "favourite-\#(index).avi", "duration": \#(index % 977).25, "user": "user-\#(index &* 7919 % 100_000)", "premium": \#(index % 3 == 0), "referrer": "https://www.example.com/catalogue/\#(index % 97)", "note": "nothing to add here"}}"#
                 case .mixed:
@@ -124,6 +130,21 @@ enum EventsBenchmark {
         block.initialize(repeating: 0)
         _ = block.update(fromContentsOf: text)
         return block
+    }
+
+    /// The event of `ascii`, its members and properties in an order by chance.
+    static func shuffled(_ name: String, _ time: String, _ index: Int, _ random: inout SplitMix64) -> String {
+        let properties = [
+            #""Category":"Music""#, #""FileName":"favourite-\#(index).avi""#, #""duration":\#(index % 977).25"#,
+            #""user":"user-\#(index &* 7919 % 100_000)""#, #""premium":\#(index % 3 == 0)"#,
+            #""referrer":"https://www.example.com/catalogue/section/\#(index % 97)""#,
+            #""note":"nothing to add here, really, it is fine""#,
+        ].shuffled(using: &random).joined(separator: ",")
+        let members = [
+            #""name":"\#(name)""#, #""timestamp":"\#(time)""#, #""priority":"normal""#,
+            #""properties":{\#(properties)}"#,
+        ].shuffled(using: &random).joined(separator: ",")
+        return "{" + members + "}"
     }
 
     static func cpuTime() -> Double {

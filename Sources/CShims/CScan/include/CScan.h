@@ -51,3 +51,32 @@ static inline __attribute__((always_inline)) uint32_t cscan_stops(const uint8_t 
 static inline __attribute__((always_inline)) int32_t cscan_plain(const uint8_t *p) {
     return (int32_t)__builtin_ctz(cscan_stops(p) | 0x10000u);
 }
+
+/// A name of at most fifteen bytes, with the quote that ends it, as it stood in a line; one that is longer is not kept.
+struct cscan_name {
+    uint8_t text[16];
+    /// A bit for each byte that counts; the seventeenth, which no comparison can give, where nothing is kept.
+    uint32_t mask;
+    uint32_t length;
+};
+
+/// What `mask` is where nothing is kept.
+#define CSCAN_NOTHING 0x10000u
+
+/// Whether the sixteen bytes at `p`, all of which must be readable, begin with that name and the quote after it.
+static inline __attribute__((always_inline)) bool cscan_is(const uint8_t *p, const struct cscan_name *name) {
+#if defined(__SSE2__)
+    __m128i text = _mm_loadu_si128((const __m128i *)p);
+    __m128i kept = _mm_loadu_si128((const __m128i *)name->text);
+    return (~(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(text, kept)) & name->mask) == 0;
+#else
+    return name->mask != CSCAN_NOTHING && __builtin_memcmp(p, name->text, name->length + 1) == 0;
+#endif
+}
+
+/// Keeps a name of `length` bytes, after which its quote stands; sixteen bytes must be readable at `p`.
+static inline __attribute__((always_inline)) void cscan_keep(struct cscan_name *name, const uint8_t *p, uint32_t length) {
+    __builtin_memcpy(name->text, p, 16);
+    name->mask = length < 16 ? (2u << length) - 1 : CSCAN_NOTHING;
+    name->length = length;
+}

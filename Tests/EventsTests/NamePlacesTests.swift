@@ -1,0 +1,126 @@
+import TestKit
+import Testing
+
+@testable import Events
+
+/// Names found again at their place are not searched for their end: a scanner that remembers must say what a new one says.
+@Suite("Names at their places: lines after lines, and each by itself")
+struct NamePlacesTests {
+    /// All that a scanner says of a line.
+    private struct Reading: Equatable {
+        var next: Int
+        var isObject: Bool
+        var failure: ScanFailure.Code?
+        var place = 0
+        var present: UInt32 = 0
+        var members: [[Int]] = []
+        var replaced = 0
+        var propertyCount = 0
+        var hasLongText = false
+        var mayRepeat = false
+    }
+
+    private func read(_ line: [UInt8], _ scanner: inout JSONScanner) -> Reading {
+        line.withUnsafeBufferPointer { line in
+            guard let base = line.baseAddress else { return Reading(next: 0, isObject: false) }
+            let (next, isObject) = scanner.scanLine(base, from: 0, to: line.count)
+            var reading = Reading(next: next, isObject: isObject)
+            guard isObject else {
+                reading.failure = scanner.failureCode
+                reading.place = scanner.failureOffset
+                return reading
+            }
+            reading.present = scanner.present
+            for name in MemberName.allCases where scanner.has(name) {
+                let member = scanner.member(name)
+                reading.members.append([member.key, member.value, member.end, member.isEscaped ? 1 : 0])
+            }
+            reading.replaced = scanner.replaced.count
+            reading.propertyCount = scanner.propertyCount
+            reading.hasLongText = scanner.hasLongText
+            reading.mayRepeat = scanner.mayRepeat
+            return reading
+        }
+    }
+
+    private static let names = [
+        "", "a", "b", "ab", "aa", "name", "type", "id", "ip", "properties", "timestamp", "Kategorie", "größe",
+        "1234567", "12345678",
+        "12345679", "fourteen bytes", "fifteen bytes..", "fifteen bytes.:", "sixteen bytes...", "sixteen bytes..:",
+        "a name of more than sixteen bytes", "a name of more than sixteen bytez", #"\u0061"#, #"a\"b"#,
+    ]
+
+    private func object(_ random: inout SplitMix64, _ names: [String]) -> (text: String, repeats: Bool) {
+        let members = names.map {
+            "\"\($0)\":\(["1", "\"x\"", "true", "{\"a\":[]}"].randomElement(using: &random) ?? "1")"
+        }
+        return ("{" + members.joined(separator: ",") + "}", Set(names).count < names.count)
+    }
+
+    @Test("a scanner that has read other lines says of each line what a new one says; repeated properties are found")
+    func remembersNothingWrong() {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var random = SplitMix64(seed: seed)
+        var scanner = JSONScanner()
+        var shapes: [[String]] = []
+        for _ in 0..<12 {
+            let count = Int.random(in: 0...8, using: &random)
+            shapes.append((0..<count).map { _ in NamePlacesTests.names.randomElement(using: &random) ?? "" })
+        }
+        shapes.append((0..<40).map { "p\($0)" })
+        var accepted = 0
+        for round in 0..<12_000 {
+            if round % 300 == 0 {
+                scanner.keyThreshold = Int.random(in: 0...20, using: &random)
+                scanner.addressName = Array(["", "ip", "a"].randomElement(using: &random)?.utf8 ?? "".utf8)
+            }
+            var inner = shapes.randomElement(using: &random) ?? []
+            if Int.random(in: 0..<4, using: &random) == 0, !inner.isEmpty {
+                inner[Int.random(in: 0..<inner.count, using: &random)] =
+                    NamePlacesTests.names.randomElement(using: &random) ?? ""
+            }
+            let properties = object(&random, inner)
+            var text = properties.text
+            let isWhole = Bool.random(using: &random)
+            if isWhole {
+                let event = ["n", "name of it", "another name"].randomElement(using: &random) ?? ""
+                text = "{\"name\":\"\(event)\",\"properties\":\(text)}"
+            }
+            text += String(repeating: " ", count: [0, 1, 12, 40].randomElement(using: &random) ?? 0)
+            var line = Array(text.utf8)
+            let isMutated = Int.random(in: 0..<4, using: &random) == 0
+            if isMutated {
+                let index = Int.random(in: 0..<line.count, using: &random)
+                line[index] = [UInt8.quote, .backslash, .colon, 0x1F, 0xC3, 0x41].randomElement(using: &random) ?? 0
+            }
+            line.append(.lineFeed)
+            var fresh = JSONScanner()
+            fresh.keyThreshold = scanner.keyThreshold
+            fresh.addressName = scanner.addressName
+            let (remembering, by) = (read(line, &scanner), read(line, &fresh))
+            if by.isObject { accepted += 1 }
+            guard remembering == by else {
+                Issue.record("\(text), seed \(seed): \(remembering), by itself \(by)")
+                return
+            }
+            guard isWhole, !isMutated, by.isObject else { continue }
+            // Names with escapes and those beyond the compared ones are left to the exact way.
+            let isLeft = inner.contains { $0.contains(where: { $0 == "\\" }) } || inner.count > NamePlaces.properties
+            guard by.mayRepeat == (properties.repeats || isLeft), by.propertyCount == inner.count else {
+                Issue.record("\(text), seed \(seed): mayRepeat \(by.mayRepeat)")
+                return
+            }
+        }
+        #expect(accepted > 6_000)
+    }
+
+    @Test("a name read before means the address as soon as it is configured, and nothing when it no longer is")
+    func addressIsKnownAtOnce() {
+        var scanner = JSONScanner()
+        let line = Array(#"{"ip":"192.0.2.1"}                    "#.utf8) + [UInt8.lineFeed]
+        for (address, bit) in [("", 0), ("ip", MemberName.address.bit), ("", 0), ("ip", MemberName.address.bit)] {
+            scanner.addressName = Array(address.utf8)
+            for _ in 0..<2 { #expect(read(line, &scanner).present == bit) }
+        }
+    }
+}
