@@ -11,24 +11,29 @@ extension ControlAPI {
             .json(["containers": .array(await containers.list())])
         }
         routes.add("POST", "/v1/containers/refresh") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["id"]) { body async throws(ControlRefusal) in
                 .json(["refreshes": .array(try await containers.refresh(try body.text("id")))])
             }
         }
         routes.add("POST", "/v1/containers/preview") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["document", "url", "id", "ttl_ms"]) { body async throws(ControlRefusal) in
                 let time = try body.duration("ttl_ms") ?? previewTime
-                guard time > .zero, time <= longestPreview else { throw .bad("ttl_ms must be 1 to 86400000 (a day)") }
+                guard time > .zero, time <= longestPreview else {
+                    throw ControlRefusal(
+                        status: 400, code: "out_of_range", message: "a draft rules for at most a day (ttl_ms 86400000)")
+                }
                 if let link = try body.text("url") {
                     guard link.utf8.count <= 2048 else { throw .bad("url must be of at most 2048 bytes") }
                     return .json(try await containers.preview(try body.text("id"), link: link, for: time))
                 }
-                let document = Array(try body.required("document", body["document"]?.string).utf8)
+                guard let document = body["document"]?.string.map({ Array($0.utf8) }) else {
+                    throw .bad("document (the draft as text) or url must be there")
+                }
                 return .json(try await containers.preview(try body.text("id"), document, for: time))
             }
         }
         routes.add("POST", "/v1/containers/preview/end") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["id"]) { body async throws(ControlRefusal) in
                 let ended = try await containers.endPreview(try body.text("id"))
                 return .json(["ended": .array(ended.map(JSONValue.string))])
             }
@@ -53,7 +58,7 @@ extension ControlAPI {
             }
         }
         routes.add("GET", "/v1/values") { request in
-            await answer(request) { _ async throws(ControlRefusal) in
+            await answer(request, takes: ["key", "type", "container"]) { _ async throws(ControlRefusal) in
                 guard let key = request.query["key"] else { throw .bad("key is missing") }
                 let (value, isMissing) = try await containers.value(
                     of: key, type: request.query["type"] ?? "string", in: request.query["container"])

@@ -5,9 +5,9 @@ extension ControlAPI {
         for store in RecordStore.allCases {
             let path = "/v1/\(store.rawValue)"
             routes.add("GET", path) { request in
-                await answer(request) { _ async throws(ControlRefusal) in
-                    let limit = request.query["limit"].flatMap { Int($0) } ?? 100
-                    guard (1...1000).contains(limit) else { throw .bad("limit must be 1 to 1000") }
+                await answer(request, takes: store.filters + ["after", "limit"]) { _ async throws(ControlRefusal) in
+                    let limit = request.query["limit"].map { Int($0) } ?? 100
+                    guard let limit, (1...1000).contains(limit) else { throw .bad("limit must be 1 to 1000") }
                     let (found, next) = try await records.list(
                         store, try filter(request.query), after: request.query["after"], limit: limit)
                     return .json(["records": .array(found), "next": JSONValue(next)])
@@ -15,7 +15,7 @@ extension ControlAPI {
             }
             // Before the path of one record, which would take "export" for an id.
             routes.add("GET", path + "/export") { request in
-                await answer(request) { _ async throws(ControlRefusal) in
+                await answer(request, takes: store.filters) { _ async throws(ControlRefusal) in
                     let filter = try filter(request.query)
                     let first = try await records.export(store, filter, after: nil)
                     return .stream { stream in await export(records, store, filter, first, to: stream) }
@@ -28,13 +28,13 @@ extension ControlAPI {
             }
             if store != .queue {
                 routes.add("POST", path + "/retry") { request in
-                    await answer(request) { body async throws(ControlRefusal) in
+                    await answer(request, takes: store.filters + ["ids"]) { body async throws(ControlRefusal) in
                         .json(["retried": .integer(try await records.retry(store, try filter(body)))])
                     }
                 }
             }
             routes.add("POST", path + "/purge") { request in
-                await answer(request) { body async throws(ControlRefusal) in
+                await answer(request, takes: store.filters + ["ids"]) { body async throws(ControlRefusal) in
                     .json(["purged": .integer(try await records.purge(store, try filter(body)))])
                 }
             }
@@ -43,7 +43,7 @@ extension ControlAPI {
 
     static func add(_ tap: EventTap, to routes: inout ControlRoutes) {
         routes.add("GET", "/v1/tap") { request in
-            await answer(request) { _ async throws(ControlRefusal) in
+            await answer(request, takes: ["app", "priority", "name"]) { _ async throws(ControlRefusal) in
                 let filter = EventTap.Filter(
                     app: request.query["app"], priority: try priority(request.query["priority"]),
                     name: request.query["name"])
@@ -97,7 +97,20 @@ extension ControlAPI {
 
     private static func priority(_ name: String?) throws(ControlRefusal) -> Priority? {
         guard let name else { return nil }
-        guard let priority = Priority(name: name) else { throw .bad("priority must be normal or critical") }
+        guard let priority = Priority(name: name) else {
+            throw ControlRefusal(status: 400, code: "out_of_range", message: "priority must be normal or critical")
+        }
         return priority
+    }
+}
+
+extension RecordStore {
+    /// By what the records of this store can be selected, besides their ids.
+    fileprivate var filters: [String] {
+        switch self {
+        case .queue: ["destination", "priority"]
+        case .deadLetters: ["destination", "reason"]
+        case .quarantine: ["app", "reason"]
+        }
     }
 }

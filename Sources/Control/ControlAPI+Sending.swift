@@ -3,7 +3,7 @@ internal import Model
 extension ControlAPI {
     static func add(_ sending: any SendingControl, to routes: inout ControlRoutes) {
         routes.add("POST", "/v1/dispatch") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["destination", "wait"]) { body async throws(ControlRefusal) in
                 let destination = try body.text("destination")
                 guard try body.flag("wait") else {
                     try await sending.dispatch(to: destination)
@@ -17,7 +17,7 @@ extension ControlAPI {
             }
         }
         routes.add("POST", "/v1/drain") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["destination", "timeout_ms"]) { body async throws(ControlRefusal) in
                 let destination = try body.text("destination")
                 let timeout = try body.duration("timeout_ms") ?? .seconds(30)
                 return .stream { stream in
@@ -28,7 +28,8 @@ extension ControlAPI {
             }
         }
         routes.add("POST", "/v1/pause") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["token", "destination", "ttl_ms", "until_restart"]) {
+                body async throws(ControlRefusal) in
                 try await sending.pause(
                     token: try body.text("token") ?? "manual", destination: try body.text("destination"),
                     ttl: try body.duration("ttl_ms"), untilRestart: try body.flag("until_restart"))
@@ -36,13 +37,13 @@ extension ControlAPI {
             }
         }
         routes.add("POST", "/v1/resume") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["token", "destination"]) { body async throws(ControlRefusal) in
                 try await sending.resume(token: try body.text("token"), destination: try body.text("destination"))
                 return .json([:])
             }
         }
         routes.add("PUT", "/v1/network") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["on"]) { body async throws(ControlRefusal) in
                 try await sending.setNetwork(on: try body.required("on", body["on"]?.bool))
                 return .json([:])
             }
@@ -54,7 +55,7 @@ extension ControlAPI {
             }
         }
         routes.add("PUT", "/v1/interval") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["interval_ms", "persist"]) { body async throws(ControlRefusal) in
                 let interval = try await sending.setInterval(
                     try body.duration("interval_ms"), persist: try body.flag("persist"))
                 return .json(["interval": .string(interval)])

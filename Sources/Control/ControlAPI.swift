@@ -32,24 +32,24 @@ public enum ControlAPI {
 
     private static func add(_ collection: any CollectionControl, to routes: inout ControlRoutes) {
         routes.add("PUT", "/v1/collection") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["enabled"]) { body async throws(ControlRefusal) in
                 let discarded = try await collection.setEnabled(try body.required("enabled", body["enabled"]?.bool))
                 return .json(["discarded": .integer(discarded)])
             }
         }
         routes.add("POST", "/v1/session") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["app"]) { body async throws(ControlRefusal) in
                 .json(["message": .string(try await collection.startSession(app: try body.text("app")))])
             }
         }
         routes.add("PUT", "/v1/country") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["code"]) { body async throws(ControlRefusal) in
                 try await collection.setCountry(try body.text("code"))
                 return .json([:])
             }
         }
         routes.add("PUT", "/v1/log-level") { request in
-            await answer(request) { body async throws(ControlRefusal) in
+            await answer(request, takes: ["level"]) { body async throws(ControlRefusal) in
                 try await collection.setLogLevel(try body.required("level", body["level"]?.string))
                 return .json([:])
             }
@@ -67,8 +67,13 @@ public enum ControlAPI {
 
     // MARK: Requests and refusals
 
+    /// Answers a request by what its body says.
+    ///
+    /// - Parameter takes: what the request may say, in the query of a `GET`, else in the body. What it says besides is
+    ///   refused: a filter with a mistake in its name would select everything.
     static func answer(
-        _ request: ControlRequest, _ work: (JSONValue) async throws(ControlRefusal) -> ControlResponse
+        _ request: ControlRequest, takes: [String] = [],
+        _ work: (JSONValue) async throws(ControlRefusal) -> ControlResponse
     ) async -> ControlResponse {
         do throws(ControlRefusal) {
             let body: JSONValue
@@ -77,11 +82,20 @@ public enum ControlAPI {
             } catch {
                 throw .bad("the body is \(error)")
             }
-            guard body.members != nil else { throw .bad("the body must be a JSON object") }
+            guard let members = body.members else { throw .bad("the body must be a JSON object") }
+            let isQuestion = request.method == "GET" || request.method == "HEAD"
+            try know(request.query.keys.sorted(), among: isQuestion ? takes : [], in: "the query")
+            try know(members.map(\.key), among: isQuestion ? [] : takes, in: "the body")
             return try await work(body)
         } catch {
             return .json(error.json, status: error.status)
         }
+    }
+
+    private static func know(_ names: [String], among known: [String], in place: String) throws(ControlRefusal) {
+        guard let unknown = names.first(where: { !known.contains($0) }) else { return }
+        let what = known.isEmpty ? "nothing" : known.joined(separator: ", ")
+        throw .bad("\(place) of this request has no \(String(unknown.prefix(64))); it takes \(what)")
     }
 }
 

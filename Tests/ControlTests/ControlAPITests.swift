@@ -210,8 +210,40 @@ struct ControlAPITests {
                 #expect(try client.request(method, path, body: body).status == 400, "\(path) \(body)")
             }
             #expect(try client.request("GET", "/v1/queue", query: [("limit", "0")]).status == 400)
+            #expect(try client.request("GET", "/v1/queue", query: [("limit", "many")]).status == 400)
             #expect(try client.request("POST", "/v1/queue/retry").status == 405)
             #expect(agent.notes.withLock { $0 } == [])
+        }
+    }
+
+    @Test("what a request does not know is refused: a filter with a mistake in its name would select everything")
+    func unknownNames() async throws {
+        try await withAgent { (client, agent) async throws in
+            for (method, path, body) in [
+                ("POST", "/v1/queue/purge", JSONValue.object([.init("idss", ["1"])])),
+                ("POST", "/v1/queue/purge", ["destinations": "main"]), ("POST", "/v1/queue/purge", ["app": "shop"]),
+                ("POST", "/v1/dead-letters/purge", ["priority": "normal"]),
+                ("POST", "/v1/dead-letters/retry", ["app": "shop"]),
+                ("POST", "/v1/quarantine/purge", ["destination": "main"]),
+                ("POST", "/v1/quarantine/retry", ["id": "1"]), ("POST", "/v1/pause", ["tokn": "t"]),
+                ("POST", "/v1/resume", ["tokn": "t"]), ("POST", "/v1/reload", ["force": true]),
+            ] {
+                let answer = try client.request(method, path, body: body)
+                #expect(answer.status == 400, "\(path) \(body)")
+            }
+            for path in ["/v1/queue/purge", "/v1/dead-letters/purge", "/v1/quarantine/purge"] {
+                // Where GET has it.
+                let answer = try client.request("POST", path, query: [("reason", "status")])
+                #expect(answer.status == 400, "\(path)")
+            }
+            let asked = try client.request("GET", "/v1/queue", query: [("destinaton", "main")])
+            #expect(asked.status == 400)
+            #expect(
+                try asked.json()["error"]?["message"]
+                    == "the query of this request has no destinaton; it takes destination, priority, after, limit")
+            #expect(agent.notes.withLock { $0 } == [])
+            // None is not all.
+            #expect(try client.request("POST", "/v1/queue/purge", body: ["ids": []]).json() == ["purged": 0])
         }
     }
 
