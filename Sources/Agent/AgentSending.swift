@@ -69,7 +69,7 @@ struct AgentSending: SendingControl {
         let wanted: Delivery.DispatchInterval? = interval.map { $0 <= .zero ? .off : .every($0) }
         if case .every(let wait) = wanted, wait < .seconds(1) || wait > .seconds(86_400) {
             throw ControlRefusal(
-                status: 400, code: "out_of_range", message: "the interval is off, or from 1s to 86400s")
+                status: 400, code: "out_of_range", message: "the interval is off, or from 1s to 1d")
         }
         await driver.setInterval(wanted, isDurable: persist)
         return driver.snapshot.interval.settingText

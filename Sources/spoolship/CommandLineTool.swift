@@ -41,6 +41,12 @@ struct CommandLineTool: Sendable {
         case "-V", "--version": words[0] = "version"
         default: break
         }
+        if words.count == 2, ["-h", "--help"].contains(words[1]), !commands.contains(where: { $0.name == words[0] }),
+            let family = HelpText(commands: commands, console: console).family(words[0])
+        {
+            try console.write(family)
+            return .success
+        }
         let (command, rest) = try find(words)
         let parsed = try ArgumentParser(command: command).parse(rest)
         if parsed.options["help"] != nil {

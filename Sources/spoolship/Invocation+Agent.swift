@@ -6,13 +6,24 @@ internal import Model
 extension Invocation {
     /// The way to the agent, by the configured socket.
     ///
-    /// A configuration with mistakes is no reason not to ask: a running agent has the old one in force.
-    func agent(timeout: Duration? = .seconds(10)) -> ControlClient {
+    /// The machine's own configuration with mistakes is no reason not to ask: its agent has the old one in force. Of another
+    /// one nobody knows the socket then, and the default one is another agent's, which must not get what was meant for
+    /// this: `disable` and `purge` delete.
+    /// - Throws: `CommandFailure`: 78 when a configuration named with `--config` cannot be used, 77 when this user may not
+    ///   read it.
+    func agent(timeout: Duration? = .seconds(10)) throws(CommandFailure) -> ControlClient {
         var socket = value("socket") ?? ControlSettings().socket
         if !has("socket") {
             do throws(ConfigurationError) {
                 socket = try Settings.load(path: configurationPath).settings.control.socket
             } catch {
+                guard configurationPath == Invocation.defaultConfiguration else {
+                    try refuseUnreadableConfiguration()
+                    throw CommandFailure(
+                        .configuration,
+                        "\(configurationPath) cannot be used (`spoolship check --config \(configurationPath)` says why);"
+                            + " name the agent's socket with --socket FILE")
+                }
                 console.printError(
                     "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); asking at the default"
                         + " socket \(socket); an agent elsewhere is asked with --socket FILE")
@@ -32,8 +43,9 @@ extension Invocation {
     ) throws(CommandFailure) -> JSONValue {
         let answer: ControlClient.Answer
         let json: JSONValue
+        let agent = try agent(timeout: timeout)
         do throws(ControlError) {
-            answer = try agent(timeout: timeout).request(method, path, query: query, body: body)
+            answer = try agent.request(method, path, query: query, body: body)
             json = try answer.json()
         } catch {
             throw Invocation.failure(error)
@@ -69,8 +81,9 @@ extension Invocation {
         var rest: [UInt8] = []
         var goesOn = true
         var failure: CommandFailure?
+        let agent = try agent(timeout: nil)
         do throws(ControlError) {
-            _ = try agent(timeout: nil).stream(method, path, query: query, body: body) { piece in
+            _ = try agent.stream(method, path, query: query, body: body) { piece in
                 rest += piece
                 while goesOn, let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
                     let text = Array(rest[..<end])
@@ -91,8 +104,11 @@ extension Invocation {
     }
 
     static func refusal(_ json: JSONValue) -> CommandFailure {
+        // An option or argument with a value that there is not.
+        let isUsage = json["error"]?["code"] == "out_of_range"
         let code: ExitCode =
             switch json["error"]?["status"]?.integer ?? 500 {
+            case 400 where isUsage: .usage
             case 400, 404, 405, 413: .badData
             case 403: .noPermission
             case 409, 503: .temporaryFailure

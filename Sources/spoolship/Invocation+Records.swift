@@ -85,10 +85,8 @@ extension Invocation {
         do throws(ConfigurationError) {
             settings = try Settings.load(path: configurationPath).settings
         } catch {
-            guard access(configurationPath, R_OK) != 0, errno == EACCES else {
-                throw CommandFailure(.configuration, "\(unreachable.message); \(error.description)")
-            }
-            throw CommandFailure(.noPermission, "\(configurationPath) may not be read; run: \(lineForRoot)")
+            try refuseUnreadableConfiguration()
+            throw CommandFailure(.configuration, "\(unreachable.message); \(error.description)")
         }
         let result: Result<Value, CommandFailure>
         do throws(AgentError) {
@@ -104,8 +102,14 @@ extension Invocation {
         return try result.get()
     }
 
+    /// - Throws: `CommandFailure` with code 77 when the configuration may not be read by this user.
+    func refuseUnreadableConfiguration() throws(CommandFailure) {
+        guard access(configurationPath, R_OK) != 0, errno == EACCES else { return }
+        throw CommandFailure(.noPermission, "\(configurationPath) may not be read; run: \(lineForRoot)")
+    }
+
     /// This command line as root runs it, who becomes the agent's user.
-    private var lineForRoot: String {
+    var lineForRoot: String {
         (["sudo", "spoolship"] + words.map(Invocation.quoted)).joined(separator: " ")
     }
 

@@ -201,7 +201,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("with a broken configuration the default socket is asked, and said so; --socket asks elsewhere, without any")
+    @Test("of a broken configuration nobody knows the agent, and no other one is asked; --socket asks without any")
     func otherSocket() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -209,10 +209,10 @@ struct AgentCommandTests {
         let agent = try await FakeAgent(routes)
         let socket = try Settings.load(path: agent.configuration).settings.control.socket
         let (code, kept) = KeptConsole.run("network-changed", "--config", "/none.toml")
-        #expect(code == .unreachable)
+        #expect(code == .configuration)
         #expect(
-            kept.errorOutput.contains("asking at the default socket /run/spoolship/control.sock")
-                && kept.errorOutput.contains("--socket FILE"))
+            kept.errorOutput == "spoolship: /none.toml cannot be used (`spoolship check --config /none.toml` says why);"
+                + " name the agent's socket with --socket FILE\n")
         let (other, told) = KeptConsole.run("network-changed", "--config", "/none.toml", "--socket", socket)
         #expect(other == .success && told.errorOutput.isEmpty, "\(told.errorOutput)")
         #expect(notes.list.withLock { $0 } == ["POST /v1/network/changed "])

@@ -115,6 +115,10 @@ struct CommandLineTests {
         let (code, kept) = KeptConsole.run("queue", "lits", commands: commands)
         #expect(code == .usage)
         #expect(kept.errorOutput == "spoolship: no command \"queue lits\"; did you mean \"queue list\"?\n")
+        for word in ["-h", "--help"] {
+            let (code, kept) = KeptConsole.run("queue", word, commands: commands)
+            #expect(code == .success && kept.output == "  queue list  lists\n", "\(kept)")
+        }
     }
 
     @Test("the version names its libraries, also as JSON")

@@ -138,7 +138,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from disable' -l yes -s y -d 'd
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l socket -x -d 'the agent\'s control socket; default control.socket of the configuration'
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l help -s h -d 'show this help'
-complete -c spoolship -n '__fish_seen_subcommand_from session; and __fish_seen_subcommand_from start' -l app -x -d 'only for this app; default all'
+complete -c spoolship -n '__fish_seen_subcommand_from session; and __fish_seen_subcommand_from start' -l app -x -d 'whose session; default default'
 complete -c spoolship -n '__fish_seen_subcommand_from session; and __fish_seen_subcommand_from start' -l socket -x -d 'the agent\'s control socket; default control.socket of the configuration'
 complete -c spoolship -n '__fish_seen_subcommand_from session; and __fish_seen_subcommand_from start' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from session; and __fish_seen_subcommand_from start' -l help -s h -d 'show this help'

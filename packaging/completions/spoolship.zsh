@@ -271,7 +271,7 @@ _spoolship() {
         ;;
     'session start')
         _arguments \
-            '--app[only for this app; default all]:APP:' \
+            '--app[whose session; default default]:APP:' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \

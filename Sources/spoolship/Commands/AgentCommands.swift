@@ -27,7 +27,7 @@ extension Command {
 
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
-        options: [Option(name: "app", value: "APP", help: "only for this app; default all")]
+        options: [Option(name: "app", value: "APP", help: "whose session; default default")]
     ) { invocation in
         let app = invocation.value("app").map(JSONValue.string)
         let answer = try invocation.ask("POST", "/v1/session", body: invocation.body([("app", app)]))
