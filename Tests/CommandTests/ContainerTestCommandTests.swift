@@ -64,6 +64,18 @@ struct ContainerTestCommandTests {
         #expect(events[1]["destinations"] == ["ga4", "main"])
     }
 
+    @Test("what is signed already is not signed again, and is not called something else")
+    func signedAlready() throws {
+        let key = "\(directory.path)/key"
+        #expect(KeptConsole.run("container", "keygen", key).0 == .success)
+        let draft = try write("draft", #"{"id":"A","version":1}"#)
+        let signed = "\(directory.path)/signed"
+        #expect(KeptConsole.run("container", "sign", draft, "--key", key, "--output", signed).0 == .success)
+        let (code, kept) = KeptConsole.run("container", "sign", signed, "--key", key)
+        #expect(code == .badData && kept.output.isEmpty)
+        #expect(kept.errorOutput.contains("signed is signed already; sign the document itself"))
+    }
+
     @Test("tm16: a failing test ends with 1, a bad document or event with 65, a file that cannot be read with 74")
     func tm16_exitCodes() throws {
         let failing = try write(

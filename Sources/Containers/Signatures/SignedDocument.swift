@@ -18,11 +18,14 @@ public struct SignedDocument: Sendable, Equatable {
     private static let head = "Spoolship-Container-Signature: ed25519"
     private static let mostSignatures = 8
 
+    /// Whether a file has signatures before its document, good or bad ones.
+    public static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.starts(with: head.utf8) }
+
     /// Reads a file. That it is signed rightly is what `verify` says.
     ///
     /// - Throws: `ContainerError` with code `signature` when there are no signatures before the document.
     public init(_ bytes: [UInt8]) throws(ContainerError) {
-        guard bytes.starts(with: SignedDocument.head.utf8) else {
+        guard SignedDocument.isSigned(bytes) else {
             throw ContainerError(
                 .signature, "it is not signed: publish what `spoolship container sign FILE` has written")
         }

@@ -211,6 +211,10 @@ extension Command {
             throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
         }
         let content = try Invocation.contents(of: file)
+        guard !SignedDocument.isSigned(content) else {
+            throw CommandFailure(
+                .badData, "\(file) is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
+        }
         do throws(ContainerError) {
             _ = try CompiledContainer(try ContainerDocument(reading: content))
         } catch {
@@ -277,8 +281,9 @@ extension Invocation {
     /// The bytes of an answer.
     fileprivate func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
         let answer: ControlClient.Answer
+        let agent = try agent()
         do throws(ControlError) {
-            answer = try agent().request("GET", path)
+            answer = try agent.request("GET", path)
         } catch {
             throw Invocation.failure(error)
         }
