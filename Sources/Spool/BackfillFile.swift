@@ -62,7 +62,7 @@ public final class BackfillFile {
             let descriptor = try Descriptor(
                 checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
             let status = try FileSystem.status(descriptor)
-            guard status.isRegular else { throw SystemError("open", number: EINVAL) }
+            guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
             key = FileID(descriptor, status).bytes.map { BackfillFile.hexadecimal(UInt64($0), digits: 2) }.joined()
             size = status.size
             fingerprint = try BackfillFile.fingerprint(descriptor.raw, Int(min(1024, status.size)))

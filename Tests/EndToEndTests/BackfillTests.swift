@@ -155,6 +155,11 @@ extension EndToEnd {
             let file = "\(bench.path)/old.jsonl"
             try write(old(0..<3000), to: file)
             // Nobody listens: what is queued waits for the next agent.
+            let small = "\(bench.path)/small.jsonl"
+            try write(old(3010..<3011), to: small)
+            let waits = try bench.command("run", "--once", small, "--timeout", "5s")
+            #expect(waits.code == 124 || waits.code == 75, "\(waits)")
+            #expect(waits.text.contains(", 1 waiting\n") && waits.text.contains("the next agent sends"), "\(waits)")
             let alone = try bench.command("run", "--once", file, "--timeout", "2s")
             #expect(alone.code == 124 || alone.code == 75, "\(alone)")
             try bench.startReceiver()
@@ -164,8 +169,11 @@ extension EndToEnd {
             try write(old(3000..<3005) + "no event\n" + old(3005..<3010), to: mixed)
             let bad = try bench.command("run", "--once", mixed)
             #expect(bad.code == 65 && bad.text.contains("1 line put into quarantine"), "\(bad)")
-            try bench.expectOnce(Set(keys("o", 0..<3010)), member: "key")
+            #expect(bad.text.contains("\(mixed): taken, 10 events"), "\(bad)")
+            try bench.expectOnce(Set(keys("o", 0..<3011)), member: "key")
             #expect(try bench.command("run", "--once", "\(bench.path)/none").code == 74)
+            let directory = try bench.command("run", "--once", bench.path)
+            #expect(directory.code == 74 && directory.text.contains("Is a directory"), "\(directory)")
             #expect(try bench.command("run", "--once").code == 64)
             #expect(try bench.command("run", file).code == 64)
             try bench.append(keyed(0..<1), to: "app.jsonl")

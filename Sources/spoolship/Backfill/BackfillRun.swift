@@ -120,7 +120,7 @@ struct BackfillRun: Sendable {
         let goesOn = try read { () throws(SpoolError) in try file.begin(at: place) }
         let isKnown = place != nil && goesOn
         progress.skip(file.position)
-        let events = tally.read
+        let (events, bad) = (tally.read, tally.refused + tally.quarantined)
         while let piece = try read({ () throws(SpoolError) in try file.next(atMost: pieceBytes) }) {
             let result: JSONValue
             switch try offer(piece, of: file, from: place, &progress, &line) {
@@ -137,8 +137,9 @@ struct BackfillRun: Sendable {
         }
         progress.reached(before + file.size, events: 0, at: time.bootTime)
         let taken = tally.read - events
+        let good = taken - (tally.refused + tally.quarantined - bad)
         let word = isKnown ? taken == 0 ? "was taken before, nothing to do" : "gone on with" : "taken"
-        try line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(taken, "event"))")")
+        try line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
     }
 
@@ -241,10 +242,18 @@ struct BackfillRun: Sendable {
         }
         let code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
         guard code != .success else { return .success }
+        let waiting = try waiting()
         for obstacle in result["obstacles"]?.members ?? [] {
-            console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
+            let count = waiting[obstacle.key].map { ", \(HumanText.count($0)) waiting" } ?? ""
+            console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")\(count)")
         }
-        console.printError("\(result["waiting"]?.integer ?? 0) events wait still; the next agent sends them")
+        console.printError("what waits still, the next agent sends")
         return code
+    }
+
+    /// How many events wait, by destination.
+    private func waiting() throws(CommandFailure) -> [String: Int] {
+        let report = try StatusReport.read(try request("GET", "/v1/status", [], nil).json)
+        return Dictionary(report.destinations.map { ($0.name, $0.queued) }) { $1 }
     }
 }
