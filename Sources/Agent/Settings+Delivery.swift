@@ -84,6 +84,9 @@ extension DeadlineSettings {
         destinations.isEmpty || destinations.contains(destination)
     }
 
+    /// Whether this system knows the time zone.
+    var hasKnownZone: Bool { (try? TimeZoneLoader().load(timeZone)) != nil }
+
     fileprivate func view() throws(AgentError) -> Deadline {
         let zone: TimeZoneRules
         do throws(TimeZoneError) {

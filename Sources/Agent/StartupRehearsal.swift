@@ -37,7 +37,10 @@ public struct StartupRehearsal: Sendable {
             do throws(AgentError) {
                 _ = try settings.deliveryOptions()
             } catch {
-                found.append(Refusal(setting: "retry", message: error.message))
+                // A time zone that is not known is told with its own setting.
+                if settings.deadlines.allSatisfy(\.hasKnownZone) {
+                    found.append(Refusal(setting: "retry", message: error.message))
+                }
             }
         }
         for destination in settings.destinations where destination.kind == .http {

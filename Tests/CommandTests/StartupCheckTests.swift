@@ -85,7 +85,7 @@ struct StartupCheckTests {
         chmod("\(root)/state", 0o777)
         try expect("", says: "can be written by others (mode 0777); run chmod go-w")
         chmod("\(root)/state", 0o750)
-        try expect("", access: stranger, says: "cannot be read and written and entered or run by user stranger")
+        try expect("", access: stranger, says: "cannot be read, written and entered by user stranger")
         chmod(root, 0o700)
         try expect("", access: stranger, says: "lies in \(root), which user stranger may not enter")
         chmod(root, 0o755)
@@ -105,7 +105,7 @@ struct StartupCheckTests {
         chmod("\(root)/state", 0o777)
         chmod("\(root)/spool", 0o777)
         try expect(
-            "", access: stranger, says: "spool/shop cannot be read and written and entered or run by user stranger",
+            "", access: stranger, says: "spool/shop cannot be read, written and entered by user stranger",
             warning: true)
         chmod("\(root)/spool", 0o755)
         chmod("\(root)/state", 0o750)
@@ -175,7 +175,7 @@ struct StartupCheckTests {
         try expect(pair(certificate, try write("other.key", other.key)), says: "is not the key of the certificate")
         try expect(pair(certificate, certificate), says: "holds no private key")
         try expect(pair(key, key), says: "holds no certificate")
-        try expect(pair("\(root)/none", key), says: "no such file or directory")
+        try expect(pair("\(root)/none", key), says: "\(root)/none: no such file or directory")
         try expect(
             pair(certificate, try write("open.key", good.key, mode: 0o644)), says: "run chmod o-r", warning: true)
         try expect(
@@ -243,9 +243,12 @@ struct StartupCheckTests {
         try expect("[functions.f]\ncommand = [\"\(root)/none\"]", says: "no such file")
         try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is no program")
         let program = try write("program", "#!/bin/sh\n", mode: 0o644)
-        try expect("[functions.f]\ncommand = [\"\(program)\"]", access: stranger, says: "cannot be entered or run")
+        try expect(
+            "[functions.f]\ncommand = [\"\(program)\"]", access: stranger, says: "cannot be run by user stranger")
         try expect("[country]\ndatabase = \"\(root)/none\"", says: "no such file")
         try expect("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Atlantis\"", says: "not known to this system")
+        let deadline = "[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Atlantis\""
+        #expect(try problems(deadline).count == 1)
         #expect(try problems("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Rome\"").isEmpty)
     }
 

@@ -71,9 +71,11 @@ struct FileAccess: Sendable {
 
 extension FileAccess.Purpose {
     var words: String {
-        let words = [(FileAccess.Purpose.read, "read"), (.write, "written"), (.execute, "entered or run")]
+        // A program is run, and nothing else; what is entered is a directory.
+        guard self != .execute else { return "run" }
+        let words = [(FileAccess.Purpose.read, "read"), (.write, "written"), (.execute, "entered")]
             .filter { contains($0.0) }.map(\.1)
-        return words.joined(separator: " and ")
+        return words.count < 3 ? words.joined(separator: " and ") : "read, written and entered"
     }
 }
 

@@ -65,15 +65,19 @@ extension StartupCheck {
             guard let program = function.command.first else { continue }
             let setting = "functions.\(name).command"
             if let absent = missing(program) {
-                add(setting, "\(program) \(absent)")
+                add(setting, "\(program): \(absent)")
             } else if FileStatus(program)?.isRegular != true {
                 add(setting, "\(program) is no program")
             } else if let refusal = access.refusal(program, .execute) {
                 add(setting, "\(program) \(refusal)")
             }
         }
-        if let database = settings.country.database, let absent = missing(database) ?? access.refusal(database, .read) {
-            add("country.database", "\(database) \(absent)")
+        if let database = settings.country.database {
+            if let absent = missing(database) {
+                add("country.database", "\(database): \(absent)")
+            } else if let refusal = access.refusal(database, .read) {
+                add("country.database", "\(database) \(refusal)")
+            }
         }
         for deadline in settings.deadlines {
             let file = "/usr/share/zoneinfo/\(deadline.timeZone)"
@@ -137,7 +141,7 @@ extension StartupCheck {
     /// A file's bytes; what is wrong with it is added.
     private mutating func checkReadable(_ file: String, _ setting: String) -> [UInt8]? {
         if let absent = missing(file) {
-            add(setting, "\(file) \(absent)")
+            add(setting, "\(file): \(absent)")
             return nil
         }
         guard FileStatus(file)?.isRegular == true else {
