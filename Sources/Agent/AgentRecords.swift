@@ -1,6 +1,7 @@
 internal import Control
 internal import Delivery
 internal import EventLoops
+internal import Logs
 internal import Model
 internal import Queue
 
@@ -12,6 +13,8 @@ struct AgentRecords: RecordControl {
     var time: any TimeSource = SystemTime()
     /// By when events must have arrived, by destination; nobody knows while no agent runs.
     var deadlines: @Sendable () async -> [DestinationName: [Deadline]] = { [:] }
+    /// Where it is told that something was removed for good; nil while no agent runs, when the caller's shell knows.
+    var log: Log?
 
     func list(
         _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
@@ -100,7 +103,9 @@ struct AgentRecords: RecordControl {
 
     func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int {
         do throws(QueueError) {
-            return try await queue.purge(store.kind, filter.selection)
+            let purged = try await queue.purge(store.kind, filter.selection)
+            if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
+            return purged
         } catch {
             throw ControlRefusal(error)
         }

@@ -136,7 +136,12 @@ extension AgentService {
             } else {
                 await parts.driver.setEnabled(true)
             }
-            log.info(isEnabled ? "collection enabled" : "collection disabled", ["discarded": discarded])
+            if isEnabled {
+                log.info("collection enabled")
+            } else {
+                // Deletes events: whoever looks for them finds here when, at every level but error.
+                log.warning("collection disabled by command", ["discarded": discarded])
+            }
             return discarded
         } catch {
             throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)

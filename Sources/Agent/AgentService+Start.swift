@@ -70,8 +70,9 @@ extension AgentService {
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
         ]
         let status = AgentStatus(
-            program: program, settings: { self.sharedSettings.withLock { $0 } }, sink: sink, queue: queue,
-            driver: driver, reader: reader, unread: unread, containers: keeper, recorder: recorder,
+            program: program, settings: { self.sharedSettings.withLock { $0 } },
+            country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
+            unread: unread, containers: keeper, recorder: recorder,
             started: time.wallTime, time: time, reloads: reloads)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
@@ -81,8 +82,9 @@ extension AgentService {
         let control = try await startControl(
             ControlAPI.routes(
                 status: status, sending: AgentSending(driver: driver), collection: AgentCollection(agent: self),
-                records: AgentRecords(queue: queue, rereader: rereader, time: time) { await self.deadlines }, tap: tap,
-                backfill: backfill, containers: AgentContainers(keeper: keeper, time: time)))
+                records: AgentRecords(
+                    queue: queue, rereader: rereader, time: time, deadlines: { await self.deadlines }, log: log),
+                tap: tap, backfill: backfill, containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(status, collectors + [control.collector, StatusCollector(status: status)])

@@ -62,7 +62,11 @@ public actor AgentService {
     /// Whether what was queued is being deleted because collection was turned off: minutes, after a large backlog.
     var isDiscarding = false
     /// The country that a person has set; durable in the queue.
-    var country: CountryCode?
+    var country: CountryCode? {
+        didSet { sharedCountry.withLock { $0 = country } }
+    }
+    /// The same, for other threads.
+    nonisolated let sharedCountry = Mutex<CountryCode?>(nil)
     /// When an earlier process last wrote to the queue.
     var lastChange: Timestamp?
     /// By when events must have arrived, by destination; for people who look into the queue.

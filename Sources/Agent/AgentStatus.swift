@@ -2,6 +2,7 @@ internal import Configuration
 internal import Control
 internal import Delivery
 internal import EventLoops
+internal import Events
 internal import Glibc
 internal import Logs
 internal import Metrics
@@ -13,6 +14,8 @@ internal import Spool
 struct AgentStatus: StatusSource {
     let program: ProgramIdentity
     let settings: @Sendable () -> Settings
+    /// The country that a person has set over the configured ones.
+    let country: @Sendable () -> CountryCode?
     let sink: StandardErrorLog
     let queue: QueueStore
     let driver: DeliveryDriver
@@ -40,6 +43,10 @@ struct AgentStatus: StatusSource {
         report.interval = delivery.interval.settingText
         let settings = settings()
         report.overrides = settings.overrides
+        if let country = country() {
+            report.overrides.append(
+                .init(setting: "country.code", value: "\"\(country)\"", origin: "command"))
+        }
         let setByContainer = report.overrides.first { $0.setting == "dispatch.interval" }?.origin
         report.intervalOrigin = delivery.isIntervalOverridden ? "command" : setByContainer ?? "configuration"
         report.containers = containers.states.map { $0.report }

@@ -94,7 +94,8 @@ public struct StatusText: Sendable {
             failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
         {
             let next = destination.nextAttempt.map { ", next try in \(until($0))" } ?? ""
-            return "\(why(destination)) \(since(failure.at)) ago\(next)"
+            let what = failure.status.map { "answered \($0)" } ?? failure.message
+            return "\(what) \(since(failure.at)) ago\(next)"
         }
         guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
         return "active, acknowledged \(since(last)) ago"

@@ -149,9 +149,11 @@ extension EndToEnd {
             #expect(try bench.command("country", "set", "es").code == 0)
             bench.killAgent()
             try bench.startAgent()
+            #expect(try bench.command("status").text.contains("setting country.code = \"ES\" (set by command)"))
             try bench.append(event("set", "1.2.3.4"), to: "app.jsonl")
             try wait(.seconds(30), "the event after the restart") { try arrived("set", bench).count == 1 }
             #expect(try bench.command("country", "clear").code == 0)
+            #expect(try !bench.command("status").text.contains("country.code"))
             try bench.append(event("cleared", "1.2.3.4"), to: "app.jsonl")
             try wait(.seconds(30), "the last event") { try arrived("cleared", bench).count == 1 }
             for (name, country) in [("known", "IT"), ("unknown", nil), ("set", "ES"), ("cleared", "IT")] {
