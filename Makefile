@@ -7,7 +7,7 @@
 RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
-	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --icf=all -Xlinker --wrap=_swift_stdlib_getScalarName
+	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --icf=safe -Xlinker --wrap=_swift_stdlib_getScalarName
 SOURCES = Package.swift Sources Tests
 
 .PHONY: help build test deb life run bench latency lint format clean
