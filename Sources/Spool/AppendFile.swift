@@ -15,6 +15,8 @@ final class AppendFile {
     var taken: Mark
     /// The offset before which all is durable.
     var committed: Int64
+    /// How often its place went back; a commit that began before says nothing about what came after.
+    var setbacks: UInt32 = 0
     /// The size when it was last looked at.
     var size: Int64
     /// When its content was changed, as its file system said when it was last looked at; nanoseconds since 1970.

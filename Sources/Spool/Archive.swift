@@ -69,7 +69,7 @@ final class Archive {
         using random: inout any RandomNumberGenerator
     ) throws(SystemError) {
         if day != now.day { beginDay(now) }
-        let folder = try folder(of: app)
+        var folder = try folder(of: app)
         let original = name.claimed ?? name
         for attempt in 0..<Archive.attempts {
             let target =
@@ -77,12 +77,19 @@ final class Archive {
                 ? original : FileName(Array("\(random.next() as UInt64)-".utf8) + original.bytes.suffix(200))
             do throws(SystemError) {
                 try FileSystem.rename(directory, name, to: folder.descriptor.raw, target)
-                folder.isSynced = false
-                try count(target, in: folder.descriptor.raw)
-                return
             } catch {
-                guard error.number == EEXIST else { throw error }
+                if error.number == EEXIST { continue }
+                // Either the file is gone, or somebody has removed the folder that is held open.
+                guard error.number == ENOENT, try FileSystem.status(of: folder.descriptor.raw).links == 0 else {
+                    throw error
+                }
+                folders.removeAll()
+                folder = try self.folder(of: app)
+                try FileSystem.rename(directory, name, to: folder.descriptor.raw, target)
             }
+            folder.isSynced = false
+            count(target, in: folder.descriptor.raw)
+            return
         }
         throw SystemError("renameat2", number: EEXIST)
     }
@@ -132,14 +139,15 @@ final class Archive {
 
     // MARK: Bounds
 
-    private func count(_ name: FileName, in folder: Int32) throws(SystemError) {
+    /// Holds the bound, as far as the archive can be read: the file is in it by now, whatever else lies there.
+    private func count(_ name: FileName, in folder: Int32) {
         guard let mostBytes else { return }
-        let size = try FileSystem.status(folder, name).size
-        let before: Int64
-        if let bytes { before = bytes + size } else { before = try countAll() }
-        bytes = before
-        guard before > mostBytes else { return }
         do throws(SystemError) {
+            let size = try FileSystem.status(folder, name).size
+            let before: Int64
+            if let bytes { before = bytes + size } else { before = try countAll() }
+            bytes = before
+            guard before > mostBytes else { return }
             // A tenth more than needed, so that it is not done for every file.
             bytes = try removeOldest(before, downTo: mostBytes / 10 * 9)
         } catch {

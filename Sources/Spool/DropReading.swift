@@ -57,6 +57,14 @@ final class DropReading {
     }
 
     var id: FileID { file.id }
+
+    /// Gives back what only reading needs: many files may wait for their second try.
+    func letGo() {
+        descriptor = nil
+        packed = nil
+        skipped = nil
+        splitter = ObjectSplitter(longest: 0, from: taken)
+    }
 }
 
 extension ObjectSplitter.Place {

@@ -6,6 +6,10 @@ internal import Model
 /// What was read of an append file, to recognise a copy of it (copy-and-truncate) or an archive (compressed by
 /// rotation): their lines must not be taken again.
 struct KnownContent {
+    /// Where an archive's first kilobyte is looked for at most, in bytes of its file: what begins with so much that holds
+    /// nothing was not made by rotation.
+    static let farthestBeginning: Int64 = 16 << 20
+
     /// The beginning.
     var fingerprint: Fingerprint
     /// All bytes before it were taken.
@@ -167,7 +171,7 @@ extension SpoolReader {
         of content: KnownContent, in format: DropFormat, _ descriptor: Int32
     ) throws(SystemError) -> Mark? {
         guard let packed = packed(format) else { return nil }
-        try packed.fill(from: descriptor)
+        try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
         let length = content.fingerprint.length
         guard packed.lines.count >= length,
             ByteHash.of(UnsafeRawBufferPointer(rebasing: packed.lines.prefix(length))) == content.fingerprint.hash

@@ -50,6 +50,8 @@ struct ObjectSplitter {
     private var isAfterSpace = false
     private var length = 0
     private var brackets: [UInt8] = []
+    /// How many of `brackets` are braces.
+    private var braces = 0
 
     init(longest: Int, from place: Place = Place(offset: 0, isInArray: false, hasContent: false)) {
         self.longest = longest
@@ -126,7 +128,10 @@ struct ObjectSplitter {
             switch byte {
             case UInt8(ascii: "\""): isInString = true
             case UInt8(ascii: "{"), UInt8(ascii: "["):
-                if brackets.count < ObjectSplitter.deepest { brackets.append(byte) }
+                if brackets.count < ObjectSplitter.deepest {
+                    brackets.append(byte)
+                    if byte == UInt8(ascii: "{") { braces += 1 }
+                }
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 close(byte == UInt8(ascii: "}") ? UInt8(ascii: "{") : UInt8(ascii: "["))
                 // In an array the comma ends the element, and what stands before it belongs to it.
@@ -151,8 +156,12 @@ struct ObjectSplitter {
 
     /// Closes the nearest bracket of that kind, and whatever was left open inside it.
     private mutating func close(_ opener: UInt8) {
-        guard let index = brackets.lastIndex(of: opener) else { return }
-        brackets.removeSubrange(index...)
+        // Where none is open, none is looked for: a text of such would take for ever.
+        guard opener == UInt8(ascii: "{") ? braces > 0 : braces < brackets.count else { return }
+        while let last = brackets.popLast() {
+            if last == UInt8(ascii: "{") { braces -= 1 }
+            if last == opener { return }
+        }
     }
 
     private mutating func keep(_ byte: UInt8) {
@@ -187,6 +196,7 @@ struct ObjectSplitter {
         isInString = false
         isEscaped = false
         brackets.removeAll(keepingCapacity: true)
+        braces = 0
         settle()
         if length > longest { return .tooLong(offset - eventOffset) }
         event.append(0x0A)

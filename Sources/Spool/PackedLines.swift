@@ -59,11 +59,13 @@ final class PackedLines {
         count += 1
     }
 
-    /// Unpacks until the buffer is full or the file ends.
-    func fill(from descriptor: Int32) throws(SystemError) {
+    /// Unpacks until the buffer is full, the file ends, or so many bytes of the file were unpacked: there are archives of
+    /// any length that hold nothing.
+    func fill(from descriptor: Int32, atMost limit: Int64 = .max / 2) throws(SystemError) {
         moveToFront()
+        let last = inputPosition + limit
         // One byte stays free, for the LF that the last line may lack.
-        while end == nil, count < storage.count - 1 {
+        while end == nil, count < storage.count - 1, inputPosition < last {
             if inputStart == input.count { try readInput(descriptor) }
             let output = UnsafeMutableRawBufferPointer(rebasing: storage[count..<(storage.count - 1)])
             do throws(FrameError) {

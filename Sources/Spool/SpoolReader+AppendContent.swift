@@ -150,6 +150,10 @@ extension SpoolReader {
     private func skip(
         _ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32
     ) throws(SystemError) {
+        guard try mark(at: file.taken.offset, descriptor) == file.taken else {
+            // Rewritten while its end was looked for: these are other lines.
+            return try findPlace(in: file, descriptor, isRewritten: true)
+        }
         let buffer = takeBuffer()
         let head = UnsafeMutableRawBufferPointer(rebasing: buffer[..<ObjectSplitter.excerpt])
         let count = try FileSystem.read(descriptor, into: head, at: file.taken.offset)
@@ -213,6 +217,7 @@ extension SpoolReader {
         file.trace.addFormer(file.taken)
         file.taken = place
         file.committed = min(file.committed, place.offset)
+        file.setbacks &+= 1
         file.trace.marks.removeAll { $0.offset > place.offset }
         if file.trace.fingerprint.length > Int(place.offset) {
             file.trace.fingerprint = try fingerprint(of: descriptor, length: Int(min(1024, place.offset)))

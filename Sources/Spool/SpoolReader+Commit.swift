@@ -28,8 +28,8 @@ struct Pass {
 /// A pass that is being committed, and what follows when it is.
 struct ClosedPass {
     var progress: SpoolProgress
-    /// How far each append file will be durable.
-    var files: [(file: AppendFile, offset: Int64)]
+    /// How far each append file will be durable, and how often its place had gone back by then.
+    var files: [(file: AppendFile, offset: Int64, setbacks: UInt32)]
     /// Drop files to remove.
     var done: [ClaimedFile]
 }
@@ -62,11 +62,11 @@ extension SpoolReader {
         sinkWantsCommit = false
         if let reading, let place = checkpoint(of: reading) { closed.places[reading.id] = place }
         var progress = SpoolProgress()
-        var covered: [(file: AppendFile, offset: Int64)] = []
+        var covered: [(file: AppendFile, offset: Int64, setbacks: UInt32)] = []
         for file in closed.files {
             file.isDirty = false
             file.trace.add(file.taken)
-            covered.append((file, file.taken.offset))
+            covered.append((file, file.taken.offset, file.setbacks))
             progress.checkpoints.append(
                 Checkpoint(
                     key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.trace.encoded))
@@ -94,7 +94,7 @@ extension SpoolReader {
             counters.commits += 1
             commitsUnderWay -= 1
             isUnderWay = false
-            for (file, offset) in closed.files { covered(file, to: offset) }
+            for (file, offset, setbacks) in closed.files { covered(file, to: offset, setbacks) }
             wake()
             if !closed.done.isEmpty {
                 try await sink.persist()
@@ -115,8 +115,9 @@ extension SpoolReader {
         wake()
     }
 
-    private func covered(_ file: AppendFile, to offset: Int64) {
-        file.committed = max(file.committed, offset)
+    private func covered(_ file: AppendFile, to offset: Int64, _ setbacks: UInt32) {
+        // Else the file was truncated meanwhile: what was durable was what it held before.
+        if file.setbacks == setbacks { file.committed = max(file.committed, offset) }
         if file.committed >= file.size { isRead(file) }
         considerLater(file)
     }

@@ -62,7 +62,11 @@ extension SpoolReader {
             guard !inHand.contains(id) else { return }
             if !listing.isFirstDone, kept[id] != nil { keptSeen.insert(id) }
             let isClaimed = name.claimed != nil
-            if let done = doneBefore[id] { return removeAgain(id, done, directory, name, raw) }
+            if let done = doneBefore[id] ?? stuck[id] {
+                return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner))
+            }
+            // An append file that somebody gave such a name: what was read of it is not read again.
+            if files[id] != nil || isAppendFile(kept[id]) { return notice(directory, name) }
             if isKept(id, seen) {
                 directory.settling[name] = nil
                 return

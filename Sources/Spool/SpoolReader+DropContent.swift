@@ -122,7 +122,7 @@ extension SpoolReader {
         let file = drop.file
         if !drop.isSecondTry, cutDrops.count < SpoolReader.mostCut {
             if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
-            drop.descriptor = nil
+            drop.letGo()
             cutDrops[drop.id] = drop
             return remember(.retryCut(drop.id), after: options.secondTry)
         }
@@ -195,6 +195,12 @@ extension SpoolReader {
     }
 
     // MARK: Files that stay
+
+    /// Whether what was kept of a file is that of lines that were read as they came.
+    func isAppendFile(_ checkpoint: Checkpoint?) -> Bool {
+        guard let checkpoint, checkpoint.offset > 0, let trace = FileTrace(checkpoint.state) else { return false }
+        return trace.doneVersion == nil
+    }
 
     func isKept(_ id: FileID, _ status: FileStatus) -> Bool {
         guard let checkpoint = kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else { return false }

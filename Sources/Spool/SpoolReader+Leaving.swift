@@ -214,7 +214,9 @@ extension SpoolReader {
         wake()
     }
 
-    private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace) {
+    /// - Parameter isAway: whether its directory is not there, or cannot be read: it may come back with all of its files,
+    ///   however many they are.
+    private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool = false) {
         var (checkpoint, trace) = (checkpoint, trace)
         trace.missingSince = trace.missingSince ?? time.wallTime.milliseconds
         trace.marks = Array(trace.marks.suffix(SpoolReader.marksOfMissing))
@@ -222,17 +224,30 @@ extension SpoolReader {
         let id = FileID(bytes: checkpoint.key)
         kept[id] = checkpoint
         pass.places[id] = checkpoint
-        missing.append(id)
+        if isAway { away.append(id) } else { missing.append(id) }
+        forget(&missing, atMost: SpoolReader.mostRemembered)
+        forget(&away, atMost: .max)
+    }
+
+    /// Forgets files that have been gone for long, or are too many.
+    private func forget(_ gone: inout Queue<FileID>, atMost limit: Int) {
         let oldest = time.wallTime.milliseconds - SpoolReader.memory.nanosecondsClamped / 1_000_000
-        while let first = missing.first {
+        while let first = gone.first {
             let since = kept[first].flatMap { FileTrace($0.state)?.missingSince }
-            guard since == nil || missing.count > SpoolReader.mostRemembered || since ?? 0 < oldest else { break }
-            _ = missing.popFirst()
+            guard since == nil || gone.count > limit || since ?? 0 < oldest else { break }
+            _ = gone.popFirst()
             guard since != nil else { continue }
             kept[first] = nil
             pass.places[first] = nil
             pass.forgotten.append(first)
         }
+    }
+
+    /// Whether a path's directory is known and could be listed.
+    private func isListed(_ path: String) -> Bool {
+        let bytes = Array(path.utf8)
+        let parent = FileName(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+        return directories[parent] != nil && complaints[parent] == nil
     }
 
     /// Remembers the files that were known at the last stop and have not been found since.
@@ -246,7 +261,7 @@ extension SpoolReader {
                 pass.forgotten.append(id)
                 continue
             }
-            miss(checkpoint, trace)
+            miss(checkpoint, trace, isAway: !isListed(checkpoint.path))
         }
         keptSeen = []
     }

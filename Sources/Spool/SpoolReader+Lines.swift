@@ -10,7 +10,7 @@ extension SpoolReader {
             giveUp(drop)
             return false
         }
-        try packed.fill(from: descriptor)
+        try packed.fill(from: descriptor, atMost: 1 << 20)
         // After a restart: what was taken before.
         if packed.offset < drop.taken.offset {
             packed.take(Int(min(Int64(packed.lines.count), drop.taken.offset - packed.offset)))

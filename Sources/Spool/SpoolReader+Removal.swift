@@ -26,41 +26,47 @@ extension SpoolReader {
     func remove(_ files: [ClaimedFile]) {
         for file in files {
             inHand.remove(file.id)
-            guard let raw = descriptor(of: file.directory) else { continue }
-            remove(file.record, file.claim, in: file.directory, raw, of: file.app)
+            // A directory that is gone may come back under another name, and the file with it.
+            guard let raw = descriptor(of: file.directory),
+                remove(file.record, file.claim, in: file.directory, raw, of: file.app)
+            else {
+                stuck[file.id] = [file.record]
+                continue
+            }
         }
         scheduleSync()
         wake()
     }
 
+    /// False: it is still there. Its record stays, so it is not read again.
     private func remove(
         _ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String
-    ) {
+    ) -> Bool {
         do {
             try putAway(name, in: directory, raw, of: app)
             counters.filesRemoved += 1
         } catch {
             if error.number != ENOENT {
-                // Its record stays, so it is not read again; the next start tries once more.
                 note(error, "cannot remove file", directory.path(of: name))
-                return
+                return false
             }
         }
         removal.add(record, in: directory)
+        return true
     }
 
-    /// A file that was queued before the reader started, and that is still there.
+    /// A file that is in the queue, and still there: it was queued before the reader started, or could not be removed.
     func removeAgain(
-        _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32
+        _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32,
+        of app: String
     ) {
         doneBefore[id] = nil
-        for (index, record) in records.enumerated() {
-            if index == 0 {
-                remove(record, name, in: directory, raw, of: directory.app)
-            } else {
-                removal.add(record, in: directory)
-            }
+        guard let first = records.first, remove(first, name, in: directory, raw, of: app) else {
+            stuck[id] = records
+            return
         }
+        stuck[id] = nil
+        for record in records.dropFirst() { removal.add(record, in: directory) }
         scheduleSync()
     }
 

@@ -47,6 +47,8 @@ public actor SpoolReader {
     var resumedDrops = Queue<DropReading>()
     /// Drop files under names of ours: those that are being read, and those that wait for their commit or removal.
     var inHand: Set<FileID> = []
+    /// Drop files that are in the queue and could not be removed: tried again when they are found again.
+    var stuck: [FileID: [DoneRecord]] = [:]
     /// Append files that lost their name and are not read to the end.
     var nameless = FileTable<ByID>()
     /// Files renamed in the watch's last events, by the kernel's cookie.
@@ -59,6 +61,8 @@ public actor SpoolReader {
     var keptSeen: Set<FileID> = []
     /// Of `kept`, files that are gone, in the order in which they were missed.
     var missing = Queue<FileID>()
+    /// Of `kept`, files that were missed together with their directories: when those come back, so do they.
+    var away = Queue<FileID>()
     /// Drop files that are in the queue and whose removal was not durable when the reader started.
     var doneBefore: [FileID: [DoneRecord]] = [:]
     var openFiles: [AppendFile] = []
@@ -214,13 +218,9 @@ public actor SpoolReader {
         guard commitsUnderWay < 2 else { return publish() }
         var isQuiet = false
         let limit = pass.bytes + SpoolReader.sliceBytes
-        while !isCommitDue, pass.bytes < limit {
-            guard step() else {
-                isQuiet = true
-                break
-            }
-        }
-        if isCommitDue {
+        // Pieces are counted too: not all bring bytes. Holes, archives that hold nothing and long directories do not.
+        for _ in 0..<SpoolReader.pieces where !isQuiet && !isCommitDue && pass.bytes < limit { isQuiet = !step() }
+        if isCommitDue || isCommitLate {
             beginCommit()
         } else if isQuiet {
             becomeQuiet()
@@ -229,8 +229,17 @@ public actor SpoolReader {
         }
     }
 
+    /// Whether what was taken has waited long enough for more: reading may go on for hours without bringing any.
+    private var isCommitLate: Bool {
+        commitsUnderWay == 0 && !pass.isEmpty && now - lastCommit >= SpoolReader.longestWait
+    }
+
+    private static let longestWait = Duration.milliseconds(100)
+
     /// How many bytes are read before timers and changes get their turn.
     static let sliceBytes = 1 << 20
+    /// How many pieces of work are done before that: each reads a megabyte at most.
+    private static let pieces = 16
 
     /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none.
     private func step() -> Bool {

@@ -24,6 +24,8 @@ final class KeptQueue: Sendable {
         var commits = 0
         /// Commits wait while it is set.
         var isFull = false
+        /// Commits wait once so many have been made.
+        var holdsAfter: Int?
         /// What is committed survives a power cut only while it is set.
         var isPersistent = true
         /// Commits fail once so many have been made.
@@ -89,7 +91,9 @@ final class KeepingSink: SpoolSink {
         bytes = 0
         let ticket = nextTicket
         nextTicket += 1
-        while queue.with({ $0.isFull }) || ticket != served { await pause(.milliseconds(1)) }
+        while queue.with({ $0.isFull || $0.commits >= $0.holdsAfter ?? .max }) || ticket != served {
+            await pause(.milliseconds(1))
+        }
         defer { served += 1 }
         let isStored = queue.with { state in
             if let limit = state.failsAfter, state.commits >= limit { return false }
