@@ -8,8 +8,8 @@ public protocol BatchEncoder: Sendable {
     var contentType: String { get }
     /// Whether the body is the stored lines as they are, so that a stored frame may be the body.
     var sendsLinesAsStored: Bool { get }
-    /// How much of an answer the format reads, in bytes; 0: its status says all.
-    var answerLimit: Int { get }
+    /// How much of an answer to so many events the format reads, in bytes; 0: its status says all.
+    func answerLimit(events: Int) -> Int
     /// Where the format has its token.
     var tokenPlace: TokenPlace { get }
     /// Arguments of the format's own that the address gets, escaped: `measurement_id=G-1`; empty for none.
@@ -59,7 +59,7 @@ extension BatchEncoder {
     /// `false`.
     public var sendsLinesAsStored: Bool { false }
     /// 0.
-    public var answerLimit: Int { 0 }
+    public func answerLimit(events: Int) -> Int { 0 }
     /// `Authorization: Bearer …`.
     public var tokenPlace: TokenPlace { .authorization(scheme: "Bearer") }
     /// None.

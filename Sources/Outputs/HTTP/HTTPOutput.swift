@@ -118,7 +118,7 @@ public actor HTTPOutput: MeasuredOutput {
         let result = await client.perform(
             HTTPRequest(
                 url: address(for: batch.header.id), headers: headers, body: body,
-                answerLimit: max(encoder.answerLimit, 2048)))
+                answerLimit: max(encoder.answerLimit(events: batch.header.events), 2048)))
         switch result {
         case .noRoute:
             return .offline
@@ -153,7 +153,8 @@ public actor HTTPOutput: MeasuredOutput {
         if case .header(let line) = credential { headers.append(line) }
         while time.bootTime < deadline, await pause(wait) {
             let request = HTTPRequest(
-                url: question.url, headers: headers, body: question.body, answerLimit: max(encoder.answerLimit, 2048))
+                url: question.url, headers: headers, body: question.body,
+                answerLimit: max(encoder.answerLimit(events: 1), 2048))
             if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
                 question.isGiven(HTTPAnswerBody(status: answer.status, bytes: answer.body, isWhole: answer.isWhole))
             {

@@ -66,7 +66,7 @@ struct ElasticsearchTests {
         "an answer that does not tell goes again, harmlessly",
         arguments: [
             #"{"errors":true,"items":[{"create":{"status":201}}]}"#, #"{"errors":true,"items":[{"cre"#,
-            #"{"errors":true}"#,
+            #"{"errors":true}"#, "<html>Please log in</html>", "[]", "ok",
         ])
     func unreadable(answer: String) {
         guard case .retry(let failure) = outcome(encoder, events: 2, answer, isWhole: !answer.hasSuffix("cre")) else {
@@ -74,6 +74,30 @@ struct ElasticsearchTests {
             return
         }
         #expect(failure.kind == .protocolViolation)
+    }
+
+    @Test("a large batch's answer, which names every event, is read to its end", arguments: [6_000, 20_000])
+    func largeAnswers(events: Int) async throws {
+        // What a data stream answers when a batch comes again: every event is there already.
+        let index = ".ds-logs-shop-of-a-customer-default-2026.11.21-000001"
+        let items = (0..<events).map { number in
+            #"{"create":{"_index":"\#(index)","_id":"0192f3a4-0000-7abc-8def-\#(100_000_000_000 + number)","status":409,"error":"#
+                + #"{"type":"version_conflict_engine_exception","reason":"[0192f3a4-0000-7abc-8def-\#(100_000_000_000 + number)]"#
+                + #": version conflict, document already exists (current version [1])","index_uuid":"aAsFqTI0Tc2W0LCWgPNrOA","#
+                + #""shard":"0","index":"\#(index)"}}}"#
+        }
+        let body = #"{"errors":true,"took":30,"items":["# + items.joined(separator: ",") + "]}"
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while connection.request() != nil {
+                let head =
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+                guard connection.write(Array((head + body).utf8)) else { return }
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url, format: encoder)
+        #expect(await output.send(try Sample.batch(events)) == .acknowledged)
     }
 
     @Test("other statuses are the table's")

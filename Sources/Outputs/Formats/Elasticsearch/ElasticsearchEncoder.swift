@@ -16,8 +16,9 @@ public struct ElasticsearchEncoder: BatchEncoder {
 
     /// `application/x-ndjson`.
     public var contentType: String { "application/x-ndjson" }
-    /// A line for each event that was not taken, of some 200 bytes.
-    public var answerLimit: Int { 1 << 20 }
+    /// An item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the reason
+    /// why not. An answer that was cut would send the batch again for ever.
+    public func answerLimit(events: Int) -> Int { 65_536 + 1024 * events }
     /// `ApiKey`, as Elastic's tokens are sent.
     public var tokenPlace: TokenPlace { .authorization(scheme: "ApiKey") }
 
@@ -60,9 +61,12 @@ public struct ElasticsearchEncoder: BatchEncoder {
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
         guard answer.isWhole, let body = JSONSlice(answer.bytes[...]), let hasErrors = body["errors"]?.boolean else {
-            // Quickwit answers without a word on errors when there are none; a status of success then says all.
-            let isPlain = answer.isWhole && JSONSlice(answer.bytes[...]).map { $0["items"] == nil } ?? true
-            return isPlain ? .acknowledged : unreadable(answer)
+            // Quickwit answers without a word on errors when there are none; a status of success then says all. Text or a
+            // page does not: somebody else answers at this address.
+            let isPlain = JSONSlice(answer.bytes[...]).map { body in
+                body.members?.allSatisfy { $0.key != "items" && $0.key != "errors" } ?? false
+            }
+            return answer.isWhole && isPlain ?? true ? .acknowledged : unreadable(answer)
         }
         guard hasErrors else { return .acknowledged }
         guard let items = body["items"]?.elements, items.count == header.events else { return unreadable(answer) }

@@ -26,7 +26,7 @@ public struct OTLPEncoder: BatchEncoder {
     /// As the encoding says.
     public var contentType: String { encoding == .protobuf ? "application/x-protobuf" : "application/json" }
     /// A short message.
-    public var answerLimit: Int { 65_536 }
+    public func answerLimit(events: Int) -> Int { 65_536 }
 
     /// An export request.
     public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {

@@ -22,7 +22,7 @@ public struct SplunkEncoder: BatchEncoder {
     /// `application/json`.
     public var contentType: String { "application/json" }
     /// A short object.
-    public var answerLimit: Int { 65_536 }
+    public func answerLimit(events: Int) -> Int { 65_536 }
     /// `Authorization: Splunk …`.
     public var tokenPlace: TokenPlace { .authorization(scheme: "Splunk") }
 
