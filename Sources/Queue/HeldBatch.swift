@@ -16,7 +16,7 @@ struct HeldBatch {
 
     let header: BatchHeader
     /// Its place in `Figures.lanes`.
-    let lane: Int
+    var lane: Int
     let rows: [DeliveryRow]
     /// The chunk's cost if the batch is all that needs its only chunk; nil if that has to be looked up.
     let soleCost: Int?

@@ -148,16 +148,20 @@ extension QueueStore {
                     found.map {
                         $0.rows.elementsEqual(batch.rows) { $0.chunk == $1.chunk && $0.first == $1.first }
                     } ?? false
-                guard isWhole, let first = batch.rows.first else {
+                // Its lane's place may be another now: a destination may have been lost.
+                guard isWhole, let found, let lane = figures.lane(found.destination, found.priority),
+                    let first = batch.rows.first
+                else {
                     held[id] = nil
                     continue
                 }
+                held[id]?.lane = lane
                 if first.isFormed {
-                    if batch.status != .free { figures.lanes[batch.lane].freeBatches -= 1 }
+                    if batch.status != .free { figures.lanes[lane].freeBatches -= 1 }
                 } else {
-                    figures.lanes[batch.lane].batchedEvents += batch.header.events
-                    figures.lanes[batch.lane].batchedBytes += batch.header.bytes
-                    if batch.status == .free { figures.lanes[batch.lane].freeBatches += 1 }
+                    figures.lanes[lane].batchedEvents += batch.header.events
+                    figures.lanes[lane].batchedBytes += batch.header.bytes
+                    if batch.status == .free { figures.lanes[lane].freeBatches += 1 }
                 }
             } catch {
                 // Damaged again: the next transaction meets it.

@@ -153,6 +153,77 @@ struct QueueFaultTests {
         await store.close()
     }
 
+    @Test("fault07: a damaged row of a destination takes nothing from the batches in flight of the others")
+    func fault07_damagedDestination() async throws {
+        let fixture = try QueueFixture()
+        let names: [DestinationName] = ["first", "second", "third"]
+        var maker = ChunkMaker()
+        var store = try fixture.open { $0.destinations = names }
+        func wish(_ name: DestinationName) -> LeaseRequest {
+            LeaseRequest(destination: name, priority: .normal, maxEvents: 50, maxBytes: 1 << 20)
+        }
+        for _ in 0..<400 { _ = try await store.store(maker.commit(50, to: names, size: 400, full: true)) }
+        // The first lease writes what a destination takes; from now on its row stays as it is.
+        for name in names { await store.release(try #require(try await store.leaseNext(wish(name))).header.id) }
+        await store.close()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        store = try fixture.open { $0.destinations = names }
+        try damageFirstRow(of: "destination", path)
+        let second = try #require(try await store.leaseNext(wish("second")))
+        let third = try #require(try await store.leaseNext(wish("third")))
+        // The way to the next page of the frame that the line is in the middle of.
+        try damage(path, at: try #require(try offset(of: "\n15030 ", in: path)) / 4_096 * 4_096, 4)
+        var taken = numbers(second)
+        while store.snapshot.recoveries == 0 {
+            guard let batch = try await store.leaseNext(wish("second")) else { continue }
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        _ = try await store.settle(.acknowledged(second.header))
+        _ = try await store.settle(.acknowledged(third.header))
+        while let batch = try await store.leaseNext(wish("second")) {
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(await eventually { store.snapshot.lane("second", .normal)?.ledger.queued == 0 })
+        #expect(taken.sorted() == Array(0..<15_000) + Array(15_050..<20_000))
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        #expect(store.snapshot.lane("second", .normal)?.ledger.acknowledged == taken.count)
+        #expect(store.snapshot.lane("third", .normal)?.ledger.acknowledged == 50)
+        await store.close()
+    }
+
+    private func offset(of text: String, in path: String) throws -> Int? {
+        let file = try Descriptor(checking: open(path, O_RDONLY), "open")
+        var bytes = [UInt8](repeating: 0, count: Int(lseek(file.raw, 0, SEEK_END)))
+        #expect(pread(file.raw, &bytes, bytes.count, 0) == bytes.count)
+        let wanted = Array(text.utf8)
+        return bytes.withUnsafeBytes { bytes in
+            var start = 0
+            while let base = bytes.baseAddress, start + wanted.count <= bytes.count,
+                let found = memchr(base + start, Int32(wanted[0]), bytes.count - start - wanted.count)
+            {
+                if memcmp(found, wanted, wanted.count) == 0 { return UnsafeRawPointer(found) - base }
+                start = UnsafeRawPointer(found) - base + 1
+            }
+            return nil
+        }
+    }
+
+    /// Makes the first row of a small table unreadable, and leaves the others.
+    private func damageFirstRow(of table: String, _ path: String) throws {
+        let database = try Database(path: path, vfs: nil)
+        let page = try #require(try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'"))
+        database.close()
+        let file = try Descriptor(checking: open(path, O_RDONLY), "open")
+        var start: [UInt8] = [0, 0]
+        // The array of cells stands behind the page's head, in the order of their keys.
+        #expect(pread(file.raw, &start, 2, off_t((page - 1) * 4_096 + 8)) == 2)
+        let cell = Int(start[0]) << 8 | Int(start[1])
+        // The length of its record: far more than there is.
+        try damage(path, at: (page - 1) * 4_096 + cell, 1)
+    }
+
     @Test("a database of a newer version is refused, and one that is not ours; neither is touched")
     func unknownDatabasesAreRefused() async throws {
         let fixture = try QueueFixture()
