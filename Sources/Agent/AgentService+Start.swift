@@ -54,6 +54,7 @@ extension AgentService {
         let functions = FunctionDesk(settings, on: readerLoop)
         let keeper = makeKeeper(queue, functions)
         let rules = IntakeRules(containers, functions: functions.runner, figures: figures)
+        try takeSpool()
         let reader = try makeReader(queue, restored, figures, tap, rules)
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
@@ -193,6 +194,16 @@ extension AgentService {
         }
     }
 
+    private func takeSpool() throws(AgentError) {
+        // An agent with a task leaves the spool alone.
+        guard task == nil else { return }
+        do throws(SpoolError) {
+            spoolLock = try SpoolLock.take(settings.spool.directory)
+        } catch {
+            throw AgentError(.inUse, error.message)
+        }
+    }
+
     private func makeReader(
         _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap,
         _ rules: IntakeRules
@@ -230,7 +241,12 @@ extension AgentService {
             try await server.start()
             return server
         } catch {
-            throw AgentError(.inUse, error.message)
+            // A group that is not there does not come by starting again.
+            switch error.code {
+            case .badAddress: throw AgentError(.configuration, error.message)
+            case .notPermitted: throw AgentError(.noPermission, error.message)
+            default: throw AgentError(.inUse, error.message)
+            }
         }
     }
 

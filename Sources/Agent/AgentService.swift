@@ -57,6 +57,8 @@ public actor AgentService {
     /// The containers whose rules the intakes apply.
     nonisolated let containers = ContainersInForce()
     var parts: Parts?
+    /// The spool is ours until this process ends; nil where it is not read, or cannot be written.
+    var spoolLock: SpoolLock?
     /// Whether events are collected; durable in the queue.
     var isCollecting = true
     /// Whether what was queued is being deleted because collection was turned off: minutes, after a large backlog.

@@ -12,6 +12,8 @@ public struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
         case cannotWrite = "cannot_write"
         /// A file named by hand cannot be read.
         case cannotRead = "cannot_read"
+        /// Another agent reads the spool.
+        case inUse = "in_use"
     }
 
     /// The kind of failure, for code and metrics.

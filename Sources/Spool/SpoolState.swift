@@ -77,7 +77,7 @@ public struct SpoolState: Sendable, Equatable {
         }
     }
 
-    private static func folder(in spool: String) throws(SystemError) -> Descriptor {
+    static func folder(in spool: String) throws(SystemError) -> Descriptor {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
         return try Descriptor(checking: open("\(spool)/.spoolship", flags), "open")
     }

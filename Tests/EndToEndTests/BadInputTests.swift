@@ -136,7 +136,7 @@ extension EndToEnd {
             #expect(text.contains("run this as the agent's user"), "\(text)")
         }
 
-        @Test("a second agent on the same state directory ends with 75 and says why; the first goes on")
+        @Test("a second agent on the same state directory or spool ends with 75 and says why; the first goes on")
         func secondAgent() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -146,6 +146,20 @@ extension EndToEnd {
             try second.startAgent(waits: false)
             #expect(try second.agent?.exit() == 75)
             #expect(second.agentLog.contains("another agent uses \(bench.state)"), "\(second.agentLog)")
+            // The same spool with a state directory of its own: it would ship the events elsewhere and remove them.
+            let third = try Workbench()
+            third.settings["spool.directory"] = "\"\(bench.spool)\""
+            try third.startReceiver()
+            try third.startAgent(waits: false)
+            #expect(try third.agent?.exit() == 75)
+            #expect(third.agentLog.contains("another agent reads the spool \(bench.spool)"), "\(third.agentLog)")
+            // A group that is not there does not come by starting again, as systemd would.
+            let fourth = try Workbench()
+            fourth.settings["control.group"] = "\"no-such-group\""
+            try fourth.startReceiver()
+            try fourth.startAgent(waits: false)
+            #expect(try fourth.agent?.exit() == 78)
+            #expect(fourth.agentLog.contains("there is no group no-such-group"), "\(fourth.agentLog)")
             try bench.append(keyed(0..<5), to: "app.jsonl")
             try bench.waitUntilDelivered(5)
         }
