@@ -258,6 +258,6 @@ struct StartupCheckTests {
         try expect("", says: "is no socket; remove it")
         let loaded = try Settings.read([ConfigurationText(file: "t", text: "control.group = \"no-such-group\"")])
         let found = StartupCheck.problems(of: loaded, access: own)
-        #expect(found.contains { $0.message.contains("there is no such group") && $0.severity == .warning })
+        #expect(found.contains { $0.message.contains("there is no such group; make it") && $0.severity == .error })
     }
 }

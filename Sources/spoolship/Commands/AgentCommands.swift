@@ -85,7 +85,7 @@ extension Invocation {
         guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): say --yes if that is meant") }
         try console.write("\(what). Go on? [y/N] ")
         guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
-            throw CommandFailure(.temporaryFailure, "nothing was changed")
+            throw CommandFailure(.negative, "nothing was changed")
         }
     }
 }

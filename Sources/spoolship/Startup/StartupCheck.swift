@@ -169,8 +169,8 @@ struct StartupCheck {
         if settings.origin(of: "control.group") != .standard, getgrnam(settings.control.group) == nil {
             add(
                 "control.group",
-                "is \"\(settings.control.group)\", and there is no such group; only root and \(access.user)"
-                    + " will be able to use the commands", severity: .warning)
+                "is \"\(settings.control.group)\", and there is no such group; make it (groupadd --system"
+                    + " \(settings.control.group)), or name another")
         }
         guard let address = settings.stats.listen, address.port != 0, let number = StartupCheck.bindFailure(address)
         else { return }
