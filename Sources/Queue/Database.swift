@@ -16,6 +16,11 @@ final class Database {
     /// Opens a file, makes it if it is missing.
     init(path: String, vfs: String?, readOnly: Bool = false) throws(QueueError) {
         self.path = path
+        // Events are nobody else's, whatever the mask and the directory; SQLite gives its other files the same mode.
+        if !readOnly, vfs == nil {
+            let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            if made >= 0 { Glibc.close(made) }
+        }
         let flags = (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX
         let code = sqlite3_open_v2(path, &handle, flags, vfs)
         guard code == SQLITE_OK else {

@@ -1,4 +1,5 @@
 import EventLoops
+import Glibc
 import Model
 import TestKit
 import Testing
@@ -33,6 +34,20 @@ struct QueueStoreTests {
         #expect(lane.ledger.accepted == 12 && lane.ledger.queued == 12 && lane.ledger.balances)
         #expect(store.snapshot.intake.read == 14 && store.snapshot.intake.balances)
         #expect(store.snapshot.quarantine.count == 1)
+        await store.close()
+    }
+
+    @Test("the queue's files are nobody else's, whatever the mask says")
+    func filesAreClosed() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        #expect(try await store.store(maker.commit(1)) == .stored(refused: 0))
+        for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm"] {
+            var status = stat()
+            #expect(stat("\(fixture.options.stateDirectory)/\(name)", &status) == 0, "\(name)")
+            #expect(status.st_mode & 0o777 == 0o600, "\(name)")
+        }
         await store.close()
     }
 
