@@ -297,7 +297,7 @@ extension EndToEnd {
             #expect(try get("share", "--type", "integer") == "0\n")
             #expect(try get("none", "--type", "boolean") == "false\n")
             #expect(try JSONValue(parsing: try get("none", "--json"))["missing"] == true)
-            #expect(try bench.command("container", "get", "share", "--type", "date").code == 65)
+            #expect(try bench.command("container", "get", "share", "--type", "date").code == 64)
 
             let published = try JSONValue(parsing: try contents(of: "\(bench.path)/values.json"))
             #expect(published["values"]?["greeting"] == "version 1")
