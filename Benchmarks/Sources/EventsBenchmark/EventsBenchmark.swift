@@ -7,7 +7,7 @@ import TimeZones
 
 /// Measures the one pass over a line alone, in CPU time, against simdjson's DOM on the same data in the same run.
 ///
-/// `swift run -c release --package-path Benchmarks EventsBenchmark [events] [rounds] [ascii|shuffled|spaced|mixed]`
+/// `swift run -c release --package-path Benchmarks EventsBenchmark [events] [rounds] [ascii|varied|shuffled|spaced|mixed]`
 @main
 enum EventsBenchmark {
     static func main() {
@@ -54,6 +54,8 @@ enum EventsBenchmark {
     /// What the events look like.
     enum Data: String, CaseIterable {
         case ascii = "ASCII"
+        /// Each event name has properties of its own, and events of all names come by chance.
+        case varied = "ASCII, five kinds"
         /// Members and properties in an order of their own in each event: the pass cannot find them where they were.
         case shuffled = "ASCII, shuffled"
         case spaced = "ASCII, blanks"
@@ -116,6 +118,8 @@ enum EventsBenchmark {
                 switch data {
                 case .ascii:
                     #"{"name":"\#(name)","timestamp":"\#(time)","priority":"normal","properties":{"Category":"Music","FileName":"favourite-\#(index).avi","duration":\#(index % 977).25,"user":"user-\#(index &* 7919 % 100_000)","premium":\#(index % 3 == 0),"referrer":"https://www.example.com/catalogue/section/\#(index % 97)","note":"nothing to add here, really, it is fine"}}"#
+                case .varied:
+                    varied(time, index, &random)
                 case .shuffled:
                     shuffled(name, time, index, &random)
                 case .spaced:
@@ -130,6 +134,41 @@ enum EventsBenchmark {
         block.initialize(repeating: 0)
         _ = block.update(fromContentsOf: text)
         return block
+    }
+
+    /// An event of one of five kinds, by chance, with the properties of its kind.
+    static func varied(_ time: String, _ index: Int, _ random: inout SplitMix64) -> String {
+        let user = index &* 7919 % 100_000
+        let (name, properties) =
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0:
+                (
+                    "Video clicked",
+                    #""Category":"Music","FileName":"favourite-\#(index).avi","duration":\#(index % 977).25,"premium":\#(index % 3 == 0),"quality":"1080p","position":\#(index % 4000),"list":"recommended for you","autoplay":false"#
+                )
+            case 1:
+                (
+                    "Page opened",
+                    #""path":"/catalogue/section/\#(index % 97)","referrer":"https://www.example.com/catalogue/section/\#(index % 89)","user":"user-\#(user)","load":\#(index % 1500),"experiment":"B","language":"en-GB","note":"none""#
+                )
+            case 2:
+                (
+                    "Order placed",
+                    #""order":"2026-\#(index)","user":"user-\#(user)","items":\#(index % 7),"total":\#(index % 300).90,"currency":"EUR","coupon":null,"shipping":"standard, two working days","payment":"card","first":\#(index % 5 == 0)"#
+                )
+            case 3:
+                (
+                    "Search done",
+                    #""query":"blue shoes size \#(index % 13)","results":\#(index % 211),"page":\#(index % 4),"filters":"colour,size,price","sort":"relevance","took":\#(index % 90).5,"user":"user-\#(user)","suggestion":true"#
+                )
+            default:
+                (
+                    "Basket changed",
+                    #""item":"article-\#(index % 5000)","change":"added","quantity":\#(index % 3),"basket":\#(index % 12),"price":\#(index % 80).49,"from":"product page","user":"user-\#(user)","recommended":false"#
+                )
+            }
+        return
+            #"{"name":"\#(name)","timestamp":"\#(time)","priority":"normal","properties":{\#(properties)}}"#
     }
 
     /// The event of `ascii`, its members and properties in an order by chance.
