@@ -276,7 +276,9 @@ final class Intake: SpoolSink {
         let isTrusted = clock.isTrusted(at: time)
         if isTrusted != wasTrusted {
             wasTrusted = isTrusted
-            log.info("clock looked at", ["trusted": isTrusted])
+            log.info(
+                isTrusted
+                    ? "the clock is trusted" : "the clock is not trusted yet: nothing expires, no time counts as ahead")
             Task(executorPreference: loop) { [store] in await store.allowExpiry(isTrusted) }
         }
         return isTrusted
