@@ -57,7 +57,11 @@ extension SpoolReader {
             let looked = try FileSystem.look(raw, name)
             let seen = try FileSystem.status(looked)
             status = seen
-            guard admit(seen, directory, name) else { return }
+            guard admit(seen, directory, name) else {
+                // What had the name before is gone, unless it waits for its second name to go.
+                if directory.settling[name]?.linkedSince == nil { directory.settling[name] = nil }
+                return
+            }
             let id = FileID(looked, seen)
             guard !inHand.contains(id) else { return }
             if !listing.isFirstDone, kept[id] != nil { keptSeen.insert(id) }
@@ -115,6 +119,8 @@ extension SpoolReader {
     func cannotBegin(
         _ directory: SpoolDirectory, _ name: FileName, _ error: SystemError, _ status: FileStatus?
     ) {
+        // Nobody comes back to it by himself: what has the name when it is listed again is looked at as new.
+        if error.number != EWOULDBLOCK { directory.settling[name] = nil }
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1

@@ -134,6 +134,25 @@ struct RemovalFaultTests {
         await reader.stop()
     }
 
+    @Test(
+        "where directories are polled, a drop file that is gone before it is quiet does not hide the next of its name")
+    func namesComeBack() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.isWatching = false }
+        // They are seen, and not quiet: somebody has them open for writing.
+        let held = ["gone.json", "link.json"].map { open("\(spool.path)/\($0)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o660) }
+        for file in held { #expect(write(file, "{\"n\":1}", 7) == 7) }
+        await spool.pause(.milliseconds(400))
+        for name in ["gone.json", "link.json"] { spool.remove(name) }
+        symlink("elsewhere", "\(spool.path)/link.json")
+        for file in held { close(file) }
+        await spool.pause(.milliseconds(400))
+        spool.remove("link.json")
+        for name in ["gone.json", "link.json"] { spool.write("{\"name\":\"\(name)\"}", to: name) }
+        await spool.untilLines(["{\"name\":\"gone.json\"}", "{\"name\":\"link.json\"}"])
+        await reader.stop()
+    }
+
     @Test("an append file that gets the name of a drop file is not read again after a restart")
     func appendFilesUnderDropNames() async throws {
         let spool = try SpoolHarness()
