@@ -9,8 +9,9 @@ extension Command {
         details: """
             Walks the way that a start takes, and changes nothing: the text of the configuration, what this version does not \
             do, directories and their permissions, free space, sockets, certificates, containers. Run by root, it looks with \
-            the eyes of the user spoolship. Ends with 0 when the agent could start, with 78 when it could not; warnings do \
-            not change that.
+            the eyes of the user spoolship. Ends with 0 when the agent could start, with 78 when it could not, or should not: \
+            a state directory that is not there yet, or that others may write, is a mistake here, although a start takes \
+            it. Warnings do not change that.
 
             --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
             certificates, and closes it again. No request is sent, and no secret. Ends with 75 when only that fails.
