@@ -57,10 +57,13 @@ struct EventTapTests {
             // Offers until the client has seen enough.
             let isDone = Mutex(false)
             async let offering: Void = offerUntil(tap) { isDone.withLock { $0 } }
-            var seen: [UInt8] = []
-            let status = try client.stream("GET", "/v1/tap", query: [("app", "shop")]) { piece in
-                seen += piece
-                return seen.count { $0 == UInt8(ascii: "\n") } < 3
+            let (status, seen) = try await onThread {
+                var seen: [UInt8] = []
+                let status = try client.stream("GET", "/v1/tap", query: [("app", "shop")]) { piece in
+                    seen += piece
+                    return seen.count { $0 == UInt8(ascii: "\n") } < 3
+                }
+                return (status, seen)
             }
             isDone.withLock { $0 = true }
             await offering

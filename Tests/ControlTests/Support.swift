@@ -1,4 +1,5 @@
 import EventLoops
+import Foundation
 import Glibc
 import Synchronization
 import TestKit
@@ -34,6 +35,13 @@ func withControlServer<Value>(
             await server.stop()
             throw error
         }
+    }
+}
+
+/// Does what waits for others on a thread of its own: of the tasks' threads there are as many as cores.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
     }
 }
 
