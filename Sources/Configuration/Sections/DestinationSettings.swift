@@ -143,7 +143,8 @@ extension DestinationSettings: SettingsSection {
             "Its name, in metrics, commands and other settings.", example: "\"main\""),
         .setting(
             "type", \.kind, .choice,
-            "How it is reached: http in one of the formats below; file and stdout are plain lines, an event each."),
+            "How it is reached: http in one of the formats below; file and stdout are plain lines, an event each;"
+                + " nats and kafka have their settings, and are refused until they are built."),
         .setting(
             "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
             "Where it is: https://… for http, nats:// or tls://… for nats, kafka://broker for kafka.",
