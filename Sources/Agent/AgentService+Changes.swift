@@ -121,6 +121,14 @@ extension AgentService {
                 status: 409, code: "discarding",
                 message: "what was queued is still being deleted; ask again when it is gone")
         }
+        // Two at a time, one in each direction, could end with events collected and none sent.
+        guard !isSwitching else {
+            throw ControlRefusal(
+                status: 409, code: "discarding",
+                message: "another enable or disable is at work; ask again when it is done")
+        }
+        isSwitching = true
+        defer { isSwitching = false }
         do throws(QueueError) {
             try await parts.queue.setSwitch(AgentSwitch.collecting, isEnabled ? nil : "off")
             isCollecting = isEnabled

@@ -294,6 +294,8 @@ extension QueueStore {
         case .nothing(.walPinned):
             let reader = state.walReader ?? "a reader outside"
             obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
+        // The failure says it already.
+        case .nothing(.moved): break
         }
         return obstacles
     }

@@ -63,6 +63,8 @@ public actor AgentService {
     var isCollecting = true
     /// Whether what was queued is being deleted because collection was turned off: minutes, after a large backlog.
     var isDiscarding = false
+    /// Whether a command to enable or disable is at work.
+    var isSwitching = false
     /// The country that a person has set; durable in the queue.
     var country: CountryCode? {
         didSet { sharedCountry.withLock { $0 = country } }

@@ -21,7 +21,19 @@ extension Settings {
         // The intake asks for commits by what packed chunks take; this bounds what the spool takes unasked. Unpacked, it
         // must fit a small queue.
         options.commitBytes = min(options.commitBytes, max(4096, queue.maxSize / 8))
+        options.linger = linger
         return options
+    }
+
+    /// How long a steady drip of lines is gathered for one commit: a thirtieth of the shortest wait before sending, from 5 to
+    /// 100 ms.
+    ///
+    /// Nobody waits for it, and nothing is less safe: the lines are on the disk already, in their file. Each commit writes about
+    /// ten pages of the queue, however few its lines.
+    private var linger: Duration {
+        var wait = dispatch.criticalDelay
+        if case .every(let interval) = dispatch.interval { wait = min(wait, interval) }
+        return min(max(wait / 30, .milliseconds(5)), .milliseconds(100))
     }
 
     /// The most unread bytes, for which waiting becomes evicting; 0 for no bound.

@@ -59,6 +59,10 @@ final class Database {
         return try statement.step() ? statement.integer(0) : nil
     }
 
+    /// Whether somebody has removed the file, or put another one in its place. What is written goes nowhere then, as soon as
+    /// it is closed.
+    var hasMoved: Bool { csqlite_has_moved(handle) != 0 }
+
     // MARK: Transactions
 
     /// Begins a transaction unless one runs. It reads until its first write, which then belongs to it.

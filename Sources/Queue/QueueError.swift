@@ -25,6 +25,8 @@ public struct QueueError: Error, Sendable, Equatable {
         case fileFull = "file_full"
         /// The file system cannot be written.
         case readOnly = "read_only"
+        /// The database was removed or replaced while it was open.
+        case moved
         /// The state directory or the database may not be opened.
         case noPermission = "no_permission"
         /// The storage cap is below what is stored.

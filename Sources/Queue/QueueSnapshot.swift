@@ -117,6 +117,8 @@ public enum WaitReason: String, Sendable, CaseIterable {
     case readOnly = "read_only"
     /// A reader outside keeps the WAL from being written back.
     case walPinned = "wal_pinned"
+    /// The database was removed or replaced: what it holds lives as long as the agent, and no more is added.
+    case moved
 }
 
 /// What became of a commit.

@@ -16,10 +16,13 @@ extension QueueStore {
         case .diskFull where ballast.giveUp():
             log.warning("disk is full, ballast given up", ["path": ballast.path, "error": error.message])
             enterTrouble(error, .diskFull)
-            again(withoutCommits: operations)
+            again(withoutCommits: operations, .diskFull)
         case .diskFull:
             enterTrouble(error, .diskFull)
             end(operations, error, .diskFull)
+        case .moved:
+            enterTrouble(error, .moved)
+            again(withoutCommits: operations, .moved)
         case .readOnly, .io, .noPermission:
             enterTrouble(error, .readOnly)
             end(operations, error, .readOnly)
@@ -47,9 +50,19 @@ extension QueueStore {
         armRoomTimer()
     }
 
+    /// - Throws: `QueueError` with code `moved` when the database is no more where it was opened.
+    func refuseMoved(_ file: QueueFile) throws(QueueError) {
+        guard file.database.hasMoved else { return }
+        throw QueueError(
+            .moved,
+            "\(file.database.path) was removed or replaced: put it back, or let the agent send what it has (spoolship drain) and"
+                + " restart it")
+    }
+
     /// Tries to write, and restores the ballast before reading resumes.
     func tryWriting(_ file: QueueFile) {
         do throws(QueueError) {
+            try refuseMoved(file)
             try file.database.begin()
             try file.database.execute("UPDATE total SET max_size = max_size")
             try file.database.commit()
@@ -83,8 +96,8 @@ extension QueueStore {
     }
 
     /// Tries the calls again that make room; commits wait with their callers.
-    private func again(withoutCommits operations: [Operation]) {
-        for operation in operations { operation.wait?(.diskFull) }
+    private func again(withoutCommits operations: [Operation], _ reason: WaitReason) {
+        for operation in operations { operation.wait?(reason) }
         waiting = operations.filter { $0.wait == nil } + waiting
         transact()
     }

@@ -60,6 +60,8 @@ extension QueueStore {
         let savedOptions = options
         var completions: [() -> Void] = []
         do throws(QueueError) {
+            // What is accepted must outlive the agent; what was accepted may still be sent.
+            if operations.contains(where: { $0.wait != nil }) { try refuseMoved(file) }
             try file.database.begin()
             try removeAcknowledged(from: file)
             for operation in operations { completions.append(try operation.apply()) }

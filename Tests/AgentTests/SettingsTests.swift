@@ -5,6 +5,7 @@ import EventLoops
 import Glibc
 import Logs
 import Model
+import Spool
 import TestKit
 import Testing
 import TimeZones
@@ -127,6 +128,20 @@ struct SettingsTests {
 }
 
 extension SettingsTests {
+    @Test(
+        "lines that drip are gathered for a thirtieth of the shortest wait before sending, 5 to 100 ms",
+        arguments: [
+            ("", 100), ("dispatch.interval = \"off\"", 100), ("dispatch.critical_delay = \"600ms\"", 20),
+            ("dispatch.interval = \"1500ms\"", 50),
+            ("dispatch.critical_delay = \"0s\"\ndispatch.allow_zero_delay = true", 5),
+        ])
+    func linger(text: String, milliseconds: Int) throws {
+        let directory = try TemporaryDirectory()
+        let whole = "agent.state_directory = \"\(directory.path)\"\n\(text)\n"
+        let settings = try Settings.read([ConfigurationText(file: "t.toml", text: whole)]).settings
+        #expect(settings.spoolOptions.linger == .milliseconds(milliseconds))
+    }
+
     @Test("ac19: each limit and each consequence of the configuration reaches the pass, and an app's own goes first")
     func ac19_limitsReachThePass() throws {
         let directory = try TemporaryDirectory()

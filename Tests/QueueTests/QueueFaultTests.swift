@@ -287,6 +287,34 @@ struct QueueFaultTests {
     }
 }
 
+@Suite("Queue whose file is taken away")
+struct QueueMovedTests {
+    @Test("a database that is removed or replaced takes nothing more; what it has is sent; put back, all goes on")
+    func takenAway() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for _ in 0..<10 { _ = try await store.store(maker.commit(50, size: 100, full: true)) }
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        try #require(rename(path, path + ".mine") == 0)
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.moved))
+        #expect(store.snapshot.accepting == .nothing(.moved))
+        #expect(store.snapshot.failure?.message.contains("\(path) was removed or replaced") == true)
+        // Another file in its place is none.
+        close(open(path, O_WRONLY | O_CREAT, 0o600))
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.moved))
+        // What is queued can still be sent.
+        let batch = try #require(try await store.leaseNext(request()))
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events })
+        try #require(rename(path + ".mine", path) == 0)
+        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
+        #expect(fixture.log.messages.count { $0.text == "queue cannot be written" } == 1)
+        await store.close()
+    }
+}
+
 @Suite("Queue on a full disk", .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
 struct QueueFullDiskTests {
     @Test("fault05, fault08: a full disk: nothing is lost, deleting works, and storing goes on by itself")

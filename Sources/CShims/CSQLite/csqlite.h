@@ -8,3 +8,9 @@ static inline int csqlite_sync_wal(sqlite3 *connection) {
     if (wal == 0 || wal->pMethods == 0) return SQLITE_OK;
     return wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
+
+/* Whether the path of a connection's file leads to another file now, or to none. */
+static inline int csqlite_has_moved(sqlite3 *connection) {
+    int moved = 0;
+    return sqlite3_file_control(connection, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
+}
