@@ -20,8 +20,27 @@ extension SpoolReader {
         }
     }
 
+    /// An append file has been renamed; `file` is what we knew under the old name.
+    ///
+    /// The kernel tells later than it happens: when we first looked at the old name, it may have been the next file's already,
+    /// or nobody's. So it is the new name that says which file it is.
+    func renamed(_ file: AppendFile?, to directory: SpoolDirectory, _ name: FileName) {
+        guard let raw = descriptor(of: directory) else { return }
+        do {
+            let looked = try FileSystem.look(raw, name)
+            let status = try FileSystem.status(looked)
+            if let file, FileID(looked, status) == file.id { return moved(file, to: directory, name) }
+            if admit(status, directory, name) { notice(directory, name, looked, status, wasAppendFile: true) }
+        } catch {
+            // It has been renamed once more, which is told next; or it is out of reach.
+            if let file { moved(file, to: directory, name) } else { notOpened(directory, name, error) }
+        }
+    }
+
+    /// - Parameter wasAppendFile: whether it had an append file's name before: then it is one, and no copy.
     private func notice(
-        _ directory: SpoolDirectory, _ name: FileName, _ looked: borrowing Descriptor, _ status: FileStatus
+        _ directory: SpoolDirectory, _ name: FileName, _ looked: borrowing Descriptor, _ status: FileStatus,
+        wasAppendFile: Bool = false
     ) {
         let id = FileID(looked, status)
         if let known = directory.files[name], known.id != id { displaced(known) }
@@ -31,10 +50,10 @@ extension SpoolReader {
             return
         }
         // Rotated names of unknown kinds are followed only for files that are known.
-        guard name.kind == .append || kept[id] != nil else { return }
+        guard name.kind == .append || wasAppendFile || kept[id] != nil else { return }
         let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
-        file.isRotated = name.isRotatedName
-        file.isCopySuspect = file.isRotated && kept[id] == nil && name.claimed == nil
+        file.isRotated = name.isRotatedName || wasAppendFile
+        file.isCopySuspect = file.isRotated && !wasAppendFile && kept[id] == nil && name.claimed == nil
         if name.claimed != nil { file.isRotated = true }
         resume(file)
         file.trace.inode = status.inode

@@ -158,7 +158,9 @@ extension SpoolReader {
             appeared(directory, name, isComplete: false)
         } else if mask & Int(IN_MOVED_TO) != 0 {
             if let file = moved.removeValue(forKey: event.cookie) {
-                moved(file, to: directory, name)
+                renamed(file, to: directory, name)
+            } else if movedUnseen.remove(event.cookie) != nil, !name.isHidden, !name.isUnfinished {
+                renamed(nil, to: directory, name)
             } else {
                 appeared(directory, name, isComplete: true)
             }
@@ -166,6 +168,8 @@ extension SpoolReader {
             if let file = directory.files[name] {
                 displaced(file)
                 moved[event.cookie] = file
+            } else if name.kind == .append {
+                movedUnseen.insert(event.cookie)
             }
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
@@ -244,5 +248,6 @@ extension SpoolReader {
     /// A file that was renamed and has not turned up is outside of what is watched.
     private func forgetMoves() {
         moved.removeAll(keepingCapacity: true)
+        movedUnseen.removeAll(keepingCapacity: true)
     }
 }

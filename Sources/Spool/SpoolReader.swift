@@ -53,6 +53,8 @@ public actor SpoolReader {
     var nameless = FileTable<ByID>()
     /// Files renamed in the watch's last events, by the kernel's cookie.
     var moved: [UInt32: AppendFile] = [:]
+    /// Renames, in the watch's last events, of append files that had gone before they were looked at.
+    var movedUnseen: Set<UInt32> = []
     /// Checkpoints of files that have not been seen since the start.
     var kept: [FileID: Checkpoint]
     /// Inode numbers in `kept`, to find files under names that say nothing; only during the first listing.

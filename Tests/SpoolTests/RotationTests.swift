@@ -1,3 +1,4 @@
+import EventLoops
 import Frames
 import Glibc
 import Model
@@ -35,6 +36,26 @@ struct RotationTests {
         var status: Int32 = 0
         waitpid(process, &status, 0)
         return status
+    }
+
+    @Test(
+        "fault03: a file that was renamed before it was looked at is read, whatever has its name by then",
+        arguments: ["x.jsonl.1", "x.jsonl-20261121.old", "old.json"], [true, false])
+    func renamedBeforeItWasLookedAt(name: String, isFollowed: Bool) async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        // On the reader's own thread: all that the kernel tells of it is told when it is over.
+        await withCheckedContinuation { continuation in
+            spool.loop.post {
+                spool.write("1\n2\n", to: "x.jsonl")
+                spool.rename("x.jsonl", to: name)
+                if isFollowed { spool.write("3\n", to: "x.jsonl") }
+                continuation.resume()
+            }
+        }
+        await spool.untilLines(["1", "2"] + (isFollowed ? ["3"] : []))
+        #expect(spool.queue.quarantined.isEmpty)
+        await reader.stop()
     }
 
     @Test(
