@@ -192,7 +192,8 @@ struct PropertyRun {
         guard let known = model.ledgers[lane]?.expired, expired > known else { return }
         let row = model.waiting(lane).first { number in model.chunk(number, lane).map { model.isExpired($0) } ?? false }
         guard let row, let chunk = model.chunk(row, lane) else { throw Difference("something expired too soon") }
-        model.remove(model.waiting(lane).filter { chunk.numbers.contains($0) }, lane, \.expired)
+        // By where they are now: an event that became a dead letter again, and was sent again, is in another chunk.
+        model.remove(model.waiting(lane).filter { model.chunk($0, lane)?.id == chunk.id }, lane, \.expired)
     }
 
     /// What is too old at the head of a lane goes when something is asked of it.
