@@ -202,6 +202,9 @@ extension AgentService {
         } catch {
             throw AgentError(.inUse, error.message)
         }
+        if spoolLock == nil {
+            log.warning("spool not locked against a second agent", ["directory": settings.spool.directory])
+        }
     }
 
     private func makeReader(

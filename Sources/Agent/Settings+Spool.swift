@@ -28,8 +28,9 @@ extension Settings {
     /// How long a steady drip of lines is gathered for one commit: a thirtieth of the shortest wait before sending, from 5 to
     /// 100 ms.
     ///
-    /// Nobody waits for it, and nothing is less safe: the lines are on the disk already, in their file. Each commit writes about
-    /// ten pages of the queue, however few its lines.
+    /// Nobody waits for it, and no line depends on it: they are in their file. Only a power cut may take those that their app has
+    /// not synced, so much later than it might have. Each commit writes about ten pages of the queue, however few its lines.
+    /// By the settings of the start: a reload does not change it.
     private var linger: Duration {
         var wait = dispatch.criticalDelay
         if case .every(let interval) = dispatch.interval { wait = min(wait, interval) }
