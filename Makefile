@@ -10,7 +10,7 @@ RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) sw
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --icf=safe -Xlinker --wrap=_swift_stdlib_getScalarName
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test deb life run bench latency lint format clean
+.PHONY: help build test deb life run bench latency hostile lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -52,6 +52,11 @@ latency: ## measure the time from a written line to the receiver
 	@scripts/bootstrap bench
 	@$(MAKE) --no-print-directory build
 	@python3 Benchmarks/latency.py build/spoolship
+
+hostile: ## let a hostile user at the agent beside honest apps for SECONDS=60, or SEED=…; needs root
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory build
+	@python3 Benchmarks/hostile build/spoolship --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build

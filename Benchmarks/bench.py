@@ -78,14 +78,16 @@ priority = "critical"
 class Receiver:
     """The development receiver, as a process of its own."""
 
-    def __init__(self, binary: str, work: str):
+    def __init__(self, binary: str, work: str, output: str = ""):
+        """Counts what arrives, or with `output` keeps it in that file."""
         self.directory = os.path.join(work, "receiver")
         os.makedirs(self.directory)
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}/"
         self.log = open(os.path.join(work, "receiver.log"), "wb")
         self.process = subprocess.Popen(
-            [binary, "receive", "--listen", f"127.0.0.1:{self.port}", "--certificates", self.directory, "--quiet"],
+            [binary, "receive", "--listen", f"127.0.0.1:{self.port}", "--certificates", self.directory]
+            + (["--output", output] if output else ["--quiet"]),
             stdout=self.log, stderr=self.log)
         self.ca = os.path.join(self.directory, "ca.pem")
         wait_for(lambda: os.path.exists(self.ca) and self.stats() is not None, 20, "the receiver to start")
