@@ -88,7 +88,7 @@ let package = Package(
 
         // Spool
         module("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model"]),
-        tests("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model", "TestKit"]),
+        tests("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model", "TestKit"], fixtures: true),
 
         // Events
         module("TimeZones", ["EventLoops"]),

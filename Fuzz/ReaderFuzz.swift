@@ -110,7 +110,8 @@ private func compareFramings(_ text: UnsafeBufferPointer<UInt8>) {
         scan: while true {
             switch splitter.next(bytes, used: &used) {
             case .more: break scan
-            case .event, .brokenString: events.append(splitter.event)
+            case .event: events.append(splitter.event)
+            case .fault: break scan
             case .tooLong: return
             }
         }

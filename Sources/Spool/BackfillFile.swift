@@ -96,7 +96,8 @@ public final class BackfillFile {
         guard let place else { return true }
         let numbers = place.split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0, radix: 16) }
         guard numbers.count == 5, numbers[0] == 1, let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
-            let flags = numbers[2], let length = numbers[3].flatMap({ Int(exactly: $0) }), let hash = numbers[4]
+            let flags = numbers[2], let state = UInt8(exactly: flags & ~4).flatMap(ObjectSplitter.Place.State.init),
+            let length = numbers[3].flatMap({ Int(exactly: $0) }), let hash = numbers[4]
         else { return false }
         do throws(SystemError) {
             guard length <= 1024, try BackfillFile.fingerprint(descriptor.raw, length) == (length, hash) else {
@@ -116,18 +117,18 @@ public final class BackfillFile {
         }
         splitter = ObjectSplitter(
             longest: longest,
-            from: ObjectSplitter.Place(offset: offset, isInArray: flags & 1 != 0, hasContent: flags & 2 != 0))
+            from: ObjectSplitter.Place(offset: offset, state: state))
         return true
     }
 
     private func place(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
-        let flags = (place.isInArray ? 1 : 0) | (place.hasContent ? 2 : 0) | (isFinished ? 4 : 0)
+        let flags = place.state.rawValue | (isFinished ? 4 : 0)
         let numbers = [1, UInt64(place.offset), UInt64(flags), UInt64(fingerprint.length), fingerprint.hash]
         return numbers.map { String($0, radix: 16) }.joined(separator: ":")
     }
 
     private var placeOfLines: String {
-        place(ObjectSplitter.Place(offset: packed.offset, isInArray: false, hasContent: true))
+        place(.lines(packed.offset))
     }
 
     private static func fingerprint(_ descriptor: Int32, _ length: Int) throws(SystemError) -> (Int, UInt64) {
@@ -235,8 +236,7 @@ public final class BackfillFile {
         let length = Int64(packed.lines.count)
         packed.take(packed.lines.count)
         isFinished = true
-        let end = place(
-            ObjectSplitter.Place(offset: packed.offset, isInArray: false, hasContent: true), isFinished: true)
+        let end = place(.lines(packed.offset), isFinished: true)
         return Piece(
             bytes: content, offset: offset, problem: Problem(reason: reason, detail: detail, length: length), end: end)
     }
@@ -265,10 +265,9 @@ public final class BackfillFile {
                 bytes += splitter.event
                 end = splitter.place
             case .tooLong(let length): return ordered(lines(), problem(lengthProblem(length)))
-            case .brokenString:
-                let detail = "a string holds a line break"
-                let length = splitter.place.offset - splitter.eventOffset
-                return ordered(lines(), problem(Problem(reason: .notJSON, detail: detail, length: length)))
+            case .fault(let detail):
+                isFinished = true
+                return ordered(lines(), try rest(detail))
             case .more:
                 guard isEnd else { continue }
                 isFinished = true
@@ -309,11 +308,28 @@ public final class BackfillFile {
             end: place(splitter.place))
     }
 
+    /// What follows the text's first fault, the value included that it is in.
+    private func rest(_ detail: String) throws(SystemError) -> Piece {
+        var content = splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : []
+        content += packed.lines.prefix(ObjectSplitter.excerpt - content.count)
+        // Its length is known at its end only.
+        packed.take(packed.lines.count)
+        while packed.end == nil {
+            try packed.fill(from: descriptor.raw)
+            packed.take(packed.lines.count)
+        }
+        let start = splitter.place
+        return Piece(
+            bytes: content, offset: start.offset,
+            problem: Problem(reason: .notJSON, detail: detail, length: packed.offset - start.offset),
+            end: place(start, isFinished: true))
+    }
+
     private func endProblem() -> Piece {
         let detail =
             switch packed.end {
             case .broken(let detail): detail
-            default: size == 0 ? "the file is empty" : "the text ends too early"
+            default: ObjectSplitter.earlyEnd(of: splitter)
             }
         let isBroken = if case .broken = packed.end { true } else { false }
         let offset = splitter.place.offset

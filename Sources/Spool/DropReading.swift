@@ -49,7 +49,7 @@ final class DropReading {
         self.isKept = isKept
         self.status = status
         self.descriptor = consume descriptor
-        let start = place ?? ObjectSplitter.Place(offset: 0, isInArray: false, hasContent: false)
+        let start = place ?? .start
         splitter = ObjectSplitter(longest: longest, from: start)
         taken = start
         checkpointed = place
@@ -71,15 +71,13 @@ extension ObjectSplitter.Place {
     private static let version: UInt8 = 2
 
     /// A checkpoint's state for a file that was read in part.
-    var encoded: [UInt8] { [Self.version, (isInArray ? 1 : 0) | (hasContent ? 2 : 0)] }
+    var encoded: [UInt8] { [Self.version, state.rawValue] }
 
     /// The place of a checkpoint; nil if its state is not what this version writes.
     init?(_ checkpoint: Checkpoint) {
         guard checkpoint.offset >= 0, checkpoint.state.count == 2, checkpoint.state[0] == Self.version,
-            checkpoint.state[1] < 4
+            let state = State(rawValue: checkpoint.state[1])
         else { return nil }
-        self.init(
-            offset: checkpoint.offset, isInArray: checkpoint.state[1] & 1 != 0,
-            hasContent: checkpoint.state[1] & 2 != 0)
+        self.init(offset: checkpoint.offset, state: state)
     }
 }

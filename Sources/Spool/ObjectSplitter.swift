@@ -1,9 +1,8 @@
-/// Cuts a JSON text (an object, an array of objects, or several one after another) into events of one line each,
-/// block by block, in bounded memory. A pure core.
+/// Cuts a JSON text (a value, an array of values, or objects each on lines of its own) into events of one line each, block
+/// by block, in bounded memory. A pure core.
 ///
-/// It knows strings and brackets and nothing else: line breaks and spaces between tokens are left out, all other bytes
-/// pass as they are, and whoever takes the event checks that it is JSON. What stands where an event should be comes
-/// out as an event as well, to be refused there: one bad element does not hurt its neighbours.
+/// One rule for whatever comes: the values before the text's first fault are events, each judged by whoever takes it; from
+/// the fault on nothing is. Line breaks between tokens are left out of an event, all other bytes pass as they are.
 struct ObjectSplitter {
     /// What was found.
     enum Find: Equatable {
@@ -13,24 +12,47 @@ struct ObjectSplitter {
         case event
         /// An event is longer than the limit: its length in the file. `event` holds its first bytes.
         case tooLong(Int64)
-        /// A string of the event has a raw line feed. `event` holds it, with an LF at its end as well.
-        case brokenString
+        /// The text is no JSON from here on: what was expected, and at which byte of the text. All behind `place` is lost
+        /// to it.
+        case fault(String)
     }
 
     /// Where reading can go on after a restart: between two events.
     struct Place: Equatable {
+        /// What the text may go on with. The numbers are kept.
+        enum State: UInt8 {
+            /// Nothing was seen, but white space.
+            case start = 0
+            /// A value was seen, and a line break after it: another object may follow.
+            case nextLine = 2
+            /// Somewhere in the outer array, between values; told by earlier versions only.
+            case inArray = 3
+            /// The outer array has begun.
+            case arrayStart = 8
+            /// After a comma of the outer array.
+            case afterComma = 9
+            /// After a value of the outer array.
+            case afterElement = 10
+            /// After a value that is no outer array, on the same line.
+            case afterValue = 11
+            /// The outer array has ended.
+            case afterArray = 16
+        }
+
         /// So many bytes of the text were used.
         var offset: Int64
-        /// Whether that is inside the outer array.
-        var isInArray: Bool
-        /// Whether a value has been seen at all.
-        var hasContent: Bool
+        var state: State
+
+        static let start = Place(offset: 0, state: .start)
+
+        /// A place in lines.
+        static func lines(_ offset: Int64) -> Place { Place(offset: offset, state: .nextLine) }
     }
 
     /// How many bytes of an event that is too long are kept.
     static let excerpt = 4096
-    /// How deeply brackets are followed; what lies deeper is taken as it is.
-    private static let deepest = 4096
+
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// The longest event in bytes, brought to one line.
     let longest: Int
@@ -38,42 +60,50 @@ struct ObjectSplitter {
     private(set) var event: [UInt8] = []
     /// Where the event began in the text.
     private(set) var eventOffset: Int64 = 0
-    /// The place after the last event that was found whole.
+    /// The place after the last event that was found whole, and the comma after it.
     private(set) var place: Place
 
     private var offset: Int64
-    private var isInArray: Bool
-    private var isInEvent = false
-    private var isInString = false
-    private var isEscaped = false
-    private var isBroken = false
-    private var isAfterSpace = false
+    /// The event that is being read; nil between two.
+    private var value: JSONGrammar?
     private var length = 0
-    private var brackets: [UInt8] = []
-    /// How many of `brackets` are braces.
-    private var braces = 0
+    private var fault: String?
+    private var marks = 0
 
-    init(longest: Int, from place: Place = Place(offset: 0, isInArray: false, hasContent: false)) {
+    init(longest: Int, from place: Place = .start) {
         self.longest = longest
         self.place = place
         offset = place.offset
-        isInArray = place.isInArray
     }
 
     /// Whether the text may end here: something was there, and every bracket is closed.
     var isComplete: Bool {
-        (place.hasContent || isInEvent) && !isInArray && brackets.isEmpty && !isInString
+        guard fault == nil else { return false }
+        switch place.state {
+        case .nextLine, .afterValue, .afterArray: return value?.mayEnd ?? true
+        case .start: return value?.mayEnd ?? false
+        case .inArray, .arrayStart, .afterComma, .afterElement: return false
+        }
     }
 
-    /// Whether a value that has no bracket to end it (a number at the very end) is still open.
-    var hasOpenEvent: Bool { isInEvent }
+    /// Whether nothing was seen, but white space.
+    var isBlank: Bool { place.state == .start && value == nil && fault == nil }
+
+    /// What to tell of a text that ends before it should.
+    static func earlyEnd(of splitter: ObjectSplitter) -> String {
+        guard splitter.isBlank else { return "the text ends too early" }
+        return splitter.position == 0 ? "the file is empty" : "the file holds nothing but white space"
+    }
+
+    /// Whether a value is still open.
+    var hasOpenEvent: Bool { value != nil }
 
     /// The bytes used so far, those of the open event included.
     var position: Int64 { offset }
 
     /// Ends the event that only the end of the text can end, such as a bare number.
     mutating func finish() -> Find {
-        guard isInEvent else { return .more }
+        guard value != nil else { return .more }
         return end()
     }
 
@@ -83,127 +113,119 @@ struct ObjectSplitter {
     ///   - block: the next bytes of the text.
     ///   - used: how many bytes of the block have been used; where to go on.
     mutating func next(_ block: UnsafeRawBufferPointer, used: inout Int) -> Find {
-        if !isInEvent { event.removeAll(keepingCapacity: true) }
+        if let fault { return .fault(fault) }
         while used < block.count {
-            let byte = block[used]
-            if isInString {
+            if value == nil {
+                guard between(block[used]) else { continue }
+                if let fault { return .fault(fault) }
                 used += 1
                 offset += 1
-                inString(byte)
                 continue
             }
-            switch byte {
-            case 0x20, 0x09, 0x0A, 0x0D:
+            if value?.isInString == true {
+                let run = ObjectSplitter.plainBytes(block[used...])
+                keep(block[used..<(used + run)])
+                used += run
+                offset += Int64(run)
+                guard used < block.count else { break }
+            }
+            let byte = block[used]
+            switch value?.take(byte) {
+            case .inside?: keep(CollectionOfOne(byte))
+            case .lineBreak?: break
+            case .last?:
+                keep(CollectionOfOne(byte))
                 used += 1
                 offset += 1
-                isAfterSpace = true
-                if isInEvent, brackets.isEmpty, !isInArray { return end() }
-                continue
-            case UInt8(ascii: ","), UInt8(ascii: "]"):
-                guard brackets.isEmpty, isInArray else { break }
-                if isInEvent { return end() }
-                used += 1
-                offset += 1
-                if byte == UInt8(ascii: "]") { isInArray = false }
-                settle()
-                continue
-            case UInt8(ascii: "["):
-                guard brackets.isEmpty, !isInArray, !isInEvent else { break }
-                used += 1
-                offset += 1
-                isInArray = true
-                settle()
-                continue
-            default: break
+                return end()
+            case .after?: return end()
+            case .fault(let expected)?: return fail(expected)
+            case nil: break
             }
             used += 1
-            if !isInEvent { begin() }
             offset += 1
-            if isAfterSpace {
-                // A space between two bare words is kept: `1 2` must not become `12`.
-                if let last = event.last, ObjectSplitter.isBare(last), ObjectSplitter.isBare(byte) { keep(0x20) }
-                isAfterSpace = false
-            }
-            keep(byte)
-            switch byte {
-            case UInt8(ascii: "\""): isInString = true
-            case UInt8(ascii: "{"), UInt8(ascii: "["):
-                if brackets.count < ObjectSplitter.deepest {
-                    brackets.append(byte)
-                    if byte == UInt8(ascii: "{") { braces += 1 }
-                }
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                close(byte == UInt8(ascii: "}") ? UInt8(ascii: "{") : UInt8(ascii: "["))
-                // In an array the comma ends the element, and what stands before it belongs to it.
-                if brackets.isEmpty, !isInArray { return end() }
-            default: break
-            }
         }
         return .more
     }
 
-    private mutating func inString(_ byte: UInt8) {
-        keep(byte)
-        if isEscaped {
-            isEscaped = false
-        } else if byte == UInt8(ascii: "\\") {
-            isEscaped = true
-        } else if byte == UInt8(ascii: "\"") {
-            isInString = false
+    /// Looks at a byte between two events. False: an event begins with it.
+    private mutating func between(_ byte: UInt8) -> Bool {
+        if JSONGrammar.isSpace(byte) {
+            if place.state == .afterValue, byte == 0x0A || byte == 0x0D { place.state = .nextLine }
+            if place.state != .start { place.offset = offset + 1 }
+            return true
         }
-        if byte == 0x0A { isBroken = true }
+        // An editor's byte order mark is no content, as JSON's rules allow.
+        if place.state == .start, offset == Int64(marks), marks < 3, byte == ObjectSplitter.byteOrderMark[marks] {
+            marks += 1
+            return true
+        }
+        guard marks == 0 || marks == 3 else {
+            _ = fail("expected a value")
+            return true
+        }
+        let old = place.state
+        switch (byte, old) {
+        case (UInt8(ascii: "["), .start): place.state = .arrayStart
+        case (UInt8(ascii: "]"), .arrayStart), (UInt8(ascii: "]"), .afterElement), (UInt8(ascii: "]"), .inArray):
+            place.state = .afterArray
+        case (UInt8(ascii: ","), .afterElement), (UInt8(ascii: ","), .inArray): place.state = .afterComma
+        case (_, .start), (_, .arrayStart), (_, .afterComma), (_, .inArray):
+            return begin(byte, old == .arrayStart ? "expected a value or ]" : "expected a value")
+        case (UInt8(ascii: "{"), .nextLine): return begin(byte, "expected an object")
+        case (_, .nextLine): _ = fail("expected an object, or the end of the text")
+        case (_, .afterElement): _ = fail("expected a comma or ]")
+        case (_, .afterValue), (_, .afterArray): _ = fail("expected the end of the text")
+        }
+        if fault == nil { place.offset = offset + 1 }
+        return true
     }
 
-    /// Closes the nearest bracket of that kind, and whatever was left open inside it.
-    private mutating func close(_ opener: UInt8) {
-        // Where none is open, none is looked for: a text of such would take for ever.
-        guard opener == UInt8(ascii: "{") ? braces > 0 : braces < brackets.count else { return }
-        while let last = brackets.popLast() {
-            if last == UInt8(ascii: "{") { braces -= 1 }
-            if last == opener { return }
+    private mutating func begin(_ byte: UInt8, _ expected: StaticString) -> Bool {
+        guard JSONGrammar.begins(byte) else {
+            _ = fail(expected)
+            return true
         }
-    }
-
-    private mutating func keep(_ byte: UInt8) {
-        length += 1
-        if length <= longest {
-            event.append(byte)
-        } else if length == longest + 1 {
-            event.removeSubrange(min(event.count, ObjectSplitter.excerpt)...)
-        }
-    }
-
-    /// Whether the byte stands in a number or a word, not in a string.
-    private static func isBare(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: ","),
-            UInt8(ascii: ":"), UInt8(ascii: "\""):
-            false
-        default: true
-        }
-    }
-
-    private mutating func begin() {
-        isInEvent = true
-        isAfterSpace = false
+        event.removeAll(keepingCapacity: true)
+        value = JSONGrammar()
         eventOffset = offset
         length = 0
-        isBroken = false
+        return false
+    }
+
+    private mutating func fail(_ expected: StaticString) -> Find {
+        let text = "\(expected) at byte \(offset) of the file"
+        fault = text
+        return .fault(text)
+    }
+
+    /// How many bytes at the beginning are a string's, and neither end it nor mean anything to it.
+    private static func plainBytes(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
+        var count = 0
+        for byte in bytes {
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
+            count += 1
+        }
+        return count
+    }
+
+    private mutating func keep(_ bytes: some Collection<UInt8>) {
+        length += bytes.count
+        if length <= longest {
+            event.append(contentsOf: bytes)
+        } else if event.count < ObjectSplitter.excerpt {
+            event.append(contentsOf: bytes.prefix(ObjectSplitter.excerpt - event.count))
+        } else if event.count > ObjectSplitter.excerpt {
+            event.removeSubrange(ObjectSplitter.excerpt...)
+        }
     }
 
     private mutating func end() -> Find {
-        isInEvent = false
-        isInString = false
-        isEscaped = false
-        brackets.removeAll(keepingCapacity: true)
-        braces = 0
-        settle()
+        value = nil
+        let isAtTop = place.state == .start || place.state == .nextLine
+        place = Place(offset: offset, state: isAtTop ? .afterValue : .afterElement)
         if length > longest { return .tooLong(offset - eventOffset) }
         event.append(0x0A)
-        return isBroken ? .brokenString : .event
-    }
-
-    private mutating func settle() {
-        place = Place(offset: offset, isInArray: isInArray, hasContent: true)
+        return .event
     }
 }

@@ -91,7 +91,7 @@ extension SpoolReader {
                     directory.settling[name] = directory.settling[name] ?? .unknown
                     return remember(.settle(directory, name), after: options.settleTime)
                 case .known(let mark):
-                    known = ObjectSplitter.Place(offset: mark.offset, isInArray: false, hasContent: true)
+                    known = .lines(mark.offset)
                     log.info(
                         "archive of a file that was read",
                         ["path": directory.path(of: name).text, "goes_on_at": mark.offset])

@@ -35,6 +35,11 @@ extension SpoolReader {
         while true {
             let find = drop.splitter.next(block, used: &used)
             if find == .more { break }
+            if case .fault(let detail) = find {
+                drop.taken = drop.splitter.place
+                try quarantineText(of: drop, .notJSON, detail)
+                return false
+            }
             guard take(find, of: drop), !isCommitDue else {
                 drop.position += Int64(used)
                 return true
@@ -64,11 +69,7 @@ extension SpoolReader {
             quarantine(
                 .tooLong, "the event has \(length) bytes, \(options.maxEventSize) are allowed (spool.max_event_size)",
                 from: drop.source, at: drop.splitter.eventOffset, length: length, content: drop.splitter.event)
-        case .brokenString:
-            quarantine(
-                .notJSON, "a string has a raw line break", from: drop.source, at: drop.splitter.eventOffset,
-                length: drop.splitter.position - drop.splitter.eventOffset,
-                content: Array(drop.splitter.event.dropLast()))
+        case .fault: return true
         }
         drop.taken = drop.splitter.place
         return true
@@ -127,20 +128,23 @@ extension SpoolReader {
             return remember(.retryCut(drop.id), after: options.secondTry)
         }
         do {
-            guard let descriptor = drop.descriptor?.raw else { return }
-            let size = try FileSystem.status(of: descriptor).size
-            let rest = max(0, size - drop.taken.offset)
-            let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
-            let buffer = takeBuffer()
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<length])
-            let count = try FileSystem.read(descriptor, into: room, at: drop.taken.offset)
-            quarantine(
-                .cutShort, size == 0 ? "the file is empty" : "the text ends too early", from: drop.source,
-                at: drop.taken.offset, length: rest, content: Array(room[..<count]))
+            try quarantineText(of: drop, .cutShort, ObjectSplitter.earlyEnd(of: drop.splitter))
         } catch {
             note(error, "cannot read drop file", file.directory.path(of: file.claim))
             return giveUp(drop)
         }
+    }
+
+    /// Quarantines what follows the last event that was taken, and ends reading: one record, however much it is.
+    private func quarantineText(
+        of drop: DropReading, _ reason: QuarantineRecord.Reason, _ detail: String
+    ) throws(SystemError) {
+        guard let descriptor = drop.descriptor?.raw else { return }
+        let rest = max(0, try FileSystem.status(of: descriptor).size - drop.taken.offset)
+        let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
+        quarantine(
+            reason, detail, from: drop.source, at: drop.taken.offset, length: rest,
+            content: try bytes(of: descriptor, at: drop.taken.offset, count: length))
         finish(drop)
     }
 

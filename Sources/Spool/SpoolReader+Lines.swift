@@ -85,12 +85,12 @@ extension SpoolReader {
         quarantine(
             .tooLong, "the line has \(length) bytes, \(options.maxEventSize) are allowed (spool.max_event_size)",
             from: drop.source, at: skipped.offset, length: length, content: skipped.head)
-        drop.taken = ObjectSplitter.Place(offset: packed.offset, isInArray: false, hasContent: true)
+        drop.taken = .lines(packed.offset)
     }
 
     private func took(_ count: Int, of drop: DropReading, _ packed: PackedLines) {
         packed.take(count)
-        drop.taken = ObjectSplitter.Place(offset: packed.offset, isInArray: false, hasContent: true)
+        drop.taken = .lines(packed.offset)
     }
 
     /// Quarantines an archive that cannot be read to its end, as it is.

@@ -152,7 +152,28 @@ struct BackfillFileTests {
             #expect(first.problems == [reason], "\(name)")
             #expect(try read(path, from: first.place) == Read(place: first.place), "\(name)")
         }
-        let raw = try read(write("[{\"a\":\"x\ny\"},{\"b\":1}]", as: "e.json"))
-        #expect(raw.lines == "{\"b\":1}\n" && raw.problems == [.notJSON])
+    }
+
+    @Test("of a text with a fault the events before it stand; the rest is told once, with its place, and never again")
+    func faultyTexts() throws {
+        let long = String(repeating: "{\"n\":1},", count: 200_000)
+        for (text, offset) in [
+            ("[{\"a\":1},{\"a\":\"x\ny\"},{\"b\":1}]", 9), ("[{\"a\":1},,{\"b\":2}]", 9), ("{\"a\":1}{\"b\":2}", 7),
+            ("[{\"a\":1} \(long)", 9), ("[{\"a\":1},]", 9),
+        ] {
+            for name in ["a.json", "b.json.gz", "c.json.zst"] {
+                let compression: Compression = name.hasSuffix(".gz") ? .gzip : name.hasSuffix(".zst") ? .zstd : .none
+                let path = try write(compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
+                let file = try BackfillFile(path: path, maxEventSize: 1000)
+                let lines = try #require(try file.next(atMost: 1000))
+                #expect(String(decoding: lines.bytes, as: UTF8.self) == "{\"a\":1}\n")
+                let rest = try #require(try file.next(atMost: 1000))
+                #expect(rest.problem?.reason == .notJSON && rest.problem?.detail.contains(" at byte ") == true)
+                #expect(rest.offset <= offset && rest.offset + (rest.problem?.length ?? 0) == text.utf8.count)
+                #expect(try file.next(atMost: 1000) == nil)
+                #expect(try read(path, from: rest.end) == Read(place: rest.end))
+                #expect(try read(path, from: lines.end).problems == [.notJSON])
+            }
+        }
     }
 }

@@ -15,11 +15,49 @@ struct DropFileTests {
         spool.rename("shop/.one.json", to: "shop/one.json")
         spool.write("[{\"n\":1},\n {\"n\":2}]", to: "shop/two.json.tmp")
         spool.rename("shop/two.json.tmp", to: "shop/two.json")
-        await spool.untilLines(["{\"name\":\"a b\",\"x\":[1,2]}", "{\"n\":1}", "{\"n\":2}"])
+        await spool.untilLines(["{  \"name\": \"a b\",  \"x\": [1, 2]}", "{\"n\":1}", "{\"n\":2}"])
         await spool.until("the files are removed") { spool.names(in: "shop").isEmpty }
         await spool.until("the records go") { spool.queue.with { $0.done.isEmpty } }
         let first = try #require(spool.queue.with { $0.lines.first { $0.path == "shop/one.json" } })
         #expect(first.app == "shop")
+        await reader.stop()
+    }
+
+    @Test(
+        "events before a text's first fault are taken; all of the rest is one quarantine record with its place",
+        arguments: [
+            (#"[{"a":1},,{"b":2}]"#, [#"{"a":1}"#], 9), (#"[,{"a":1}]"#, [], 1), (#"[{"a":1},]"#, [#"{"a":1}"#], 9),
+            (#"{"a":1}{"b":2}"#, [#"{"a":1}"#], 7), (#"[{"a":1} {"b":2}]"#, [#"{"a":1}"#], 9), ("[,]", [], 1),
+            ("[][]", [], 2), (#"[{"a":1},{"b":2 3},{"c":4}]"#, [#"{"a":1}"#], 9), (" \n\t", [], 0),
+            ("{\"a\":1}\n{\"b\":2}\nno event\n", [#"{"a":1}"#, #"{"b":2}"#], 16),
+        ] as [(String, [String], Int64)])
+    func faultyTextsAreOneRecord(text: String, events: [String], rest: Int64) async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.secondTry = .milliseconds(1) }
+        spool.write(text, to: ".x")
+        spool.rename(".x", to: "x.json")
+        await spool.until("it is removed") { spool.names().isEmpty && !spool.queue.quarantined.isEmpty }
+        #expect(spool.queue.lines == events)
+        let record = try #require(spool.queue.quarantined.first)
+        #expect(spool.queue.quarantined.count == 1)
+        #expect(record.reason == (text.allSatisfy(\.isWhitespace) ? .cutShort : .notJSON))
+        #expect(record.offset == rest && record.length == Int64(text.utf8.count) - rest)
+        #expect(record.content == Array(text.utf8.dropFirst(Int(rest))))
+        await reader.stop()
+    }
+
+    @Test("values of a well-formed array are handed over one by one, however deep, and an empty one has none")
+    func valuesAreHandedOverOneByOne() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        let deep = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
+        spool.write("[{\"a\":1},\(deep),{\"b\":2}]", to: ".x")
+        spool.rename(".x", to: "x.json")
+        spool.write("[]\n", to: ".y")
+        spool.rename(".y", to: "y.json")
+        await spool.untilLines(["{\"a\":1}", deep, "{\"b\":2}"])
+        await spool.until("both are removed") { spool.names().isEmpty }
+        #expect(spool.queue.quarantined.isEmpty)
         await reader.stop()
     }
 

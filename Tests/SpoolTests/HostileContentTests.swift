@@ -45,16 +45,24 @@ struct HostileContentTests {
         #expect(packed.inputPosition < 4 << 20)
     }
 
-    @Test("brackets that close nothing cost no more than others")
-    func strayBracketsAreCheap() {
+    @Test("a hundred thousand brackets are one value, and what follows them is another")
+    func deepValuesAreCheap() {
         var splitter = ObjectSplitter(longest: 10_000_000)
-        let text = Array("[\(String(repeating: "[", count: 5000))\(String(repeating: "}", count: 300_000))".utf8)
+        let deep = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
+        let text = Array("[{\"a\":1},\(deep),{\"b\":2}]".utf8)
         var used = 0
+        var events: [Int] = []
         let before = Self.cpuTime
-        let find = text.withUnsafeBytes { splitter.next($0, used: &used) }
-        #expect(find == .more)
-        #expect(used == text.count)
-        // Measured: a quarter of a second in a debug build, and some minutes when each looked for its partner.
+        text.withUnsafeBytes { while splitter.next($0, used: &used) == .event { events.append(splitter.event.count) } }
+        #expect(events == [8, 200_001, 8] && splitter.isComplete)
+        // Beyond what is followed it is a fault: a bit a level is not nothing.
+        var endless = ObjectSplitter(longest: 10_000_000)
+        used = 0
+        let brackets = [UInt8](repeating: UInt8(ascii: "["), count: JSONGrammar.deepest + 10)
+        #expect(
+            brackets.withUnsafeBytes { endless.next($0, used: &used) }
+                == .fault("nested too deeply at byte \(JSONGrammar.deepest + 1) of the file"))
+        // Measured: a quarter of a second in a debug build.
         #expect(Self.cpuTime - before < .seconds(10))
     }
 
