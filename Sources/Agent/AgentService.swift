@@ -146,7 +146,7 @@ public actor AgentService {
         configured = settings
         self.settings = settings
         sharedSettings = Mutex(settings)
-        valuesFile = ValuesFile(beside: settings.control.socket)
+        valuesFile = ValuesFile(in: settings.agent.runtimeDirectory)
         configurationPath = path
         self.program = program
         self.sink = sink

@@ -15,7 +15,12 @@ extension Entry {
             } catch {
                 // A value that was refused counts as set: nothing more is said of it.
                 context.note(path, at: node.position)
-                context.add(error.code, "\(path) \(error.message)", at: error.position ?? node.position)
+                // What a variable holds may be a secret that was put in the wrong place.
+                let message =
+                    node.isFromEnvironment
+                    ? "does not fit (its value comes from the environment and is not shown); must be \(description.allowed)"
+                    : error.message
+                context.add(error.code, "\(path) \(message)", at: error.position ?? node.position)
             }
         } list: { owner, section in
             [

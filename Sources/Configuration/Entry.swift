@@ -125,11 +125,42 @@ struct ReadContext {
     /// What values without a place come from.
     var origin = Origin.standard
 
+    /// How many errors are listed, and how many warnings: nobody reads more, and each costs a search for what was meant.
+    static let mostListed = 100
+
+    /// How many problems of each severity there are beyond those that are listed, and the first of them.
+    private var unlisted: [Problem.Severity: (count: Int, code: Problem.Code, position: Position?)] = [:]
+    private var listed: [Problem.Severity: Int] = [:]
+
+    init(problems: [Problem] = [], origins: [String: Origin] = [:], origin: Origin = .standard) {
+        self.problems = problems
+        self.origins = origins
+        self.origin = origin
+    }
+
     mutating func add(
-        _ code: Problem.Code, _ message: String, at position: Position?, severity: Problem.Severity = .error
+        _ code: Problem.Code, _ message: @autoclosure () -> String, at position: Position?,
+        severity: Problem.Severity = .error
     ) {
+        guard listed[severity, default: 0] < ReadContext.mostListed else {
+            unlisted[severity, default: (0, code, position)].count += 1
+            return
+        }
+        listed[severity, default: 0] += 1
         problems.append(
-            Problem(code, message, at: position, sourceLine: sources[position], severity: severity))
+            Problem(code, message(), at: position, sourceLine: sources[position], severity: severity))
+    }
+
+    /// Says how many problems are not listed.
+    mutating func close() {
+        for (severity, rest) in unlisted {
+            let what = severity == .error ? "mistake" : "warning"
+            problems.append(
+                Problem(
+                    rest.code, "and \(rest.count) more \(what)\(rest.count == 1 ? "" : "s") from here on, not listed",
+                    at: rest.position, severity: severity))
+        }
+        unlisted = [:]
     }
 
     mutating func note(_ path: String, at position: Position?) {
@@ -160,9 +191,9 @@ extension SettingsSection {
         let entries = Self.entries
         for member in members where member.key != TOMLText.unreadableSection {
             guard let entry = entries.first(where: { $0.name == member.key }) else {
-                let hint = unknownKeyHint(member.key, path: path, known: entries.map(\.name))
-                let place = path.isEmpty ? "" : " in [\(path)]"
-                context.add(.unknownKey, "no setting \(member.key)\(place)\(hint)", at: member.keyPosition)
+                context.add(
+                    .unknownKey, unknownKeyMessage(member.key, path: path, known: entries.map(\.name)),
+                    at: member.keyPosition)
                 continue
             }
             let path = path.isEmpty ? member.key : "\(path).\(SettingValue.key(member.key))"
@@ -173,6 +204,11 @@ extension SettingsSection {
     func effective(in place: SectionPlace) -> [EffectiveSetting] {
         Self.entries.flatMap { $0.list(self, place) }
     }
+}
+
+private func unknownKeyMessage(_ key: String, path: String, known: [String]) -> String {
+    let place = path.isEmpty ? "" : " in [\(path)]"
+    return "no setting \(key)\(place)\(unknownKeyHint(key, path: path, known: known))"
 }
 
 /// What may have been meant by a key that does not exist: one of this section, or one of another.

@@ -48,6 +48,9 @@ public struct Settings: Sendable, Equatable {
     /// - Parameter path: its name with those of its sections: `queue.max_size`, `destination.main.url`.
     public func origin(of path: String) -> Origin { origins[path] ?? .standard }
 
+    /// The bytes of a batch that are in force: `dispatch.batch_size`, but no more than a sixty-fourth of the queue's cap.
+    public var batchSizeInForce: Int { max(1024, min(dispatch.batchSize, queue.maxSize / 64)) }
+
     /// Every setting with the value in force, in the order of the shipped file. Secrets are masked when printed.
     public var effective: [EffectiveSetting] { effective(in: .root) }
 

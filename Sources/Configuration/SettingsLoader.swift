@@ -45,6 +45,37 @@ public struct ConfigurationText: Sendable, Equatable {
         self.file = file
         self.text = text
     }
+
+    /// A file's text.
+    ///
+    /// - Throws: a mistake of form, with its place, where the bytes are not UTF-8: what was changed silently could be a secret.
+    public init(file: String, bytes: [UInt8]) throws(Problem) {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw ConfigurationText.notUTF8(bytes, file: file)
+        }
+        self.init(file: file, text: text)
+    }
+
+    private static func notUTF8(_ bytes: [UInt8], file: String) -> Problem {
+        var decoder = UTF8()
+        var iterator = bytes.makeIterator()
+        var line = 1
+        var column = 1
+        var place = 0
+        decoding: while true {
+            switch decoder.decode(&iterator) {
+            case .scalarValue(let scalar):
+                place += UTF8.width(scalar)
+                column += 1
+                if scalar == "\n" { (line, column) = (line + 1, 1) }
+            case .error, .emptyInput: break decoding
+            }
+        }
+        let digits = place < bytes.count ? String(bytes[place], radix: 16, uppercase: true) : ""
+        return Problem(
+            .syntax, "not UTF-8: byte 0x\(digits); TOML is UTF-8, save the file in that encoding",
+            at: Position(file: file, line: line, column: column))
+    }
 }
 
 extension Settings {
@@ -54,8 +85,12 @@ extension Settings {
     /// Reads texts, later ones over earlier ones: single settings override, `[[…]]` sections add up.
     ///
     /// - Throws: `ConfigurationError` with all mistakes of all texts, in the order of texts and lines.
-    public static func read(_ texts: [ConfigurationText]) throws(ConfigurationError) -> LoadedSettings {
-        try read(texts, problems: [])
+    ///
+    /// - Parameter environment: the value of a variable, for `${NAME}`; default: this process's environment.
+    public static func read(
+        _ texts: [ConfigurationText], environment: (String) -> String? = Variables.ofProcess
+    ) throws(ConfigurationError) -> LoadedSettings {
+        try read(texts, problems: [], environment: environment)
     }
 
     /// Reads a file, and the files `conf.d/*.toml` beside it in the order of their names.
@@ -65,25 +100,30 @@ extension Settings {
         var problems: [Problem] = []
         var texts: [ConfigurationText] = []
         var paths = [path]
-        let directory =
-            path.contains("/") ? "\(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])/conf.d" : "conf.d"
+        let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        let directory = parent + "conf.d"
         do {
             paths += try namesOfParts(in: directory).map { "\(directory)/\($0)" }
         } catch {
             problems.append(Problem(.unreadable, "cannot list \(directory): \(SystemError.message(error.number))"))
         }
+        for path in [parent.isEmpty ? "." : parent, directory] {
+            for found in FileTrust.problems(directory: path) where !problems.contains(found) { problems.append(found) }
+        }
         for path in paths {
             do throws(Problem) {
-                texts.append(ConfigurationText(file: path, text: try readText(path: path)))
+                let (bytes, distrust) = try readBytes(path: path)
+                if let distrust { problems.append(distrust) }
+                texts.append(try ConfigurationText(file: path, bytes: bytes))
             } catch {
                 problems.append(error)
             }
         }
-        return try read(texts, problems: problems)
+        return try read(texts, problems: problems, environment: Variables.ofProcess)
     }
 
     private static func read(
-        _ texts: [ConfigurationText], problems: [Problem]
+        _ texts: [ConfigurationText], problems: [Problem], environment: (String) -> String?
     ) throws(ConfigurationError) -> LoadedSettings {
         var context = ReadContext(problems: problems)
         var settings = Settings()
@@ -91,11 +131,13 @@ extension Settings {
             context.sources.add(text.text, file: text.file)
             let (root, mistakes) = TOMLText.read(text.text, file: text.file, sources: context.sources)
             context.problems += mistakes
-            settings.read(root, path: "", context: &context)
+            let filled = Variables.fill(root, from: environment, context: &context)
+            settings.read(filled, path: "", context: &context)
         }
         // What could not be read would look as if it were missing.
         let readable = !context.problems.contains { $0.code == .syntax || $0.code == .unreadable }
         if readable { context.checkConsistency(of: settings) }
+        context.close()
         settings.origins = context.origins
         let files = texts.map(\.file)
         let sorted = context.problems.enumerated().sorted { left, right in
@@ -126,7 +168,7 @@ extension Settings {
         return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
-    private static func readText(path: String) throws(Problem) -> String {
+    private static func readBytes(path: String) throws(Problem) -> (bytes: [UInt8], distrust: Problem?) {
         // Never blocks: a FIFO of that name is refused below.
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard raw >= 0 else {
@@ -151,7 +193,7 @@ extension Settings {
                 if count > 0 { bytes.append(contentsOf: buffer[..<count]) }
                 return count
             }
-            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            if count == 0 { return (bytes, FileTrust.problem(file: path, status: status)) }
             if count < 0 && errno != EINTR {
                 throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(errno))")
             }

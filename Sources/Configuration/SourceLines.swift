@@ -3,21 +3,48 @@
 /// Messages go to logs at a reload. A mistake beside a token must not carry the token there, not even when the mistake
 /// is in the token's own name: so in sections that hold secrets only values of known harmless settings are shown.
 struct SourceLines: Sendable, Equatable {
-    private var files: [String: [String]] = [:]
+    /// A file's lines, and for each the index of the heading above it; -1 above the first.
+    private struct File: Equatable {
+        let lines: [String]
+        let headings: [Int]
+    }
+
+    private var files: [String: File] = [:]
 
     mutating func add(_ text: String, file: String) {
-        files[file] = text.split(separator: "\n", omittingEmptySubsequences: false).map(TOMLText.trimmed)
+        let lines = SourceLines.split(text)
+        var heading = -1
+        var headings: [Int] = []
+        headings.reserveCapacity(lines.count)
+        for (index, line) in lines.enumerated() {
+            headings.append(heading)
+            if SourceLines.isHeading(line) { heading = index }
+        }
+        files[file] = File(lines: lines, headings: headings)
+    }
+
+    /// A text's lines, without the carriage returns that may end them.
+    static func split(_ text: String) -> [String] {
+        // By bytes: a carriage return and its line feed are one character, which is no line feed.
+        text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
+            String(Substring(line.last == UInt8(ascii: "\r") ? line.dropLast() : line))
+        }
+    }
+
+    static func isHeading(_ line: String) -> Bool {
+        line.utf8.first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") } == UInt8(ascii: "[")
     }
 
     /// The line at a place, with `****` instead of what may be secret.
     subscript(position: Position?) -> String? {
-        guard let position, let lines = files[position.file], lines.indices.contains(position.line - 1) else {
+        guard let position, let file = files[position.file], file.lines.indices.contains(position.line - 1) else {
             return nil
         }
-        let line = lines[position.line - 1]
+        let line = file.lines[position.line - 1]
         let text = line.drop { $0 == " " || $0 == "\t" }
         if text.isEmpty || text.first == "#" || text.first == "[" { return line }
-        let section = lines[..<(position.line - 1)].last { $0.drop { $0 == " " || $0 == "\t" }.first == "[" }
+        let heading = file.headings[position.line - 1]
+        let section = heading < 0 ? nil : file.lines[heading]
         let isHarmless =
             section.map { SourceLines.harmlessSections.contains(SourceLines.firstWord($0)) } ?? false
         guard let equals = text.firstIndex(of: "=") else { return isHarmless ? line : "****" }

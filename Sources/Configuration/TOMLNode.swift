@@ -20,6 +20,8 @@ struct TOMLNode: Sendable {
 
     let value: Value
     let position: Position?
+    /// Whether it, or something in it, holds text of the environment: messages do not quote it.
+    let isFromEnvironment: Bool
 
     /// What it is, for a person: `a string`.
     var kind: String {
@@ -43,6 +45,7 @@ struct TOMLNode: Sendable {
     /// A node without a place, from a value that did not come from a file.
     init(_ value: SettingValue) {
         position = nil
+        isFromEnvironment = false
         self.value =
             switch value {
             case .string(let text): .string(text)
@@ -57,8 +60,9 @@ struct TOMLNode: Sendable {
             }
     }
 
-    init(value: Value, position: Position?) {
+    init(value: Value, position: Position?, isFromEnvironment: Bool = false) {
         self.value = value
         self.position = position
+        self.isFromEnvironment = isFromEnvironment
     }
 }

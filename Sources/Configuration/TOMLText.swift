@@ -14,14 +14,15 @@ enum TOMLText {
     /// again, as long as mistakes move forward.
     /// - Returns: the root table of what could be read, and the mistakes of form in the order of lines.
     static func read(_ text: String, file: String, sources: SourceLines) -> (root: TOMLNode, problems: [Problem]) {
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        var text = text
+        var lines: [String] = []
         var problems: [Problem] = []
         var lastLine = 0
         while problems.count < mostMistakes {
-            let result = parse(lines.joined(separator: "\n"), file: file)
-            switch result {
+            switch parse(text, file: file) {
             case .success(let root): return (root, problems)
             case .failure(let mistake):
+                if lines.isEmpty { lines = SourceLines.split(text) }
                 // The parser may stop behind the last line; the mistake is then in what never ended.
                 let line = min(max(mistake.line, 1), lines.count)
                 if mistake.line == 0 {
@@ -36,16 +37,11 @@ enum TOMLText {
                 problems.append(
                     Problem(
                         .syntax, mistake.message, at: position, sourceLine: sources[position]))
-                let isHeading = lines[line - 1].drop { $0 == " " || $0 == "\t" }.first == "["
-                lines[line - 1] = isHeading ? "[\"\\u0001unreadable\".\"\(line)\"]" : ""
+                lines[line - 1] = SourceLines.isHeading(lines[line - 1]) ? "[\"\\u0001unreadable\".\"\(line)\"]" : ""
+                text = lines.joined(separator: "\n")
             }
         }
         return (TOMLNode(value: .table([]), position: nil), problems)
-    }
-
-    /// A line without the carriage return that may end it.
-    static func trimmed(_ line: Substring) -> String {
-        String(line.last == "\r" ? line.dropLast() : line)
     }
 
     private struct Mistake: Error {

@@ -17,9 +17,18 @@ struct EffectiveConfiguration {
                 section = setting.section
             }
             text += HelpText.pad("\(setting.name) = \(value.toml)", to: 48)
-            text += "  # \(settings.origin(of: setting.path))\n"
+            let limit = inForce(setting).map { "; \($0) is in force, a sixty-fourth of queue.max_size" } ?? ""
+            text += "  # \(settings.origin(of: setting.path))\(limit)\n"
         }
         return text
+    }
+
+    /// What holds instead of a setting's value; nil where the value itself does.
+    private func inForce(_ setting: EffectiveSetting) -> String? {
+        guard setting.path == "dispatch.batch_size", settings.batchSizeInForce < settings.dispatch.batchSize else {
+            return nil
+        }
+        return SizeText.print(settings.batchSizeInForce)
     }
 
     /// A list of settings.
@@ -29,6 +38,7 @@ struct EffectiveConfiguration {
                 var members = [SettingValue.Member("setting", .string(setting.path))]
                 if let value = setting.value { members.append(.init("value", value)) }
                 members.append(.init("origin", .string("\(settings.origin(of: setting.path))")))
+                if let size = inForce(setting) { members.append(.init("in_force", .string(size))) }
                 return .table(members)
             })
     }

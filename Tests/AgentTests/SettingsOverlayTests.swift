@@ -1,5 +1,6 @@
 import Configuration
 import Control
+import EventLoops
 import Glibc
 import Model
 import TestKit
@@ -87,10 +88,42 @@ struct SettingsOverlayTests {
         #expect(overlay.settings.origin(of: "dispatch.interval") == .container("B"))
     }
 
+    @Test("values replace those of an earlier agent, and no file that somebody else wrote")
+    func valuesReplaceOnlyValues() throws {
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/values.json"
+        var file = ValuesFile(in: directory.path)
+        try file.write([container("A", [], [("n", 1)])])
+        var later = ValuesFile(in: directory.path)
+        try later.write([container("A", [], [("n", 2)])])
+        try writeText("{\"colours\": [1, 2]}", to: path)
+        var third = ValuesFile(in: directory.path)
+        #expect(throws: SystemError.self) { try third.write([container("A", [], [("n", 3)])]) }
+        #expect(try readText(path) == "{\"colours\": [1, 2]}")
+        unlink(path)
+        symlink("/etc/passwd", path)
+        #expect(throws: SystemError.self) { try third.write([container("A", [], [("n", 3)])]) }
+        unlink(path)
+        #expect(throws: Never.self) { try third.write([container("A", [], [("n", 3)])]) }
+    }
+
+    private func writeText(_ text: String, to path: String) throws {
+        let file = try #require(fopen(path, "w"))
+        fputs(text, file)
+        fclose(file)
+    }
+
+    private func readText(_ path: String) throws -> String {
+        let file = try #require(fopen(path, "r"))
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        return String(decoding: bytes[..<fread(&bytes, 1, bytes.count, file)], as: UTF8.self)
+    }
+
     @Test("tm19: values are published whole, readable by all; equal keys: the later container's")
     func valuesFile() throws {
         let directory = try TemporaryDirectory()
-        var file = ValuesFile(beside: "\(directory.path)/control.sock")
+        var file = ValuesFile(in: directory.path)
         umask(0o077)
         try file.write([
             container("A", [], [("greeting", "hello"), ("n", 1)]), container("B", [], [("n", 2), ("on", true)]),

@@ -70,6 +70,8 @@ struct CheckCommandTests {
         }
         #expect(origin(of: "max_size = \"20MiB\"") == "\(path):2")
         #expect(origin(of: "max_age = \"25d\"") == "default")
+        #expect(
+            kept.output.contains("# default; 320KiB is in force, a sixty-fourth of queue.max_size\n"), "\(kept.output)")
         #expect(kept.output.contains("[[destination]]\nname = \"main\""))
         #expect(kept.output.contains("[destination.tls]\nca_file"))
         #expect(kept.output.contains("[apps.\"my shop\"]\n"))

@@ -299,14 +299,14 @@ extension EndToEnd {
             #expect(try JSONValue(parsing: try get("none", "--json"))["missing"] == true)
             #expect(try bench.command("container", "get", "share", "--type", "date").code == 64)
 
-            let published = try JSONValue(parsing: try contents(of: "\(bench.path)/values.json"))
+            let published = try JSONValue(parsing: try contents(of: "\(bench.path)/runtime/values.json"))
             #expect(published["values"]?["greeting"] == "version 1")
             var status = stat()
-            #expect(stat("\(bench.path)/values.json", &status) == 0 && status.st_mode & 0o777 == 0o644)
+            #expect(stat("\(bench.path)/runtime/values.json", &status) == 0 && status.st_mode & 0o777 == 0o644)
             try nginx.publish(try signed(document(2)))
             #expect(try refresh() == (0, "success"))
             try wait(.seconds(30), "the new values") {
-                try contents(of: "\(bench.path)/values.json").contains("version 2")
+                try contents(of: "\(bench.path)/runtime/values.json").contains("version 2")
             }
             let exported = try bench.command("container", "export", "GTM-1234", "--directory", bench.path)
             #expect(exported.code == 0)

@@ -45,13 +45,14 @@ final class Workbench {
             "dispatch.critical_delay": "\"500ms\"",
             "stats.listen": "\"127.0.0.1:\(statsPort)\"",
             "control.socket": "\"\(directory.path)/control.sock\"",
+            "agent.runtime_directory": "\"\(directory.path)/runtime\"",
             "destination.name": "\"main\"",
             "destination.type": "\"http\"",
             "destination.url": "\"https://127.0.0.1:\(receiverPort)/\"",
             "destination.tls.ca_file": "\"\(directory.path)/receiver/ca.pem\"",
         ]
         events = "\(directory.path)/events.ndjson"
-        for name in ["spool", "state"] { try #require(mkdir("\(directory.path)/\(name)", 0o755) == 0) }
+        for name in ["spool", "state", "runtime"] { try #require(mkdir("\(directory.path)/\(name)", 0o755) == 0) }
     }
 
     deinit {

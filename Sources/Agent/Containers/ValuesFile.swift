@@ -3,31 +3,47 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Publishes the values of the containers for apps (tm19): `values.json` beside the control socket, readable by all,
+/// Publishes the values of the containers for apps (tm19): `values.json` in the runtime directory, readable by all,
 /// replaced as a whole: whoever reads it finds the old values or the new ones.
 ///
+/// A file of that name that an agent of this user did not write stays, and the values are not published.
 /// Not synced: after a power cut the agent tells them anew.
 struct ValuesFile {
     /// The file's path.
     let path: String
     private var written: [UInt8]?
 
-    /// - Parameter socket: the control socket's path.
-    init(beside socket: String) {
-        let directory = socket.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-        path = "\(directory)/values.json"
-    }
+    /// - Parameter directory: the runtime directory's path.
+    init(in directory: String) { path = "\(directory)/values.json" }
 
     /// Writes the values of the containers, in configuration order: of equal keys the later container's counts.
     ///
-    /// - Throws: `SystemError`; the old file stays.
+    /// - Throws: `SystemError`, EEXIST where somebody else's file has the name; the old file stays.
     mutating func write(_ states: [ContainerState]) throws(SystemError) {
         let text = ValuesFile.text(of: states)
         guard text != written else { return }
+        if written == nil, isSomebodyElses { throw SystemError("create", number: EEXIST) }
         // Readable by all, whatever the umask takes away.
         try WholeFile.replace(path, with: text, mode: 0o644, isForAll: true, isDurable: false)
         written = text
     }
+
+    /// Whether what has the file's name was not written by an agent of this user.
+    private var isSomebodyElses: Bool {
+        let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
+        guard raw >= 0 else { return errno != ENOENT }
+        let descriptor = Descriptor(raw)
+        var status = stat()
+        guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
+            return true
+        }
+        let beginning = Array(ValuesFile.beginning.utf8)
+        var found = [UInt8](repeating: 0, count: beginning.count)
+        return read(descriptor.raw, &found, found.count) != beginning.count || found != beginning
+    }
+
+    /// What every file of values begins with.
+    private static let beginning = "{\"format\":1,\"values\":{"
 
     /// The file's text.
     static func text(of states: [ContainerState]) -> [UInt8] {

@@ -30,7 +30,8 @@ extension DispatchSettings: SettingsSection {
         ),
         .setting(
             "batch_size", \.batchSize, .size(1 << 10...64 << 20),
-            "A batch's size before compression. Lower it for a destination with a small body limit."),
+            "A batch's size before compression. Lower it for a destination with a small body limit. No more than a sixty-fourth"
+                + " of queue.max_size is ever in force (160KiB of 10MiB); `spoolship check --print` shows what is."),
         .setting(
             "parallel_batches", \.parallelBatches, .count(1...64),
             "Requests at once, for each destination. Raise it when the way is long, lower it for a weak receiver."),

@@ -25,6 +25,7 @@ struct StartupCheck {
         var check = StartupCheck(loaded, access: access)
         check.checkSupported()
         check.checkStateDirectory()
+        check.checkRuntimeDirectory()
         check.checkOwner()
         check.checkSpool()
         check.checkSockets()
@@ -73,6 +74,21 @@ struct StartupCheck {
             [0x6969, 0xFF53_4D42, 0xFE53_4D42].contains(UInt32(truncatingIfNeeded: kind.f_type))
         {
             add(setting, "\(path) lies on a network file system; SQLite needs a local one")
+        }
+    }
+
+    /// Without containers nothing is published there. A start goes on without it.
+    private mutating func checkRuntimeDirectory() {
+        let path = settings.agent.runtimeDirectory
+        // Below /run the service manager makes the directory at the start.
+        guard !settings.containers.isEmpty, !path.hasPrefix("/run/") else { return }
+        let setting = "agent.runtime_directory"
+        guard let status = FileStatus(path), status.isDirectory else {
+            add(setting, "\(path) is no directory; values of containers are not published for apps", severity: .warning)
+            return
+        }
+        if let refusal = access.refusal(path, [.write, .execute]) {
+            add(setting, "\(path) \(refusal); values of containers are not published for apps", severity: .warning)
         }
     }
 

@@ -1,0 +1,104 @@
+import Configuration
+import Testing
+
+@Suite("Variables of the environment")
+struct VariablesTests {
+    static let variables = [
+        "HOST": "collector.example.com", "EMPTY": "", "TOKEN": "hunter2-hunter2-hunter2", "SIZE": "20MiB",
+        "TRICK": "${TOKEN}", "_x1": "y",
+    ]
+
+    static func read(_ text: String) throws(ConfigurationError) -> Settings {
+        try Settings.read([ConfigurationText(file: "t.toml", text: text)]) { variables[$0] }.settings
+    }
+
+    static func url(_ url: String) throws(ConfigurationError) -> String? {
+        try read("[[destination]]\nname = \"a\"\nurl = \"\(url)\"").destinations.first?.url?.text
+    }
+
+    @Test(
+        "a string takes the values of variables",
+        arguments: [
+            ("https://${HOST}/in", "https://collector.example.com/in"),
+            ("https://${HOST}:${NONE:-8443}/", "https://collector.example.com:8443/"),
+            ("https://${EMPTY:-b}/", "https://b/"), ("https://a/${EMPTY}", "https://a/"),
+            ("https://a/${_x1}", "https://a/y"),
+            ("https://a/$${HOST}", "https://a/${HOST}"), ("https://a/$HOST$", "https://a/$HOST$"),
+            ("https://a/$$${HOST}", "https://a/$${HOST}"),
+            ("https://a/${TRICK}", "https://a/${TOKEN}"), ("https://a/${NONE:-}", "https://a/"),
+            ("https://a/${NONE:-a:-b}", "https://a/a:-b"),
+        ])
+    func stringsAreFilled(text: String, value: String) throws {
+        #expect(try VariablesTests.url(text) == value)
+    }
+
+    @Test("sizes, lists and tables take them as well; keys do not")
+    func everyStringIsFilled() throws {
+        let settings = try VariablesTests.read(
+            """
+            queue.max_size = "${SIZE}"
+            functions.f.command = ["/bin/${_x1}", '${HOST}']
+            [[destination]]
+            name = "a"
+            url = "https://a"
+            headers = { X-Key = "${TOKEN}" }
+            """)
+        #expect(settings.queue.maxSize == 20 << 20)
+        #expect(settings.functions["f"]?.command == ["/bin/y", "collector.example.com"])
+        #expect(settings.destinations[0].headers["X-Key"]?.revealed == "hunter2-hunter2-hunter2")
+        let keys = MistakesTests.problems("[queue]\n\"${SIZE}\" = 1")
+        #expect(keys.map(\.code) == [.unknownKey])
+    }
+
+    @Test(
+        "a variable that is not set, or no variable, is a mistake with its place",
+        arguments: [
+            ("${NONE}", "the environment has no variable NONE; set it, or write ${NONE:-text} for a default"),
+            ("a${", "${ without }; write $${ where ${ itself is meant"), ("${}", "${} names no variable"),
+            ("${1A}", "${1A} names no variable"), ("${A-b}", "${A-b} names no variable"),
+            ("${A B}", "names no variable"),
+            ("${A:b}", "names no variable"),
+        ])
+    func mistakesHaveTheirPlace(text: String, message: String) {
+        let error = #expect(throws: ConfigurationError.self) {
+            try VariablesTests.read("[agent]\nlog_level = \"info\"\nstate_directory = \"/\(text)\"\n")
+        }
+        #expect(error?.problems.count == 1, "\(error?.description ?? "")")
+        #expect(error?.problems.first?.message.contains(message) == true, "\(error?.description ?? "")")
+        #expect(error?.problems.first?.position == Position(file: "t.toml", line: 3, column: 19))
+    }
+
+    @Test(
+        "ac24: what a variable holds is in no message, whatever setting it was put in",
+        arguments: [
+            "[agent]\nlog_level = \"${TOKEN}\"", "[queue]\nmax_size = \"${TOKEN}\"",
+            "[dispatch]\ninterval = \"${TOKEN}\"",
+            "[agent]\nstate_directory = \"${TOKEN}\"", "[[destination]]\nname = \"a\"\nurl = \"${TOKEN}\"",
+            "[retry]\nintervals = [\"1s\", \"${TOKEN}\"]", "[country]\ncode = \"${TOKEN}\"",
+            "[stats]\nlisten = \"${TOKEN}\"",
+            "[device]\noverrides = { model = 1, sdk_name = \"${TOKEN}\" }", "[queue]\ndurability = \"${TOKEN:-x}\"",
+        ])
+    func ac24_valuesAreNotQuoted(text: String) {
+        let error = #expect(throws: ConfigurationError.self) { try VariablesTests.read(text) }
+        let shown = error?.description ?? ""
+        #expect(!shown.contains("hunter2"), "\(shown)")
+        #expect(shown.contains("t.toml:"))
+    }
+
+    @Test("ac24: a token from the environment is masked where settings are printed")
+    func ac24_tokensAreMasked() throws {
+        let settings = try VariablesTests.read(
+            "[[destination]]\nname = \"a\"\nurl = \"https://${HOST}/?key=${TOKEN}\"\ntoken = \"${TOKEN}\"")
+        #expect(settings.destinations[0].token == .inline(Secret("hunter2-hunter2-hunter2")))
+        let shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
+        #expect(shown.contains("collector.example.com"))
+        #expect(!shown.contains("hunter2-hunter2"))
+    }
+
+    @Test("what a container sets is no place for variables")
+    func containersReadNoVariables() throws {
+        #expect(throws: ConfigurationError.self) {
+            try Settings().setting("dispatch.interval", to: .string("${INTERVAL:-6s}"), origin: .container("A"))
+        }
+    }
+}
