@@ -70,11 +70,13 @@ extension QueueStore {
         let needs = cost(chunk)
         if figures.totals.stored + needs > effectiveCap {
             try expireOldest(file, atMost: 1_000)
+            // Decided first: what is refused evicts nothing.
+            guard try canEvict(figures.totals.stored + needs - effectiveCap, notAbove: chunk.priority, file) else {
+                try refuse(chunk, .refused, "the queue is full of critical events", file)
+                return chunk.events
+            }
             while figures.totals.stored + needs > effectiveCap {
-                guard try evictOne(notAbove: chunk.priority, file) else {
-                    try refuse(chunk, .refused, "the queue is full of critical events", file)
-                    return chunk.events
-                }
+                guard try evictOne(notAbove: chunk.priority, file) else { break }
             }
         }
         try insert(chunk, file)
@@ -82,10 +84,24 @@ extension QueueStore {
         return 0
     }
 
+    /// Whether eviction makes room for so many bytes. A chunk that is evicted goes for all who wait for it, so that what it
+    /// costs is free then.
+    private func canEvict(_ bytes: Int, notAbove limit: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
+        var missing = bytes
+        for priority in Priority.allCases where priority <= limit && missing > 0 {
+            var from: Int64 = 0
+            while missing > 0, let chunk = try oldestEvictable(priority, from: from, file) {
+                missing -= try file.chunkFacts(chunk)?.cost ?? 0
+                from = chunk + 1
+            }
+        }
+        return missing <= 0
+    }
+
     /// Evicts the oldest chunk of the lowest priority, for all who still wait for it; false if there is none.
     private func evictOne(notAbove limit: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
         for priority in Priority.allCases where priority <= limit {
-            guard let chunk = try oldestEvictable(priority, file) else { continue }
+            guard let chunk = try oldestEvictable(priority, from: 0, file) else { continue }
             for lane in figures.lanes.indices where figures.lanes[lane].priority == priority {
                 // Read anew each time: other rows of the chunk may go with a row's batch.
                 while let row = try file.rows(of: chunk, figures.lanes[lane]).first { try evict(row, lane, file) }
@@ -107,9 +123,11 @@ extension QueueStore {
         try takeOut(rows, lane, \.evicted, of: file)
     }
 
-    /// The oldest chunk of a priority that nobody has in flight.
-    private func oldestEvictable(_ priority: Priority, _ file: QueueFile) throws(QueueError) -> Int64? {
-        var from: Int64 = 0
+    /// The oldest chunk of a priority, from one on, that nobody has in flight.
+    private func oldestEvictable(
+        _ priority: Priority, from start: Int64, _ file: QueueFile
+    ) throws(QueueError) -> Int64? {
+        var from = start
         while true {
             var oldest: Int64?
             for lane in figures.lanes where lane.priority == priority && lane.ledger.queued > 0 {

@@ -69,6 +69,27 @@ struct QueueCapTests {
         await store.close()
     }
 
+    @Test("ac08: a normal event that would not fit even then is refused, and evicts none of those that wait")
+    func ac08_refusedEvictsNothing() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 24 << 10
+            $0.whenFull = .evict
+        }
+        for _ in 0..<18 { _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true)) }
+        for _ in 0..<3 { _ = try await store.store(maker.commit(10, size: 100, full: true)) }
+        // Room for it only where three of the critical ones are.
+        #expect(try await store.store(maker.commit(60, size: 100, full: true)) == .stored(refused: 60))
+        let normal = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(normal.evicted == 0 && normal.queued == 30)
+        #expect(store.snapshot.quarantine.count == 60 && store.snapshot.intake.balances)
+        // One that fits evicts as many as it needs.
+        #expect(try await store.store(maker.commit(15, size: 100, full: true)) == .stored(refused: 0))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.evicted == 10)
+        await store.close()
+    }
+
     @Test("ac10: an event that can never fit evicts nothing and is quarantined", arguments: [true, false])
     func ac10_neverFits(evicting: Bool) async throws {
         let fixture = try QueueFixture()

@@ -106,8 +106,13 @@ struct QueueModel {
     mutating func admit(_ new: NewChunk, cost: Int, numbers: Range<Int>) -> Bool {
         if stored + cost > cap {
             sweep()
+            // Refusing it costs nobody anything.
+            let before = self
             while stored + cost > cap {
-                guard evictOne(new.priority) else { return false }
+                guard evictOne(new.priority) else {
+                    self = before
+                    return false
+                }
             }
         }
         lastChunk += 1
