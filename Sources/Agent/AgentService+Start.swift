@@ -290,6 +290,9 @@ extension QueueStore {
         let state = snapshot
         var obstacles: [String] = []
         if let failure = state.failure { obstacles.append("the queue cannot be written: \(failure.message)") }
+        if let failure = state.commitFailure {
+            obstacles.append("what is read cannot be stored, and is tried again: \(failure.message)")
+        }
         switch state.accepting {
         case .all, .critical, .nothing(.full): break
         case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")

@@ -6,14 +6,21 @@ internal import Spool
 /// Lines that are no events: they go to the quarantine.
 extension Intake {
     func keepTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
-        pending.read += 1
-        pending.quarantined.append(
+        quarantine(
             QuarantineRecord(
                 reason: .neverFits, detail: "an event of \(line.count) bytes does not fit queue.max_size",
                 app: source.app, path: source.path, offset: offset, length: Int64(line.count),
                 content: Array(line.prefix(4096)), time: time.wallTime))
-        pendingBytes += min(line.count, 4096)
     }
+
+    func quarantine(_ record: QuarantineRecord) {
+        pending.read += 1
+        pending.quarantined.append(record)
+        pendingBytes += Intake.recordBytes + record.content.count + record.detail.utf8.count + record.path.utf8.count
+    }
+
+    /// What a record takes besides its texts, in memory and in the queue: a commit of many small ones is a large one.
+    private static let recordBytes = 256
 
     /// Where the line begins that zeros stand before: a power cut leaves them where a writer's last bytes were, and what
     /// is appended later is not to go with them. Nil where there are none, or nothing else.
@@ -27,13 +34,11 @@ extension Intake {
         _ line: UnsafeRawBufferPointer, _ source: SpoolSource, at offset: Int64, length: Int, isRefused: Bool
     ) {
         let problem = pass.problem
-        pending.read += 1
         if isRefused { pending.refused += 1 }
-        pending.quarantined.append(
+        quarantine(
             QuarantineRecord(
                 reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
                 app: source.app, path: source.path, offset: offset, length: Int64(length), content: Array(line),
                 time: time.wallTime))
-        pendingBytes += line.count
     }
 }

@@ -242,12 +242,6 @@ final class Intake: SpoolSink {
         return position
     }
 
-    func quarantine(_ record: QuarantineRecord) {
-        pending.read += 1
-        pending.quarantined.append(record)
-        pendingBytes += record.content.count
-    }
-
     /// Shows the last line of a chunk to whoever watches.
     func show(_ chunk: OpenChunk, from begin: Int, of app: String, _ priority: Priority) {
         tap.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))

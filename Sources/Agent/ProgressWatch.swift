@@ -27,8 +27,10 @@ struct ProgressWatch {
         var isStoring = true
         /// What the reader has handed over, in bytes.
         var bytesRead: Int64 = 0
-        /// Transactions of the queue.
-        var transactions = 0
+        /// Commits of the queue: what the reader has handed over and may forget. Other transactions are no progress of its.
+        var commits = 0
+        /// Why commits fail again and again; nil while they do not.
+        var commitFailure: String?
         /// The destinations.
         var destinations: [DestinationName: Sending] = [:]
     }
@@ -41,7 +43,7 @@ struct ProgressWatch {
 
     private struct Reading: Equatable {
         var bytesRead: Int64
-        var transactions: Int
+        var commits: Int
     }
 
     private struct Flight {
@@ -81,13 +83,14 @@ struct ProgressWatch {
 
     /// Reading waits for a commit, there is room, and nothing is committed.
     private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
-        let now = Reading(bytesRead: state.bytesRead, transactions: state.transactions)
+        let now = Reading(bytesRead: state.bytesRead, commits: state.commits)
         guard state.isHeldBack, state.isStoring, let before = reading, before.state == now else {
             reading = (now, boot)
             return nil
         }
         guard boot - before.since > ProgressWatch.patience else { return nil }
-        return "reading waits for a commit that does not come"
+        guard let failure = state.commitFailure else { return "reading waits for a commit that does not come" }
+        return "reading waits for a commit that fails again and again (\(failure))"
     }
 
     /// Batches are on their way for longer than a request may take, and no answer has come meanwhile.
@@ -129,7 +132,8 @@ extension ProgressWatch.State {
         isHeldBack = spool.isHeldBack
         if case .nothing = queue.accepting { isStoring = false } else { isStoring = queue.failure == nil }
         bytesRead = spool.bytesRead
-        transactions = queue.transactions
+        commits = queue.commits
+        commitFailure = queue.commitFailure?.code.rawValue
         for destination in delivery.destinations {
             destinations[destination.name] = Sending(
                 inFlight: destination.inFlight, counters: destination.counters, nextAttempt: destination.nextAttempt)

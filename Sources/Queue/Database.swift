@@ -12,6 +12,7 @@ final class Database {
     fileprivate(set) var walPages = 0
     private var begun: Statement?
     private var committed: Statement?
+    private var isEnding = false
 
     /// Opens a file, makes it if it is missing.
     init(path: String, vfs: String?, readOnly: Bool = false) throws(QueueError) {
@@ -77,6 +78,8 @@ final class Database {
 
     func commit() throws(QueueError) {
         if committed == nil { committed = try prepare("COMMIT") }
+        isEnding = true
+        defer { isEnding = false }
         try committed?.run()
     }
 
@@ -130,7 +133,7 @@ final class Database {
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return QueueError(.corrupt, "\(path) is damaged (\(cause))")
-        case SQLITE_FULL where system != ENOSPC && system != EDQUOT && pagesAreUsedUp:
+        case SQLITE_FULL where isAtItsBound:
             return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
         case SQLITE_FULL:
             return QueueError(.diskFull, "no room for \(path); free some space on its file system")
@@ -158,10 +161,15 @@ final class Database {
         }
     }
 
-    private var pagesAreUsedUp: Bool {
-        let limit = (try? integer("PRAGMA max_page_count")) ?? nil
-        let used = (try? integer("PRAGMA page_count")) ?? nil
-        guard let limit, let used else { return false }
-        return used >= limit - 1
+    /// Whether "full" means `max_page_count`: SQLite has one word for that and for a full disk, and no cause for either.
+    ///
+    /// It has rolled the transaction back by now, so that the pages in use say nothing. The disk does: it has room for more
+    /// than any transaction writes. Pages run out while rows are written, never at the end.
+    private var isAtItsBound: Bool {
+        guard !isEnding else { return false }
+        return DiskProbe.hasRoom(for: Database.probed, beside: path)
     }
+
+    /// More than a transaction writes, in bytes.
+    private static let probed = 8 << 20
 }

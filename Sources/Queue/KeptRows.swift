@@ -116,10 +116,7 @@ extension StoredQuarantineRecord {
     }
 
     /// What it counts for in its bound.
-    var cost: Int {
-        QueueStore.keptCost(
-            record.content.count + record.detail.utf8.count + record.app.utf8.count + record.path.utf8.count)
-    }
+    var cost: Int { record.cost }
 
     /// The record without the line.
     var json: [JSONValue.Member] {

@@ -179,6 +179,8 @@ extension QueueSnapshot {
             count: totals.quarantineRecords, bytes: totals.quarantineBytes, purged: totals.quarantinePurged)
         snapshot.accepting = refusal.map { .nothing($0.reason) } ?? (isFullOfCritical ? .critical : .all)
         snapshot.failure = health.failure
+        snapshot.commitFailure = health.commitFailure
+        snapshot.commits = health.commits
         snapshot.failures = health.failures
         snapshot.lateSettlements = health.lateSettlements
         snapshot.recoveries = health.recoveries

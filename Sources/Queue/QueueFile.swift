@@ -88,9 +88,48 @@ final class QueueFile {
         return made
     }
 
+    /// What is paid for beyond the bounds of the configuration, in bytes: the places of the spool's files, and whatever else
+    /// has no bound of its own.
+    private(set) var paid = 0
+
     /// Lets the database file grow to its bound and no further.
     func limit(to bounds: FileBounds) throws(QueueError) {
-        try database.execute("PRAGMA max_page_count = \(bounds.file / pageSize)")
+        try database.execute("PRAGMA max_page_count = \((bounds.file + paid) / pageSize)")
+    }
+
+    /// Pays for what has no bound of its own: twice its size, because its keys come in no order.
+    ///
+    /// - Parameter coming: what the next transaction adds to it.
+    /// - Returns: false if it was paid for already.
+    func payForPlaces(_ coming: Int, _ bounds: FileBounds) throws(QueueError) -> Bool {
+        let needed = 2 * (try placesCost() + coming) + (1 << 20)
+        guard needed > paid else { return false }
+        // A step is worth its while: looking reads all of them.
+        paid = needed + needed / 4
+        try limit(to: bounds)
+        return true
+    }
+
+    /// Lets one transaction through that makes room, or that must not wait.
+    func grant(_ bytes: Int) throws(QueueError) {
+        let used = try database.integer("PRAGMA page_count") ?? 0
+        try database.execute("PRAGMA max_page_count = \(used + bytes / pageSize + 16)")
+    }
+
+    private func placesCost() throws(QueueError) -> Int {
+        var sum = 0
+        for (table, columns) in [
+            ("checkpoint", ["key", "path", "state"]), ("done_record", ["claim", "handle"]),
+            ("memory", ["name", "value"]), ("switch", ["name", "value"]), ("container", ["id", "file"]),
+            ("discard", ["reason"]), ("ledger", []),
+        ] {
+            let content = columns.isEmpty ? "0" : columns.map { "length(CAST(\($0) AS BLOB))" }.joined(separator: " + ")
+            sum +=
+                try database.integer(
+                    "SELECT coalesce(sum(n + \(rowCost) + (n > \(largePlace)) * 4096), 0) "
+                        + "FROM (SELECT \(content) AS n FROM \(table))") ?? 0
+        }
+        return sum
     }
 
     // MARK: Chunks

@@ -59,6 +59,11 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var walReader: String?
     /// The last failure to persist that still stands; nil when writing works. The agent is not ready while it stands.
     public var failure: QueueError?
+    /// Why the last commit failed by itself, for another reason than want of room, until one succeeds; nil when none has.
+    /// The agent is not ready while it stands.
+    public var commitFailure: QueueError?
+    /// Commits since the start.
+    public var commits = 0
     /// Failures to persist since the start, by code.
     public var failures: [QueueError.Code: Int] = [:]
     /// Settlements since the start that came for a batch that was gone.

@@ -14,8 +14,14 @@ extension QueueStore {
         let insert = try opened().statement(
             "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
                 + "kind, status, message, excerpt, event) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        let file = try opened()
+        let text = failure.message.utf8.count + failure.excerpt.utf8.count
         for event in events {
             let line = Array(lines.slice(event..<event + 1))
+            guard try makeRoom(forDeadLetter: QueueStore.keptCost(line.count + text), file) else {
+                figures.totals.deadLettersPurged += 1
+                continue
+            }
             insert.bind(1, figures.lanes[lane].destination)
             insert.bind(2, Int64(figures.lanes[lane].priority.rawValue))
             insert.bind(3, batch.bytes)
@@ -31,14 +37,27 @@ extension QueueStore {
             figures.totals.deadLetters += 1
             figures.lanes[lane].deadLetters += 1
             figures.lanes[lane].isDirty = true
-            figures.totals.deadLetterBytes += QueueStore.keptCost(
-                line.count + failure.message.utf8.count + failure.excerpt.utf8.count)
+            figures.totals.deadLetterBytes += QueueStore.keptCost(line.count + text)
         }
     }
 
+    /// Purges the oldest dead letters until one more fits; false if it is larger than all of them may be.
+    private func makeRoom(forDeadLetter cost: Int, _ file: QueueFile) throws(QueueError) -> Bool {
+        guard cost <= deadLettersBound else { return false }
+        try trimDeadLetters(file, to: deadLettersBound - cost)
+        return true
+    }
+
+    /// What dead letters may hold: their bound, or less while the file is full before it.
+    private var deadLettersBound: Int { min(options.deadLettersMaxSize, relief.deadLetters ?? .max) }
+
     /// Purges the oldest dead letters beyond the bound, inside the running transaction.
     func trimDeadLetters(_ file: QueueFile) throws(QueueError) {
-        while figures.totals.deadLetterBytes > options.deadLettersMaxSize {
+        try trimDeadLetters(file, to: deadLettersBound)
+    }
+
+    private func trimDeadLetters(_ file: QueueFile, to bound: Int) throws(QueueError) {
+        while figures.totals.deadLetterBytes > bound {
             let oldest = try file.statement(
                 "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter) RETURNING "
                     + "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB)), destination, priority"
@@ -53,8 +72,14 @@ extension QueueStore {
         }
     }
 
-    /// Keeps what could not be read, inside the running transaction.
+    /// Keeps what could not be read, inside the running transaction: the oldest makes room first, so that there is never
+    /// more than the bound in the file.
     func keep(_ record: QuarantineRecord, _ file: QueueFile) throws(QueueError) {
+        guard record.cost <= quarantineBound else {
+            figures.totals.quarantinePurged += 1
+            return
+        }
+        try trimQuarantine(file, to: quarantineBound - record.cost)
         let insert = try file.statement(
             "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
                 + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
@@ -67,13 +92,36 @@ extension QueueStore {
         insert.bind(7, record.time.nanoseconds)
         try insert.run(record.content, at: 8)
         figures.totals.quarantineRecords += 1
-        figures.totals.quarantineBytes += QueueStore.keptCost(
-            record.content.count + record.detail.utf8.count + record.app.utf8.count + record.path.utf8.count)
+        figures.totals.quarantineBytes += record.cost
     }
 
+    /// Keeps the newest of many, as far as they fit; the others are counted as purged without being written.
+    func keep(newestOf records: [QuarantineRecord], _ file: QueueFile) throws(QueueError) {
+        var room = quarantineBound
+        var first = records.count
+        while first > 0 {
+            let cost = records[first - 1].cost
+            // One that is too large by itself goes by itself.
+            guard cost <= room || cost > quarantineBound else { break }
+            first -= 1
+            if cost <= quarantineBound { room -= cost }
+        }
+        if first > 0 {
+            // Those in the file are older still.
+            figures.totals.quarantinePurged += first
+            try trimQuarantine(file, to: 0)
+        }
+        for record in records[first...] { try keep(record, file) }
+    }
+
+    /// What the quarantine may hold: its bound, or less while the file is full before it.
+    var quarantineBound: Int { min(options.quarantineMaxSize, relief.quarantine ?? .max) }
+
     /// Purges the oldest quarantined lines beyond the bound, inside the running transaction.
-    func trimQuarantine(_ file: QueueFile) throws(QueueError) {
-        while figures.totals.quarantineBytes > options.quarantineMaxSize {
+    func trimQuarantine(_ file: QueueFile) throws(QueueError) { try trimQuarantine(file, to: quarantineBound) }
+
+    private func trimQuarantine(_ file: QueueFile, to bound: Int) throws(QueueError) {
+        while figures.totals.quarantineBytes > bound {
             let oldest = try file.statement(
                 "DELETE FROM quarantine WHERE id = (SELECT min(id) FROM quarantine) RETURNING "
                     + "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"

@@ -12,7 +12,7 @@ extension QueueStore {
         case .corrupt where options.opener == .agent:
             recover(error, operations)
         case .fileFull:
-            shrinkCap(operations)
+            makeFit(error, operations)
         case .diskFull where ballast.giveUp():
             log.warning("disk is full, ballast given up", ["path": ballast.path, "error": error.message])
             enterTrouble(error, .diskFull)
@@ -87,12 +87,17 @@ extension QueueStore {
     }
 
     /// Ends the call that failed by itself. Which one it was is not known: with several, each is tried alone.
-    private func end(_ operations: [Operation], _ error: QueueError) {
+    func end(_ operations: [Operation], _ error: QueueError) {
         guard operations.count > 1 else {
             for operation in operations { operation.fail(error) }
             return
         }
-        waiting = operations.map { Operation(bytes: .max / 2, apply: $0.apply, fail: $0.fail, wait: $0.wait) } + waiting
+        let alone = operations.map { operation in
+            Operation(
+                bytes: .max / 2, places: operation.places, bringsEvents: operation.bringsEvents,
+                apply: operation.apply, fail: operation.fail, wait: operation.wait)
+        }
+        waiting = alone + waiting
     }
 
     /// Tries the calls again that make room; commits wait with their callers.
@@ -100,18 +105,6 @@ extension QueueStore {
         for operation in operations { operation.wait?(reason) }
         waiting = operations.filter { $0.wait == nil } + waiting
         transact()
-    }
-
-    /// The database file cannot hold what the cap allows, because its pages are filled badly: the cap comes down to
-    /// what it holds, until half of it is free.
-    private func shrinkCap(_ operations: [Operation]) {
-        let cap = figures.totals.stored / 20 * 19
-        guard cap < effectiveCap, cap > 0 else {
-            return end(operations, QueueError(.fileFull, "the database file is full"), .full)
-        }
-        effectiveCap = cap
-        log.warning("queue file is full before its cap", ["stored_bytes": figures.totals.stored])
-        waiting = operations + waiting
     }
 
     /// Moves a damaged database aside, saves what can be read into a new one, and goes on with it.

@@ -20,9 +20,8 @@ extension QueueStore {
         var needs = 0
         let chunks = commit.chunks.map { chunk in
             let cost = cost(chunk)
-            guard cost <= options.maxSize, options.whenFull == .evict || needs + cost <= options.maxSize else {
-                return true
-            }
+            let fits = options.whenFull == .evict || needs + cost <= options.maxSize
+            guard fits, cost <= options.maxSize, !relief.dropsEvents else { return true }
             needs += cost
             return false
         }
@@ -168,6 +167,7 @@ extension QueueStore {
         guard let lines = unpacker.lines(chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
         else { throw QueueError(.misuse, "a chunk's frame does not hold the lines that it names") }
         let origins = chunk.origins.flatMap { origin in origin.offsets.map { (origin.app, origin.path, $0) } }
+        var records: [QuarantineRecord] = []
         for line in 0..<lines.count {
             let content = lines.slice(line..<line + 1)
             let (app, path, offset) = line < origins.count ? origins[line] : ("", "", 0)
@@ -175,9 +175,9 @@ extension QueueStore {
                 reason: reason, detail: detail, app: app, path: path, offset: offset, length: Int64(content.count),
                 content: Array(reason == .neverFits && chunk.events == 1 ? content.prefix(4_096) : content),
                 time: time.wallTime)
-            try keep(record, file)
+            records.append(record)
         }
-        try trimQuarantine(file)
+        try keep(newestOf: records, file)
     }
 
     /// Looks again after a second whether storing may go on.

@@ -14,9 +14,27 @@ extension QueueStore {
             throw QueueError(.misuse, "a chunk needs an event and a destination")
         }
         if file == nil, !isClosed { return .wait(.readOnly) }
-        let bytes = commit.chunks.reduce(0) { $0 + $1.frame.count }
-        return try await write(bytes: bytes, wait: { .wait($0) }) { () throws(QueueError) in
-            try self.insert(commit)
+        do {
+            let result = try await write(
+                bytes: commit.cost(quarantine: options.quarantineMaxSize), places: commit.placesCost,
+                bringsEvents: !commit.chunks.isEmpty, wait: { .wait($0) }
+            ) { () throws(QueueError) in
+                try self.insert(commit)
+            }
+            if case .stored = result {
+                health.commits += 1
+                if health.commitFailure != nil {
+                    health.commitFailure = nil
+                    publishSoon()
+                }
+            }
+            return result
+        } catch {
+            if error.code != .closed {
+                health.commitFailure = error
+                publishSoon()
+            }
+            throw error
         }
     }
 
@@ -24,6 +42,7 @@ extension QueueStore {
         let file = try opened()
         let (neverFit, needs) = neverFitting(commit)
         if let reason = try waitReason(needs, file) { return .wait(reason) }
+        try giveUpKept(file)
         var refused = 0
         for (chunk, neverFits) in zip(commit.chunks, neverFit) {
             guard neverFits else {
@@ -35,9 +54,8 @@ extension QueueStore {
         }
         for entry in commit.notStored { try count(entry, file) }
         try set(commit.progress, file)
-        for record in commit.quarantined { try keep(record, file) }
         try removeRequeued(commit.requeued, file)
-        try trimQuarantine(file)
+        try keep(newestOf: commit.quarantined, file)
         try set(commit.memory, file)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
         figures.totals.intake.read += commit.read
@@ -107,7 +125,7 @@ extension QueueStore {
         for checkpoint in progress.checkpoints {
             let set = try file.statement("REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)")
             set.bind(1, checkpoint.key)
-            set.bind(2, checkpoint.path)
+            set.bind(2, checkpoint.shownPath)
             set.bind(3, checkpoint.offset)
             set.bind(4, checkpoint.state)
             try set.run()

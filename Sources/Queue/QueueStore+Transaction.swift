@@ -4,8 +4,12 @@ internal import Model
 
 /// A call that writes, waiting for its transaction.
 struct Operation {
-    /// The bytes of frames that it brings.
+    /// What it writes, as far as that is worth counting, in bytes.
     let bytes: Int
+    /// What it adds to tables without a bound of their own.
+    var places = 0
+    /// Whether it brings events, for which there may be room later.
+    var bringsEvents = false
     /// Does its part inside the transaction; what it returns resumes the caller after the COMMIT.
     let apply: () throws(QueueError) -> () -> Void
     /// Resumes the caller with the reason why nothing of it was done.
@@ -18,12 +22,13 @@ extension QueueStore {
     /// Does `body` in the next transaction, together with all else that waits by then, and returns what it returned
     /// once that is durable.
     func write<Value: Sendable>(
-        bytes: Int = 0, wait: ((WaitReason) -> Value)? = nil, _ body: @escaping () throws(QueueError) -> Value
+        bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, wait: ((WaitReason) -> Value)? = nil,
+        _ body: @escaping () throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         _ = try opened()
         let result: Result<Value, QueueError> = await withUnsafeContinuation { continuation in
             let operation = Operation(
-                bytes: bytes,
+                bytes: bytes, places: places, bringsEvents: bringsEvents,
                 apply: { () throws(QueueError) in
                     let value = try body()
                     return { continuation.resume(returning: .success(value)) }
@@ -78,6 +83,7 @@ extension QueueStore {
         for id in acknowledged.prefix(settled) { held[id] = nil }
         acknowledged.removeFirst(settled)
         health.transactions += 1
+        endGrant(file)
         if health.failure != nil, refusal == nil || refusal?.reason == .full { succeeded() }
         reconsiderRefusal(file)
         publish()
@@ -163,6 +169,7 @@ extension QueueStore {
         do throws(QueueError) {
             try file.database.checkpointWAL()
             file.measure()
+            try endRelief(file)
         } catch {
             if error.code == .corrupt { return failed(error, []) }
             // The WAL holds everything and the next transaction tries again; the failure is told and counted.

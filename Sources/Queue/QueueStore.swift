@@ -64,6 +64,8 @@ public actor QueueStore: BatchStore {
     var fullEpisode: FullEpisode?
     /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
     var effectiveCap: Int
+    /// What is given up while the file is full before its bounds.
+    var relief = Relief()
     var roomTimer: EventLoop.TimerID?
     var shrinkTimer: EventLoop.TimerID?
     /// Counters since the start, and the failure that stands.
@@ -194,6 +196,9 @@ public actor QueueStore: BatchStore {
 /// How the store is doing: counters since the start.
 struct Health {
     var failure: QueueError?
+    /// Why the last commit failed, until one succeeds.
+    var commitFailure: QueueError?
+    var commits = 0
     var failures: [QueueError.Code: Int] = [:]
     var lateSettlements = 0
     var recoveries = 0

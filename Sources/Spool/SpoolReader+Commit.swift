@@ -50,9 +50,13 @@ extension SpoolReader {
     /// Drop files in one commit at most: their records and removals come in one piece.
     private static let mostDone = 512
 
+    /// Places of files in one commit at most.
+    private static let mostPlaces = 2_048
+
     /// Whether the next thing to do is a commit.
     var isCommitDue: Bool {
         sinkWantsCommit || pass.bytes >= options.commitBytes || pass.done.count >= SpoolReader.mostDone
+            || pass.files.count + pass.places.count + pass.forgotten.count >= SpoolReader.mostPlaces
     }
 
     /// Closes the pass and has it made durable. Reading goes on once the sink has closed its part.
@@ -144,6 +148,8 @@ extension SpoolReader {
         content: [UInt8]
     ) {
         pass.hasQuarantine = true
+        // Many small records are a large commit.
+        pass.bytes += 256 + source.path.utf8.count + content.count
         sink.quarantine(
             QuarantineRecord(
                 reason: reason, detail: detail, app: source.app, path: source.path, offset: offset, length: length,

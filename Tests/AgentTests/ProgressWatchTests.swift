@@ -1,6 +1,8 @@
 import Delivery
 import EventLoops
 import Model
+import Queue
+import Spool
 import TestKit
 import Testing
 
@@ -28,14 +30,35 @@ struct ProgressWatchTests {
     @Test("fault10: reading that waits for a commit which does not come is a stall; one for want of room is none")
     func fault10_commitsThatDoNotCome() {
         var watch = ProgressWatch()
-        var state = ProgressWatch.State(isHeldBack: true, bytesRead: 1_000, transactions: 7)
+        var state = ProgressWatch.State(isHeldBack: true, bytesRead: 1_000, commits: 7)
         #expect(ask(&watch, state) == [])
         #expect(ask(&watch, state) == ["reading waits for a commit that does not come"])
-        state.transactions += 1
+        state.commits += 1
         #expect(ask(&watch, state) == [])
         #expect(ask(&watch, state) != [])
         state.isStoring = false
         for _ in 0..<20 { #expect(ask(&watch, state) == []) }
+    }
+
+    @Test("a commit that fails the same way again and again is no progress, whatever else the queue does")
+    func commitsThatFail() {
+        var watch = ProgressWatch()
+        var queue = QueueSnapshot()
+        var spool = SpoolFigures()
+        spool.isHeldBack = true
+        queue.commitFailure = QueueError(.fileFull, "no pages")
+        func state() -> ProgressWatch.State { .init(queue: queue, delivery: DeliverySnapshot(), spool: spool) }
+        #expect(ask(&watch, state()) == [])
+        for _ in 0..<3 {
+            // Acknowledgements are written all the time.
+            queue.transactions += 100
+            #expect(
+                ask(&watch, state()) == ["reading waits for a commit that fails again and again (file_full)"])
+        }
+        #expect(queue.accepting == .all)
+        queue.commitFailure = nil
+        queue.commits += 1
+        #expect(ask(&watch, state()) == [])
     }
 
     @Test("fault10: requests that outlive their time without any answer are a stall; answers and patience are none")

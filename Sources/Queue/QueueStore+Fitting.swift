@@ -1,0 +1,120 @@
+internal import Logs
+internal import Model
+
+/// What is given up while the database file is full before its bounds, because its pages are filled badly.
+struct Relief {
+    /// What the quarantine may hold meanwhile, in bytes; nil: its bound.
+    var quarantine: Int?
+    /// What dead letters may hold meanwhile, in bytes; nil: their bound.
+    var deadLetters: Int?
+    /// Events that come are dropped: nothing else is left to give up.
+    var dropsEvents = false
+    /// One transaction may pass the bound.
+    var isGranted = false
+
+    /// Whether nothing is given up.
+    var isNone: Bool { quarantine == nil && deadLetters == nil && !dropsEvents }
+
+    /// The next step down, in bytes; few are not worth another one.
+    static func half(of bytes: Int) -> Int { bytes > 64 << 10 ? bytes / 2 : 0 }
+}
+
+// A transaction that the file has no pages for: it gives way step by step, and each step is one that cannot be repeated
+// for ever. The disk has room; waiting for it would be waiting for nothing.
+extension QueueStore {
+    /// Deals with calls that did not fit in the file.
+    func makeFit(_ error: QueueError, _ operations: [Operation]) {
+        guard let file else { return }
+        do throws(QueueError) {
+            // Places of files are paid for: without them nothing is exact, and files can be many.
+            if try file.payForPlaces(operations.reduce(0) { $0 + $1.places }, bounds) { return tryAgain(operations) }
+            guard operations.count <= 1 else { return end(operations, error) }
+            if let commit = operations.first, commit.wait != nil, giveWay(to: commit) {
+                return tryAgain(operations)
+            }
+            guard !relief.isGranted else {
+                relief.isGranted = false
+                try file.limit(to: bounds)
+                return end(operations, error)
+            }
+            relief.isGranted = true
+            try file.grant(2 * bounds.transaction + (operations.first?.places ?? 0) * 2)
+            tryAgain(operations)
+        } catch {
+            health.count(error)
+            end(operations, error)
+        }
+    }
+
+    private func tryAgain(_ operations: [Operation]) { waiting = operations + waiting }
+
+    /// Takes the next step for a commit that does not fit by itself; false when none is left.
+    private func giveWay(to commit: Operation) -> Bool {
+        let totals = figures.totals
+        let isHeldByKept = totals.quarantineBytes + totals.deadLetterBytes > totals.stored
+        if commit.bringsEvents, !isHeldByKept, lowerCap() { return true }
+        if quarantineBound > 0 {
+            noteRelief()
+            relief.quarantine = Relief.half(of: max(totals.quarantineBytes, min(commit.bytes, quarantineBound)))
+            return true
+        }
+        if totals.deadLetterBytes > 0, relief.deadLetters != 0 {
+            noteRelief()
+            relief.deadLetters = Relief.half(of: totals.deadLetterBytes)
+            return true
+        }
+        if commit.bringsEvents, lowerCap() { return true }
+        guard commit.bringsEvents, !relief.dropsEvents else { return false }
+        relief.dropsEvents = true
+        log.error(
+            "queue file cannot hold what comes: events are dropped and counted as quarantined",
+            ["stored_bytes": totals.stored])
+        return true
+    }
+
+    /// One line for as long as anything is given up.
+    private func noteRelief() {
+        guard relief.isNone else { return }
+        log.warning(
+            "queue file is full before its bounds",
+            [
+                "quarantine_bytes": figures.totals.quarantineBytes, "dead_letter_bytes": figures.totals.deadLetterBytes,
+                "stored_bytes": figures.totals.stored, "hint": "the oldest kept lines are purged",
+            ])
+    }
+
+    /// The cap comes down to what the file holds, until half of it is free.
+    private func lowerCap() -> Bool {
+        let cap = figures.totals.stored / 20 * 19
+        guard cap < effectiveCap, cap > 0 else { return false }
+        effectiveCap = cap
+        log.warning("queue file is full before its cap", ["stored_bytes": figures.totals.stored])
+        return true
+    }
+
+    /// Does first what was given up, inside the running transaction.
+    func giveUpKept(_ file: QueueFile) throws(QueueError) {
+        guard !relief.isNone else { return }
+        try trimQuarantine(file)
+        try trimDeadLetters(file)
+    }
+
+    /// The bound holds again after a transaction that was let through.
+    func endGrant(_ file: QueueFile) {
+        guard relief.isGranted else { return }
+        relief.isGranted = false
+        do throws(QueueError) {
+            try file.limit(to: bounds)
+        } catch {
+            // The file is larger by one transaction at most; the next change of the bounds sets it.
+            health.count(error)
+        }
+    }
+
+    /// Nothing more is given up once half of the file is free.
+    func endRelief(_ file: QueueFile) throws(QueueError) {
+        guard !relief.isNone else { return }
+        let used = file.fileBytes - (try file.freeBytes())
+        if used < bounds.file / 2 { relief = Relief() }
+    }
+}

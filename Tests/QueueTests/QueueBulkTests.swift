@@ -1,0 +1,157 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+/// Input in masses: each transaction is bounded by what it writes, and one that does not fit gives way.
+@Suite("Queue: no commit is tried for ever")
+struct QueueBulkTests {
+    private func record(_ number: Int, path: String, content: Int = 1, _ maker: ChunkMaker) -> QuarantineRecord {
+        QuarantineRecord(
+            reason: .notJSON, detail: "expected a value at byte 0", app: "shop", path: path, offset: Int64(number),
+            length: 1, content: [UInt8](repeating: 65, count: content), time: maker.time)
+    }
+
+    private func goesOn(_ store: QueueStore, _ maker: inout ChunkMaker) async throws {
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
+        #expect(store.snapshot.accepting == .all && store.snapshot.failure == nil)
+        let batch = try #require(try await store.leaseNext(request()))
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances } && store.snapshot.intake.balances)
+    }
+
+    @Test(
+        "more bad lines in one commit than the quarantine takes: the newest are kept, the others counted as purged",
+        arguments: ["a.log", String(repeating: "long/", count: 800)])
+    func badLinesInMasses(path: String) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for round in 0..<2 {
+            var commit = Commit()
+            commit.read = 60_000
+            commit.quarantined = (0..<60_000).map { record(round * 60_000 + $0, path: path, maker) }
+            #expect(try await store.store(commit) == .stored(refused: 0))
+        }
+        let kept = store.snapshot.quarantine
+        #expect(kept.bytes <= 1 << 20 && kept.bytes > (1 << 20) - 8_192)
+        #expect(kept.count + kept.purged == 120_000)
+        #expect(store.snapshot.intake.quarantined == 120_000)
+        let newest = try await store.quarantined(after: 0).last
+        #expect(newest != nil)
+        try await goesOn(store, &maker)
+        await store.close()
+    }
+
+    @Test(
+        "a line of the quarantine that is larger than its bound is counted, not kept; none is kept with a bound of 0",
+        arguments: [0, 500])
+    func recordBeyondTheBound(bound: Int) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.quarantineMaxSize = bound }
+        var commit = Commit()
+        commit.read = 2
+        commit.quarantined = [
+            record(0, path: "a", content: 10, maker), record(1, path: "a", content: 4_096, maker),
+        ]
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        #expect(store.snapshot.quarantine.count == (bound == 0 ? 0 : 1))
+        #expect(store.snapshot.quarantine.count + store.snapshot.quarantine.purged == 2)
+        try await goesOn(store, &maker)
+        await store.close()
+    }
+
+    @Test(
+        "checkpoints of more files than the bounds have room for are paid for, and never wait for a disk that is empty",
+        arguments: [(15_000, 3_700, 200), (120_000, 30, 200), (20_000, 30, 1_100)])
+    func manyFiles(files: Int, path: Int, state: Int) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        let long = String(repeating: "p", count: path)
+        for start in stride(from: 0, to: files, by: 5_000) {
+            var commit = maker.commit(1)
+            commit.progress.checkpoints = (start..<start + 5_000).map { number in
+                // A handle, in no order.
+                let key = withUnsafeBytes(of: UInt64(number) &* 0x9E37_79B9_7F4A_7C15) { Array($0) } + [0, 0, 0, 1]
+                return Checkpoint(
+                    key: key, path: "\(number)/\(long)", offset: Int64(number),
+                    state: [UInt8](repeating: 7, count: state))
+            }
+            #expect(try await store.store(commit) == .stored(refused: 0), "from \(start)")
+        }
+        let restored = try await store.restore()
+        #expect(restored.checkpoints.count == files)
+        #expect(restored.checkpoints.allSatisfy { $0.path.utf8.count <= 512 })
+        // All of them leave at once.
+        var commit = Commit()
+        commit.progress.forgotten = restored.checkpoints.map(\.key)
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        #expect(try await store.restore().checkpoints.isEmpty)
+        while let batch = try await store.leaseNext(request()) {
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        try await goesOn(store, &maker)
+        await store.close()
+        let reopened = try fixture.open()
+        try await goesOn(reopened, &maker)
+        await reopened.close()
+    }
+
+    @Test(
+        "where kept lines fill pages badly the file is full before the bound: the oldest go, and everything else goes on",
+        arguments: [QueueOptions.WhenFull.wait, .evict])
+    func badlyFilledPages(whenFull: QueueOptions.WhenFull) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.quarantineMaxSize = 16 << 20
+            $0.maxSize = 64 << 10
+            $0.deadLettersMaxSize = 0
+            $0.whenFull = whenFull
+            $0.durability = .crash
+        }
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
+        // Two of them do not fit in a page of 4 KiB.
+        for round in 0..<30 {
+            var commit = Commit()
+            commit.read = 300
+            commit.quarantined = (0..<300).map { record(round * 300 + $0, path: "a", content: 2_000, maker) }
+            #expect(try await store.store(commit) == .stored(refused: 0), "round \(round)")
+        }
+        let kept = store.snapshot.quarantine
+        #expect(kept.count + kept.purged == 9_000 && kept.purged > 0 && kept.count > 1_000)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 50, "nothing was evicted for it")
+        #expect(fixture.log.messages.contains { $0.text == "queue file is full before its bounds" })
+        #expect(store.snapshot.failure == nil)
+        let batch = try #require(try await store.leaseNext(request()))
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
+        try await goesOn(store, &maker)
+        await store.close()
+    }
+
+    @Test("dead letters are purged as they are stored: a batch of them larger than their bound fits as well")
+    func deadLettersInMasses() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.deadLettersMaxSize = 64 << 10 }
+        #expect(try await store.store(maker.commit(20_000, full: true)) == .stored(refused: 0))
+        let batch = try #require(try await store.leaseNext(request(events: 20_000)))
+        let failure = Failure(
+            kind: .status, status: 400, message: "no", excerpt: String(repeating: "x", count: 1_000))
+        _ = try await store.settle(
+            Settlement(batch: batch.header.id, parts: [.init(0..<20_000, .deadLetter(failure))]))
+        let kept = store.snapshot.deadLetters
+        #expect(kept.count + kept.purged == 20_000 && kept.bytes <= 64 << 10 && kept.count > 50)
+        #expect(store.snapshot.lane("main", .normal)?.deadLetters == kept.count)
+        try await goesOn(store, &maker)
+        await store.close()
+    }
+}
