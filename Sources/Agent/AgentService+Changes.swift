@@ -214,7 +214,10 @@ extension AgentService {
         let hasStarted = await parts.reader.withSink { ($0 as? Intake)?.startSession(of: app) ?? false }
         // Without a line to read it would wait for the next one, and a crash would forget it.
         if hasStarted { await parts.reader.commitSoon() }
-        return hasStarted
-            ? "a new session of \(app) has begun" : "sessions are \(settings.session.mode.rawValue); nothing changed"
+        if hasStarted { return "a new session of \(app) has begun" }
+        if settings.session.mode == .manual, let obstacle = parts.containers.obstacles.first {
+            return "\(obstacle); nothing changed"
+        }
+        return "sessions are \(settings.session.mode.rawValue); nothing changed"
     }
 }

@@ -55,7 +55,7 @@ public actor AgentService {
     /// What is done instead of reading the spool; the agent ends with it.
     nonisolated let task: (@Sendable () -> Void)?
     /// The containers whose rules the intakes apply.
-    nonisolated let containers = ContainersInForce()
+    nonisolated let containers = ContainersInForce.opening()
     var parts: Parts?
     /// The spool is ours until this process ends; nil where it is not read, or cannot be written.
     var spoolLock: SpoolLock?

@@ -1,3 +1,4 @@
+internal import Containers
 internal import Control
 internal import EventLoops
 internal import Events
@@ -111,20 +112,36 @@ actor Backfill: BackfillControl {
                 status: 409, code: "elsewhere",
                 message: "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
         }
+        try await waitForDocument(of: piece.app)
         try await waitForTurn(options.gate, route.destinations)
         try await waitForCalls()
         return try await store(piece, options)
     }
 
+    /// Returns once the containers that must rule these events do.
+    private func waitForDocument(of app: String) async throws(ControlRefusal) {
+        var awaited = rules?.awaited(for: app)
+        for _ in 0..<Backfill.looks {
+            guard awaited != nil, !isStopping else { break }
+            await pause()
+            rules?.refresh()
+            awaited = rules?.awaited(for: app)
+        }
+        guard let awaited else { return }
+        guard !isStopping else { throw Backfill.stopping }
+        throw ControlRefusal(
+            status: 503, code: "later", message: "events of \(app) wait for a document of the container \(awaited.id)")
+    }
+
+    private static let stopping = ControlRefusal(
+        status: 503, code: "stopping",
+        message: "the agent is stopping; the same command goes on where this one ended")
+
     /// Returns once nothing else goes first.
     private func waitForTurn(_ gate: BackfillGate, _ destinations: [DestinationName]) async throws(ControlRefusal) {
         var obstacle: String?
         for _ in 0..<Backfill.looks {
-            guard !isStopping else {
-                throw ControlRefusal(
-                    status: 503, code: "stopping",
-                    message: "the agent is stopping; the same command goes on where this one ended")
-            }
+            guard !isStopping else { throw Backfill.stopping }
             obstacle = gate.obstacle(store.snapshot, spool(), to: destinations)
             guard obstacle != nil else { return }
             await pause()
@@ -206,9 +223,14 @@ actor Backfill: BackfillControl {
             taken += count
             if count > 0 { continue }
             if await intake.waitForRules() { continue }
-            // Only an event that wants a commit of its own ends here, and a piece is cut smaller than that.
+            // Only an event that wants a commit of its own ends here, and a piece is cut smaller than that; or the document
+            // that must rule it has gone meanwhile.
             _ = intake.takeCommit()
             calls.forget(calls.takeNew())
+            try await waitForDocument(of: piece.app)
+            if case .document = intake.obstacle {
+                throw ControlRefusal(status: 503, code: "later", message: "another document has come into force")
+            }
             throw ControlRefusal(status: 413, code: "too_large", message: "the piece is too large for this queue")
         }
         return intake.takeCommit()

@@ -1,3 +1,4 @@
+internal import Containers
 internal import Events
 internal import EventLoops
 internal import Model
@@ -6,14 +7,23 @@ internal import Spool
 /// Lines that are no events: they go to the quarantine.
 extension Intake {
     func keepTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
-        quarantine(
+        keep(
             QuarantineRecord(
                 reason: .neverFits, detail: "an event of \(line.count) bytes does not fit queue.max_size",
                 app: source.app, path: source.path, offset: offset, length: Int64(line.count),
-                content: Array(line.prefix(4096)), time: time.wallTime))
+                content: Array(presentable(Array(line), of: source.app).prefix(4096)), time: time.wallTime))
     }
 
+    /// Takes a record of the spool: what is kept of it is redacted as the rules say.
     func quarantine(_ record: QuarantineRecord) {
+        rules?.refresh()
+        var record = record
+        record.content = presentable(record.content, of: record.app)
+        keep(record)
+    }
+
+    /// Takes a record whose content may be kept as it is.
+    func keep(_ record: QuarantineRecord) {
         pending.read += 1
         pending.quarantined.append(record)
         pendingBytes += Intake.recordBytes + record.content.count + record.detail.utf8.count + record.path.utf8.count
@@ -21,6 +31,28 @@ extension Intake {
 
     /// What a record takes besides its texts, in memory and in the queue: a commit of many small ones is a large one.
     private static let recordBytes = 256
+
+    /// Keeps the beginning of an event as the tags left it that made it too large.
+    func keepMadeTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
+        let content = Array(line.prefix(4096))
+        keep(
+            QuarantineRecord(
+                reason: .madeTooLarge,
+                detail: content.isEmpty
+                    ? "tags made it far too large; nothing of it is kept"
+                    : "tags made it \(line.count) bytes; what is kept is redacted and hashed as they say",
+                app: source.app, path: source.path, offset: offset,
+                // Never as long as what is kept: to read that again would apply the tags again.
+                length: Int64(max(line.count, content.count + 1)), content: content, time: time.wallTime))
+    }
+
+    /// What may be kept of a line; see `RuleEngine.presentable`.
+    func presentable(_ content: [UInt8], of app: String) -> [UInt8] {
+        guard let rules else { return content }
+        // What is to be hidden is not known yet: everything is.
+        guard rules.awaited(for: app) == nil else { return RuleEngine.shape(of: content) }
+        return rules.engine.presentable(content, of: app)
+    }
 
     /// Where the line begins that zeros stand before: a power cut leaves them where a writer's last bytes were, and what
     /// is appended later is not to go with them. Nil where there are none, or nothing else.
@@ -35,10 +67,10 @@ extension Intake {
     ) {
         let problem = pass.problem
         if isRefused { pending.refused += 1 }
-        quarantine(
+        keep(
             QuarantineRecord(
                 reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
-                app: source.app, path: source.path, offset: offset, length: Int64(length), content: Array(line),
+                app: source.app, path: source.path, offset: offset, length: Int64(length), content: presentable(Array(line), of: source.app),
                 time: time.wallTime))
     }
 }

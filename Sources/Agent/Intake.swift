@@ -132,10 +132,10 @@ final class Intake: SpoolSink {
     func startSession(of app: String) -> Bool {
         let now = time.wallTime
         let source = eventSource(SpoolSource(app: app, path: "", producer: nil))
-        guard settings.isCollecting,
+        rules?.refresh()
+        guard settings.isCollecting, rules?.awaited(for: app) == nil,
             pass.startSession(source, at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
         else { return false }
-        rules?.refresh()
         open[settings.routeIndex(of: app)][0].begin(app: app, path: "")
         writeSessionStart(
             settings.routeIndex(of: app), SpoolSource(app: app, path: "", producer: nil), 0, at: now)
@@ -163,6 +163,10 @@ final class Intake: SpoolSink {
         let isWatched = tap.isWatched
         obstacle = nil
         rules?.refresh()
+        if settings.isCollecting, self.rules?.awaited(for: source.app) != nil {
+            obstacle = .document
+            return 0
+        }
         let rules = rules.flatMap { $0.isIdle ? nil : $0 }
         // A tag may name destinations where the configuration names none.
         let isTaken = isStored || (settings.isCollecting && rules != nil)

@@ -1,3 +1,4 @@
+internal import Containers
 internal import EventLoops
 internal import Events
 internal import Logs
@@ -54,8 +55,13 @@ actor Rereader {
             asideCalls: calls, on: loop, time: time, log: log)
         var ids: [Int64] = []
         var count = 0
+        rules?.refresh()
         for stored in records {
             let record = stored.record
+            if let awaited = rules?.awaited(for: record.app) {
+                _ = try await store(intake, &ids)
+                throw QueueError(.full, "events of \(record.app) wait for a document of the container \(awaited.id)")
+            }
             guard Int64(record.content.count) == record.length, !record.content.isEmpty else { continue }
             let line =
                 record.content.last == UInt8(ascii: "\n") ? record.content : record.content + [UInt8(ascii: "\n")]

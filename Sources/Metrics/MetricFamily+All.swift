@@ -116,7 +116,7 @@ extension MetricFamily {
     /// What containers' rules could not do.
     public static let ruleProblems = MetricFamily(
         .counter, "spoolship_container_problems_total",
-        "What containers' rules could not do for an event, which then went on as it came.",
+        "What containers' rules could not do for an event: one made too large is in quarantine, others went on as they came.",
         [
             .closed(
                 "problem", ["event_too_large", "not_a_name", "data_layer_full", "unknown_destination"])
@@ -341,6 +341,10 @@ extension MetricFamily {
                     "unknown_error", "signature", "version", "form", "expired",
                 ]),
         ])
+    /// Whether events wait for a container.
+    public static let containerAwaited = MetricFamily(
+        .gauge, "spoolship_container_awaited",
+        "1 while the container is required and no document of it rules: events of its apps are not read.", [container])
     /// Whether the last fetch went well.
     public static let containerRefreshSuccessful = MetricFamily(
         .gauge, "spoolship_container_last_refresh_successful",
@@ -370,7 +374,7 @@ extension MetricFamily {
 
     private static let containers = [
         containerVersion, containerSource, containerFresh, containerConfirmed, containerRefreshes,
-        containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionSeconds,
+        containerAwaited, containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionSeconds,
         functionsRunning,
     ]
 

@@ -136,6 +136,8 @@ public struct QuarantineRecord: Sendable, Equatable {
         case timeAhead = "time_ahead"
         /// Larger than the whole queue may be.
         case neverFits = "never_fits"
+        /// Containers' tags made it larger than an event may be; kept as they left it.
+        case madeTooLarge = "made_too_large"
         /// A text that ends too early.
         case cutShort = "cut_short"
         /// A compressed file that cannot be unpacked.

@@ -39,6 +39,7 @@ private actor Host {
     private let functions = HeldFunctions()
     private let figures = IntakeFigures()
     private var intake: Intake?
+    private let rules: IntakeRules
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -54,10 +55,10 @@ private actor Host {
         let settings = IntakeSettings(
             events: .withoutSessions, chunks: ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20),
             routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
+        rules = IntakeRules(inForce, functions: functions, figures: figures)
         intake = Intake(
-            settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true },
-            rules: IntakeRules(inForce, functions: functions, figures: figures), on: loop, time: time,
-            log: Log(KeptLog()))
+            settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true }, rules: rules,
+            on: loop, time: time, log: Log(KeptLog()))
     }
 
     func publish(_ documents: String..., mayCall: Set<String> = []) throws {
@@ -65,6 +66,20 @@ private actor Host {
             try documents.map { text in
                 try CompiledContainer(try ContainerDocument(reading: Array(text.utf8)), mayCall: mayCall)
             })
+    }
+
+    func await(_ apps: Set<String>) { inForce.publish([], awaiting: [AwaitedContainer(id: "GTM-1", apps: apps)]) }
+    func documentsChanged() { rules.documentsChanged() }
+
+    func quarantined() async throws -> [QuarantineRecord] {
+        try await store.quarantined(RecordSelection(), after: 0).map(\.record)
+    }
+
+    func quarantine(_ content: String) {
+        intake?.quarantine(
+            QuarantineRecord(
+                reason: .tooLong, detail: "", app: "shop", path: "a", offset: 0, length: 9000,
+                content: Array(content.utf8), time: Timestamp(milliseconds: 0)))
     }
 
     /// Offers lines once.
@@ -248,6 +263,65 @@ struct IntakeRuleTests {
             #expect(critical.count == 500)
             #expect(critical.allSatisfy { $0["name"] == "Bought" })
             #expect(host.store.snapshot.intake.accepted == 3000)
+        }
+    }
+
+    static let redacting = """
+        {"id": "GTM-1", "version": 1, "rules": {"all": {"conditions": []}},
+         "macros": {"copy": {"type": "event_property", "path": "text"}},
+         "tags": [{"name": "hide", "type": "redact", "rules": ["all"], "paths": ["properties.email"]},
+                  {"name": "a", "type": "set", "rules": ["all"], "path": "a", "value": {"macro": "copy"}},
+                  {"name": "b", "type": "set", "rules": ["all"], "path": "b", "value": {"macro": "copy"}}]}
+        """
+
+    @Test("tm15: an event that tags make too large is quarantined redacted, never sent as it came; what is no event, too")
+    func tm15_quarantinedRedacted() async throws {
+        try await withHost { host in
+            try await host.publish(Self.redacting)
+            let text = String(repeating: "t", count: 500_000)
+            let large = "{\"name\":\"Large\",\"properties\":{\"email\":\"SECRET\",\"text\":\"\(text)\"}}"
+            try await host.takeAndCommit([
+                large, #"{"name":"Small","properties":{"email":"SECRET"}}"#, #"{"properties":{"email":"SECRET"}}"#,
+                #"{"name":"Torn","properties":{"email":"SECRET"#,
+            ])
+            await host.quarantine("SECRET")
+            try await host.commit()
+            let sent = try await host.lines(of: "main", .normal)
+            #expect(sent.compactMap { $0["name"]?.string } == ["Small"])
+            #expect(sent.allSatisfy { !"\($0)".contains("SECRET") })
+            let kept = try await host.quarantined()
+            #expect(kept.map(\.reason) == [.madeTooLarge, .noName, .notJSON, .tooLong])
+            for record in kept {
+                #expect(!String(decoding: record.content, as: UTF8.self).contains("SECRET"), "\(record.reason)")
+                #expect(!record.detail.contains("SECRET"))
+                #expect(record.length != record.content.count, "it would be taken for the whole line")
+            }
+            #expect(kept[0].content.starts(with: Array(#"{"name":"Large""#.utf8)))
+            let counts = await host.counts()
+            #expect(counts.rules.tooLarge == 1)
+            #expect(counts.quarantined[.madeTooLarge] == 1)
+        }
+    }
+
+    @Test("tm02: while a required container has no document, events of its apps stay in the spool, and go on with it")
+    func tm02_required() async throws {
+        try await withHost { host in
+            await host.await(["shop"])
+            let line = #"{"name":"n","properties":{"email":"SECRET"}}"#
+            #expect(await !host.offer(line))
+            try await host.takeAndCommit([#"{"name":"free"}"#], app: "other")
+            await host.documentsChanged()
+            #expect(await host.takeResumed() == [line])
+            #expect(await !host.offer(line))
+            // What cannot be an event is kept as its shape: what is to be hidden is not known yet.
+            await host.quarantine("SECRET")
+            try await host.commit()
+            #expect(try await host.quarantined().map(\.content) == [Array("xxxxx".utf8)])
+            try await host.publish(Self.redacting)
+            await host.documentsChanged()
+            #expect(await host.takeResumed() == [line])
+            try await host.takeAndCommit([line])
+            #expect(try await host.lines(of: "main", .normal).map { $0["properties"] } == [nil, [:]])
         }
     }
 

@@ -137,6 +137,7 @@ extension ContainerState {
             "confirmed_ms": JSONValue(confirmed.map { Int($0.milliseconds) }), "fresh": .bool(isFresh(at: now)),
             "expires_ms": JSONValue(expires.map { Int($0.milliseconds) }),
             "preview_ends_ms": JSONValue(previewEnd.map { Int($0.milliseconds) }),
+            "required": .bool(isRequired), "awaited": .bool(isAwaited),
             "last_fetch": JSONValue(lastFetch?.rawValue), "problem": JSONValue(problem),
             "refreshes": .array(refreshes), "settings_refused": .object(refusals),
         ]

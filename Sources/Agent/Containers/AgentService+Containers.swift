@@ -11,10 +11,14 @@ internal import Spool
 /// What containers change in the running agent: settings (tm10), and the values that apps read (tm19).
 extension AgentService {
     /// Makes the keeper of the containers; opens none yet.
-    nonisolated func makeKeeper(_ queue: QueueStore, _ functions: FunctionDesk) -> ContainerKeeper {
-        ContainerKeeper(
+    nonisolated func makeKeeper(
+        _ queue: QueueStore, _ functions: FunctionDesk, _ rules: IntakeRules
+    ) -> ContainerKeeper {
+        let readerLoop = readerLoop
+        return ContainerKeeper(
             store: queue, inForce: containers, userAgent: "spoolship/\(program.version)",
-            facts: host.agentFacts(version: program.version), on: loop, time: time, log: log
+            facts: host.agentFacts(version: program.version), on: loop, time: time, log: log,
+            published: { readerLoop.post { rules.documentsChanged() } }
         ) { call, answer in functions.ask(call, answer: answer) }
     }
 

@@ -15,6 +15,7 @@ struct ContainerCollector: MetricCollector {
             for source in ContainerSource.allCases {
                 exposition.set(.containerSource, [state.id, source.rawValue], to: source == state.source)
             }
+            exposition.set(.containerAwaited, [state.id], to: state.isAwaited && state.isOpen)
             exposition.set(.containerFresh, [state.id], to: state.isFresh(at: now))
             exposition.set(
                 .containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)

@@ -29,20 +29,24 @@ actor ContainerKeeper {
     var isNetworkOn: @Sendable () -> Bool = { true }
     /// Told, on the main loop, when what is in force has changed.
     private var changed: @Sendable () -> Void = {}
-    private nonisolated let published = Mutex<[ContainerState]>([])
+    /// Told, on the main loop, when something was put in force: whoever reads events may go on.
+    private let published: @Sendable () -> Void
+    private nonisolated let publishedStates = Mutex<[ContainerState]>([])
     nonisolated let watch = ContainerWatch()
 
     /// - Parameters:
     ///   - inForce: where the intake looks.
     ///   - facts: what macros know of the agent.
+    ///   - published: told, on the main loop, when something was put in force.
     ///   - ask: asks a function for a value, from any thread; answers on any.
     init(
         store: QueueStore, inForce: ContainersInForce, userAgent: String, facts: AgentFacts, on loop: EventLoop,
-        time: any TimeSource, log: Log,
+        time: any TimeSource, log: Log, published: @escaping @Sendable () -> Void,
         ask: @escaping @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     ) {
         self.facts = facts
         self.ask = ask
+        self.published = published
         self.store = store
         self.inForce = inForce
         self.userAgent = userAgent
@@ -52,7 +56,7 @@ actor ContainerKeeper {
     }
 
     /// How all containers stand, in configuration order. From any thread.
-    nonisolated var states: [ContainerState] { published.withLock { $0 } }
+    nonisolated var states: [ContainerState] { publishedStates.withLock { $0 } }
 
     /// How those of other settings stand that are known already, with what these let them set. From any thread.
     nonisolated func states(for settings: [ContainerSettings]) -> [ContainerState] {
@@ -198,10 +202,38 @@ actor ContainerKeeper {
     }
 
     private func inForceChanged() {
-        inForce.publish(slots.compactMap(\.current))
+        inForce.publish(
+            slots.compactMap(\.current),
+            awaiting: slots.filter(\.isAwaited).map { AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps)) })
         publish()
+        published()
         changed()
+        for slot in slots { tellAwaited(slot) }
         for slot in slots { askFunctions(slot, round: 1) }
+    }
+
+    /// Says once that events wait for a container.
+    private func tellAwaited(_ slot: ContainerSlot) {
+        let isHolding = slot.isAwaited && slot.machine.isOpen
+        guard isHolding != slot.isHolding else { return }
+        slot.isHolding = isHolding
+        guard isHolding else { return log.info("events are read again", ["container": slot.settings.id]) }
+        log.error(
+            "events are not read: a required container has no document",
+            [
+                "container": slot.settings.id,
+                "apps": slot.settings.apps.isEmpty ? "all" : slot.settings.apps.joined(separator: ","),
+                "hint": slot.machine.problem ?? slot.defaultProblem ?? "publish one, or give it a default_file",
+            ])
+    }
+
+    /// Why events are not read, for `ready`. From any thread.
+    nonisolated var obstacles: [String] {
+        states.filter { $0.isAwaited && $0.isOpen }.map { state in
+            let apps = state.apps.isEmpty ? "" : " of \(state.apps.joined(separator: ", "))"
+            return "events\(apps) are not read: the container \(state.id) is required and has no document"
+                + (state.problem.map { " (\($0))" } ?? "")
+        }
     }
 
     /// Asks for what the values of a container wait for; each answer may lead to another question, to a bound.
@@ -226,7 +258,7 @@ actor ContainerKeeper {
         let boot = time.bootTime
         let wall = time.wallTime
         let states = slots.map { $0.state(boot: boot, wall: wall) }
-        published.withLock { $0 = states }
+        publishedStates.withLock { $0 = states }
     }
 
     /// Notes which values of `may_set` were refused.

@@ -51,6 +51,11 @@ final class ContainerSlot: @unchecked Sendable {
     var results: [RefreshType: [RefreshResult: Int]] = [:]
     /// How the last fetch ended; nil before the first.
     var lastFetch: RefreshResult?
+    /// Whether it was said that events wait for it.
+    var isHolding = false
+
+    /// Whether events of its apps are not to be read: no document rules, and one must, or may come at any moment.
+    var isAwaited: Bool { current == nil && (settings.isRequired || !machine.isOpen) }
 
     init(_ settings: ContainerSettings, fetcher: DocumentFetcher?, facts: AgentFacts) {
         self.settings = settings
@@ -74,7 +79,7 @@ final class ContainerSlot: @unchecked Sendable {
         }
         let copy = ContainerCopy(version: document.version, expires: document.expires, content: content)
         if !compiled.contains(where: { $0.copy == copy }) {
-            compiled.append((copy, try CompiledContainer(document, mayCall: mayCall, facts: facts)))
+            compiled.append((copy, try CompiledContainer(document, mayCall: mayCall, facts: facts, apps: Set(settings.apps))))
         }
         return copy
     }
@@ -123,6 +128,7 @@ final class ContainerSlot: @unchecked Sendable {
         timed.freshFor = other.freshFor
         timed.refreshInterval = other.refreshInterval
         timed.maySet = other.maySet
+        timed.isRequired = other.isRequired
         return timed == other
     }
 }
@@ -146,6 +152,9 @@ extension ContainerSlot {
         state.values = values
         state.refused = refused
         state.maySet = settings.maySet
+        state.isRequired = settings.isRequired
+        state.isAwaited = settings.isRequired && current == nil
+        state.apps = settings.apps
         state.needEvent = needEvent
         state.current = current
         return state

@@ -37,6 +37,12 @@ struct ContainerState: Sendable {
     var maySet: [String] = []
     /// Values of `may_set` that were refused, and why, by setting.
     var refused: [String: String] = [:]
+    /// Whether events are read only while a document rules.
+    var isRequired = false
+    /// Whether it is required and no document rules.
+    var isAwaited = false
+    /// The apps that it concerns; empty for all.
+    var apps: [String] = []
     /// The document in force; nil for none.
     var current: CompiledContainer?
 

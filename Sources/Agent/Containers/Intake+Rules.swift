@@ -13,6 +13,8 @@ extension Intake {
         case question
         /// Too many calls of tags wait.
         case fullCalls
+        /// A container must rule events of this app, and no document of it is there.
+        case document
     }
 
     /// Has `resume` called when the lines that `take` has left are to be offered again; false when a commit comes first.
@@ -21,7 +23,9 @@ extension Intake {
         case .question?: rules?.whenAnswered(resume)
         // They are made once a commit holds them.
         case .fullCalls? where !calls.hasNew: calls.whenRoom(resume)
-        case .fullCalls?, nil: return false
+        case .document? where !isAside: rules?.whenPublished(resume)
+        // Whoever brings events from elsewhere says so, and comes again.
+        case .document?, .fullCalls?, nil: return false
         }
         return true
     }
@@ -91,6 +95,7 @@ extension Intake {
         _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ place: Int, _ source: SpoolSource,
         _ offset: Int64, at now: Timestamp
     ) {
+        if fate == .tooLarge { return keepMadeTooLarge(rules.engine.line, source, offset) }
         pending.read += 1
         calls.add(rules.engine.calls)
         let priority = isBackfill ? .normal : rules.engine.priority

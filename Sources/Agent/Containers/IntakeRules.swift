@@ -12,6 +12,8 @@ final class IntakeRules: @unchecked Sendable {
     private let inForce: ContainersInForce
     private let figures: IntakeFigures?
     private var seen = 0
+    private var awaited: [AwaitedContainer] = []
+    private var documentWaiters: [() -> Void] = []
 
     /// Answers that came for events that are to be offered again; a used one goes.
     private var answers: [FunctionCall: JSONValue] = [:]
@@ -39,7 +41,24 @@ final class IntakeRules: @unchecked Sendable {
 
     /// Takes up what was published since; between two events.
     func refresh() {
-        if let containers = inForce.news(since: &seen) { engine.use(containers) }
+        guard let news = inForce.news(since: &seen) else { return }
+        engine.use(news.containers)
+        awaited = news.awaited
+    }
+
+    /// The container without which events of that app are not to be read, as of the last `refresh`; nil for none.
+    func awaited(for app: String) -> AwaitedContainer? {
+        awaited.isEmpty ? nil : awaited.first { $0.apps.isEmpty || $0.apps.contains(app) }
+    }
+
+    /// Calls `body` when something else has come into force. Never before this returns.
+    func whenPublished(_ body: @escaping () -> Void) { documentWaiters.append(body) }
+
+    /// To be called on the loop when something was published.
+    func documentsChanged() {
+        let woken = documentWaiters
+        documentWaiters = []
+        for body in woken { body() }
     }
 
     /// Whether containers are in force, as of the last `refresh`.

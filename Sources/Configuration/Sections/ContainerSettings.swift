@@ -30,6 +30,10 @@ public struct ContainerSettings: Sendable, Equatable {
     public var maySet: [String] = []
     /// The functions that it may call, by name.
     public var mayCall: [String] = []
+    /// Whether events are read only while a document of it rules.
+    public var isRequired = false
+    /// The apps that it concerns; empty for all.
+    public var apps: [String] = []
     /// Certificates to trust; nil for the system's.
     public var caFile: String?
 
@@ -65,6 +69,12 @@ extension ContainerSettings: SettingsSection {
         .setting(
             "refresh_interval", \.refreshInterval, .duration(.seconds(60) ... .seconds(30 * 86_400)),
             "How often it is fetched; shorter publishes sooner and costs requests."),
+        .setting(
+            "required", \.isRequired, .boolean,
+            "Events of its apps are read only while a document rules; for containers that redact."),
+        .setting(
+            "apps", \.apps, .list(of: .text("app"), unique: true),
+            "The apps that it concerns; without it all of them.", example: "[\"shop\"]"),
         .setting(
             "may_set", \.maySet, .list(of: .text("setting"), unique: true),
             "The settings that its values may change; no others follow it.", example: "[\"dispatch.interval\"]"),

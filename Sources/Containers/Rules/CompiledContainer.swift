@@ -6,6 +6,8 @@ public final class CompiledContainer: Sendable {
     public let document: ContainerDocument
     /// Functions that the document names and the configuration does not let it call: they give null.
     public let deniedFunctions: [String]
+    /// The apps whose events it rules; empty for all.
+    public let apps: Set<String>
 
     // Unsafe only for the compiler: written in init, read afterwards, freed with this. Pointers, because an array would
     // count references for each condition of each event.
@@ -41,6 +43,10 @@ public final class CompiledContainer: Sendable {
     let layerNames: Set<String>
     /// Whether tags may come to ask functions for values.
     let asksFunctions: Bool
+    /// For each condition the functions' macros that it needs, those that may not be called included.
+    let conditionFunctions: [[Int]]
+    /// Whether a tag that redacts or hashes may have to fire without an answer.
+    let failsClosed: Bool
     /// The agent's own locale.
     let locale: String?
 
@@ -55,10 +61,13 @@ public final class CompiledContainer: Sendable {
     /// - Parameters:
     ///   - mayCall: the functions that the configuration lets it call; others give null.
     ///   - facts: what macros know of the agent.
+    ///   - apps: the apps whose events it rules; empty for all.
     /// - Throws: `ContainerError` with code `expression` or `limit`.
     public init(
-        _ document: ContainerDocument, mayCall: Set<String> = [], facts: AgentFacts = AgentFacts()
+        _ document: ContainerDocument, mayCall: Set<String> = [], facts: AgentFacts = AgentFacts(),
+        apps: Set<String> = []
     ) throws(ContainerError) {
+        self.apps = apps
         let compiler = try ContainerCompiler(document, mayCall: mayCall, facts: facts)
         let reach = MacroReach(compiler)
         self.document = document
@@ -93,7 +102,13 @@ public final class CompiledContainer: Sendable {
         locale = facts.locale
         layerNames = reach.layerNames(of: compiler)
         asksFunctions = reach.asksFunctions(of: compiler)
+        conditionFunctions = compiler.conditions.map { reach.functions(of: $0) }
+        failsClosed = conditionFunctions.contains { !$0.isEmpty }
     }
+
+    /// Whether it rules events of that app.
+    @inline(__always)
+    func concerns(_ app: String) -> Bool { apps.isEmpty || apps.contains(app) }
 
     deinit {
         conditions.deallocate()

@@ -9,6 +9,8 @@ enum CompiledMacro {
     case collection(rules: [Int], values: [(key: String, operand: CompiledOperand)])
     case value(key: String)
     case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
+    /// What a function would give that the configuration does not let it call: null.
+    case denied
     /// The event's name; that of a push is its `event`.
     case event
     /// The app that the agent knows, whatever the event says.
@@ -21,7 +23,7 @@ enum CompiledMacro {
     var needsEvent: Bool {
         switch self {
         case .member, .dataLayer, .event, .app, .random: true
-        case .constant, .collection, .value, .function, .language: false
+        case .constant, .collection, .value, .function, .denied, .language: false
         }
     }
 
@@ -30,7 +32,7 @@ enum CompiledMacro {
         switch self {
         case .member(let names, _): [names]
         case .language: [WantedMembers.locale, WantedMembers.deviceLocale]
-        case .constant, .dataLayer, .collection, .value, .function, .event, .app, .random: []
+        case .constant, .dataLayer, .collection, .value, .function, .denied, .event, .app, .random: []
         }
     }
 }
@@ -61,5 +63,13 @@ struct CompiledTag {
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
         /// A function that the configuration does not let it call.
         case denied
+
+        /// Whether it takes members away from whoever gets the event.
+        var hides: Bool {
+            switch self {
+            case .redact, .hash: true
+            default: false
+            }
+        }
     }
 }

@@ -99,7 +99,7 @@ struct ContainerCompiler {
         case .functionCall(let function, let parameters):
             guard mayCall.contains(function) else {
                 deniedFunctions.insert(function)
-                return .constant(.null)
+                return .denied
             }
             return .function(name: function, parameters: compile(parameters))
         case .standard(let macro): return compile(macro)

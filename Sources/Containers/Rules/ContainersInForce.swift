@@ -6,33 +6,66 @@ internal import Synchronization
 /// Any thread may do either. A new version takes over as a whole.
 public final class ContainersInForce: Sendable {
     private struct State {
-        var containers: [CompiledContainer]
+        var current: Current
         var publications = 1
     }
     private let published: Mutex<State>
 
+    /// What is in force, and what is waited for.
+    public struct Current: Sendable {
+        /// The containers, in configuration order.
+        public var containers: [CompiledContainer]
+        /// Containers without which events are not to be read.
+        public var awaited: [AwaitedContainer]
+    }
+
     /// Containers in force; none at first.
-    public init(_ containers: [CompiledContainer] = []) { published = Mutex(State(containers: containers)) }
+    public init(_ containers: [CompiledContainer] = []) {
+        published = Mutex(State(current: Current(containers: containers, awaited: [])))
+    }
+
+    /// Nothing that is known yet: until the first publication no event is to be read.
+    public static func opening() -> ContainersInForce {
+        let made = ContainersInForce()
+        made.published.withLock { $0.current.awaited = [AwaitedContainer(id: "", apps: [])] }
+        return made
+    }
 
     /// The containers in force, in configuration order.
-    public var current: [CompiledContainer] { published.withLock { $0.containers } }
+    public var current: [CompiledContainer] { published.withLock { $0.current.containers } }
 
     /// Puts these in force, from the next event on.
-    public func publish(_ containers: [CompiledContainer]) {
+    ///
+    /// - Parameter awaited: those without which events of their apps are not to be read.
+    public func publish(_ containers: [CompiledContainer], awaiting awaited: [AwaitedContainer] = []) {
         published.withLock { state in
-            state.containers = containers
+            state.current = Current(containers: containers, awaited: awaited)
             state.publications += 1
         }
     }
 
-    /// The containers in force, if they were published after the reader looked last.
+    /// What is in force, if it was published after the reader looked last.
     ///
     /// - Parameter seen: what the reader saw last, 0 at first; brought up to date.
-    public func news(since seen: inout Int) -> [CompiledContainer]? {
+    public func news(since seen: inout Int) -> Current? {
         published.withLock { state in
             guard state.publications != seen else { return nil }
             seen = state.publications
-            return state.containers
+            return state.current
         }
+    }
+}
+
+/// A container without which events are not to be read: it is required, or being opened, and no document of it rules.
+public struct AwaitedContainer: Sendable, Equatable {
+    /// Its id; empty while the configuration is being taken up.
+    public let id: String
+    /// The apps that it concerns; empty for all.
+    public let apps: Set<String>
+
+    /// A container of known parts.
+    public init(id: String, apps: Set<String>) {
+        self.id = id
+        self.apps = apps
     }
 }

@@ -63,6 +63,67 @@ struct DataLayer: Sendable {
     /// All of it, for the next start.
     var json: JSONValue { DataLayer.json(.map(root)) }
 
+    // MARK: Hiding
+
+    /// Takes out what stands at these names, in each element of lists on the way.
+    ///
+    /// - Returns: whether anything did.
+    mutating func remove(_ names: ArraySlice<[UInt8]>) -> Bool {
+        guard let first = names.first else {
+            defer { self = DataLayer() }
+            return !root.isEmpty
+        }
+        let name = String(decoding: first, as: UTF8.self)
+        guard var node = root[name] else { return false }
+        if names.count == 1 {
+            root[name] = nil
+        } else {
+            guard DataLayer.remove(names.dropFirst(), from: &node) else { return false }
+            root[name] = node
+        }
+        size = root.reduce(0) { $0 + $1.key.utf8.count + 4 + DataLayer.weight($1.value) }
+        return true
+    }
+
+    private static func remove(_ names: ArraySlice<[UInt8]>, from node: inout Node) -> Bool {
+        guard let first = names.first else { return false }
+        var isChanged = false
+        switch node {
+        case .scalar: break
+        case .map(var members):
+            let name = String(decoding: first, as: UTF8.self)
+            guard var inner = members[name] else { return false }
+            if names.count == 1 {
+                members[name] = nil
+                isChanged = true
+            } else {
+                isChanged = remove(names.dropFirst(), from: &inner)
+                members[name] = inner
+            }
+            node = .map(members)
+        case .list(var elements):
+            for index in elements.indices where remove(names, from: &elements[index]) { isChanged = true }
+            node = .list(elements)
+        }
+        return isChanged
+    }
+
+    /// A value without what stands at these names.
+    static func removing(_ names: ArraySlice<[UInt8]>, from value: JSONValue) -> JSONValue {
+        guard let first = names.first else { return value }
+        switch value {
+        case .object(let members):
+            return .object(
+                members.compactMap { member in
+                    guard member.key.utf8.elementsEqual(first) else { return member }
+                    if names.count == 1 { return nil }
+                    return JSONValue.Member(member.key, removing(names.dropFirst(), from: member.value))
+                })
+        case .array(let elements): return .array(elements.map { removing(names, from: $0) })
+        default: return value
+        }
+    }
+
     // MARK: Merging
 
     /// Returns by how much it has grown.
@@ -145,7 +206,23 @@ struct DataLayers {
     /// Pushes that would have passed a bound and changed nothing.
     private(set) var refused = 0
 
-    mutating func push(_ members: [JSONValue.Member], of app: String) {
+    /// Takes out of an app's layer what stands at these names.
+    mutating func hide(_ paths: [[[UInt8]]], of app: String) {
+        for path in paths where layers[app]?.remove(path[...]) == true { changed.insert(app) }
+    }
+
+    private static func presentable(_ members: [JSONValue.Member], hiding paths: [[[UInt8]]]) -> [JSONValue.Member] {
+        var left = JSONValue.object(members)
+        for path in paths {
+            guard !path.isEmpty else { return [] }
+            left = DataLayer.removing(path[...], from: left)
+        }
+        return left.members ?? []
+    }
+
+    /// - Parameter hidden: names at which nothing is taken.
+    mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: [[[UInt8]]] = []) {
+        let members = hidden.isEmpty ? members : DataLayers.presentable(members, hiding: hidden)
         guard layers[app] != nil || layers.count < DataLayers.limit else {
             refused += 1
             return

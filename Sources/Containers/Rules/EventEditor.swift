@@ -41,59 +41,92 @@ struct EventEditor: ~Copyable {
         }
     }
 
-    /// Takes a member out, each that has the name.
+    /// Takes a member out, each that has the name, wherever the names lead: lists on the way are gone through.
     mutating func remove(_ names: [[UInt8]]) {
         guard let last = names.last else { return }
-        var object = 0
-        for name in names.dropLast() {
-            // One that a later one replaces may hold what is to go, too.
-            removeMembers(name, in: object, keepsLast: true)
-            guard let found = RawJSON.find(name, in: base, from: object, to: line.count) else { return }
-            object = found.value.lowerBound
-        }
-        removeMembers(last, in: object, keepsLast: false)
+        // From the last to the first: what lies before a change keeps its place.
+        for object in objects(below: names.dropLast()).reversed() { removeMembers(last, in: object, keepsLast: false) }
     }
 
-    /// Gives a member another name in its place; members that had it go.
+    /// Gives a member another name in its place, wherever the names lead; members that had it go.
     mutating func rename(_ names: [[UInt8]], to name: String) {
-        guard let last = names.last, last != Array(name.utf8), find(names) != nil else { return }
-        remove(names.dropLast() + [Array(name.utf8)])
-        guard let (object, _) = find(names) else { return }
-        removeMembers(last, in: object, keepsLast: true)
-        guard let (_, member) = find(names) else { return }
-        replace(member.name.lowerBound - 1..<member.name.upperBound + 1, with: JSONValue.string(name).description.utf8)
-    }
-
-    /// Replaces a member's value, where it is there.
-    mutating func replaceValue(_ names: [[UInt8]], with text: [UInt8]) {
-        guard let last = names.last, let (object, _) = find(names) else { return }
-        removeMembers(last, in: object, keepsLast: true)
-        guard let (_, member) = find(names) else { return }
-        replace(member.value, with: text)
-    }
-
-    /// Replaces a member's value, where it is there and not null, by the SHA-256 of salt and value: of a string's text, of
-    /// anything else's JSON.
-    mutating func hash(_ names: [[UInt8]], salt: [UInt8]) {
-        guard let (_, member) = find(names) else { return }
-        guard let text = MacroValue(base, member.value).text(base) else {
-            return replaceValue(names, with: "null".bytes)
+        let other = Array(name.utf8)
+        guard let last = names.last, last != other else { return }
+        for object in objects(below: names.dropLast()).reversed() {
+            guard RawJSON.find(last, in: base, from: object, to: line.count) != nil else { continue }
+            removeMembers(other, in: object, keepsLast: false)
+            removeMembers(last, in: object, keepsLast: true)
+            guard let member = RawJSON.find(last, in: base, from: object, to: line.count) else { continue }
+            replace(
+                member.name.lowerBound - 1..<member.name.upperBound + 1, with: JSONValue.string(name).description.utf8)
         }
-        replaceValue(names, with: [UInt8(ascii: "\"")] + SHA256.hexadecimal(salt + text) + [UInt8(ascii: "\"")])
+    }
+
+    /// Replaces the values of a member, of each that has the name, wherever the names lead.
+    mutating func replaceValues(_ names: [[UInt8]], with text: [UInt8]) {
+        for value in values(of: names).reversed() { replace(value, with: text) }
+    }
+
+    /// Replaces the values of a member that are not null by the SHA-256 of salt and value: of a string's text, of anything
+    /// else's JSON.
+    mutating func hash(_ names: [[UInt8]], salt: [UInt8]) {
+        for value in values(of: names).reversed() {
+            guard let text = MacroValue(base, value).text(base) else { continue }
+            replace(value, with: [UInt8(ascii: "\"")] + SHA256.hexadecimal(salt + text) + [UInt8(ascii: "\"")])
+        }
     }
 
     // MARK: Places
 
-    /// The last member at these names, and where the object that it stands in begins.
-    private func find(_ names: some Collection<[UInt8]>) -> (object: Int, member: RawMember)? {
-        var object = 0
-        var found: RawMember?
+    /// Where the objects begin that these names lead to, in their order: of equal names each counts, and so does each
+    /// element of a list.
+    private func objects(below names: some Collection<[UInt8]>) -> [Int] {
+        var found = [0]
         for name in names {
-            if let found { object = found.value.lowerBound }
-            guard let member = RawJSON.find(name, in: base, from: object, to: line.count) else { return nil }
-            found = member
+            var next: [Int] = []
+            for object in found { addObjects(name, in: object, to: &next) }
+            found = next
         }
-        return found.map { (object, $0) }
+        return found
+    }
+
+    private func addObjects(_ name: [UInt8], in object: Int, to found: inout [Int]) {
+        var walk = RawWalk(base, from: object, to: line.count)
+        while let member = walk.next() {
+            if RawJSON.hasName(member, name, in: base) { addObjects(at: member.value, to: &found) }
+        }
+    }
+
+    /// The value itself where it is an object, those in it where it is a list.
+    private func addObjects(at value: Range<Int>, to found: inout [Int]) {
+        guard !value.isEmpty else { return }
+        if base[value.lowerBound] == UInt8(ascii: "{") { found.append(value.lowerBound) }
+        guard base[value.lowerBound] == UInt8(ascii: "[") else { return }
+        // Objects of lists in lists, too: nesting is bounded by the events' pass.
+        var position = value.lowerBound + 1
+        while position < value.upperBound - 1 {
+            let byte = base[position]
+            if byte <= 0x20 || byte == UInt8(ascii: ",") {
+                position += 1
+                continue
+            }
+            let end = RawWalk.valueEnd(base, position, value.upperBound - 1)
+            addObjects(at: position..<end, to: &found)
+            position = max(end, position + 1)
+        }
+    }
+
+    /// The values of a member, in their order.
+    private func values(of names: [[UInt8]]) -> [Range<Int>] {
+        guard let last = names.last else { return [] }
+        var found: [Range<Int>] = []
+        for object in objects(below: names.dropLast()) {
+            var walk = RawWalk(base, from: object, to: line.count)
+            while let member = walk.next() {
+                if RawJSON.hasName(member, last, in: base) { found.append(member.value) }
+            }
+        }
+        return found
     }
 
     // MARK: Splices

@@ -4,6 +4,8 @@ struct MacroReach {
     private let ofTags: Set<Int>
     /// Those that need a function's answer, themselves or through others.
     private let onFunctions: Set<Int>
+    /// For each macro the functions' macros that it needs, itself included.
+    private let functions: [[Int]]
 
     init(_ compiler: ContainerCompiler) {
         var walk = Walk(compiler)
@@ -12,13 +14,14 @@ struct MacroReach {
             tag.action.operands.forEach { walk.visit($0) }
         }
         ofTags = walk.macros
-        var onFunctions: Set<Int> = []
-        for macro in compiler.macros.indices {
+        let functions = compiler.macros.indices.map { macro in
             var walk = Walk(compiler)
             walk.visit(macro: macro)
-            if walk.macros.contains(where: { compiler.macros[$0].isFunction }) { onFunctions.insert(macro) }
+            return walk.macros.filter { compiler.macros[$0].isFunction }.sorted()
         }
-        self.onFunctions = onFunctions
+        self.functions = functions
+        onFunctions = Set(
+            functions.indices.filter { macro in functions[macro].contains { compiler.macros[$0].asks } })
     }
 
     /// The members of the data layer that are read, by their names at the top.
@@ -31,6 +34,11 @@ struct MacroReach {
 
     /// Whether functions are asked for values.
     func asksFunctions(of compiler: ContainerCompiler) -> Bool { !ofTags.isDisjoint(with: onFunctions) }
+
+    /// The functions' macros that a condition needs.
+    func functions(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
+        functions[condition.macro] + (condition.comparandMacro.map { functions[$0] } ?? [])
+    }
 
     /// A rule's conditions in the order in which they are looked at: what needs a function last, so that it is asked only
     /// where nothing else decides; of equals as they are written.
@@ -80,14 +88,22 @@ struct MacroReach {
                 }
                 compiler.values.filter { $0.key == key }.forEach { visit($0.operand) }
             case .function(_, let parameters): parameters.forEach { visit($0.operand) }
-            case .constant, .member, .dataLayer, .event, .app, .language, .random: break
+            case .constant, .member, .dataLayer, .event, .app, .language, .random, .denied: break
             }
         }
     }
 }
 
 extension CompiledMacro {
-    fileprivate var isFunction: Bool { if case .function = self { true } else { false } }
+    /// Whether it is a function's answer, or would be if the function might be called.
+    fileprivate var isFunction: Bool {
+        switch self {
+        case .function, .denied: true
+        default: false
+        }
+    }
+
+    fileprivate var asks: Bool { if case .function = self { true } else { false } }
 }
 
 extension CompiledTag.Action {

@@ -2,7 +2,7 @@
 public struct RuleCounts: Sendable, Equatable {
     /// Tags fired, by container.
     public var fired: [String: Int] = [:]
-    /// Events that went on as they came, because tags would have made them too large.
+    /// Events that tags made too large; they are not sent.
     public var tooLarge = 0
     /// Pushes that changed nothing, because the data layer would have grown too large.
     public var refusedPushes = 0

@@ -14,7 +14,7 @@ extension RuleEngine {
     }
 
     private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
-        layers.push(members, of: app)
+        layers.push(members, of: app, hiding: hidden(of: app).layerPaths)
         counts.refusedPushes = layers.refused
     }
 
@@ -35,7 +35,7 @@ extension RuleEngine {
         guard case .string(let name)? = JSONValue.object(members)["event"] else { return .kept }
         let subject = Evaluation.Subject(base: base + start, count: range.count, isPush: true)
         var made: [FunctionCall] = []
-        for (place, evaluation) in evaluations.enumerated() {
+        for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
             evaluation.begin(
                 subject, app: app, layer: layer(of: app, for: evaluation.container), results: results, random: random)
             let candidates = Array(name.utf8).withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }

@@ -14,6 +14,27 @@ extension RuleEngine {
         }
     }
 
+    /// Redacts and hashes, whatever rules say, all that tags may redact and hash.
+    ///
+    /// - Parameter line: JSON, one object; its line feed is left out.
+    func hideAll(_ hidden: HiddenMembers, in line: UnsafeRawBufferPointer) -> [UInt8] {
+        editor.begin(line)
+        for action in hidden.actions { hide(action) }
+        return Array(editor.line.bytes)
+    }
+
+    private func hide(_ action: CompiledTag.Action) {
+        switch action {
+        case .redact(let paths, let text):
+            for names in paths {
+                if let text { editor.replaceValues(names, with: text) } else { editor.remove(names) }
+            }
+        case .hash(let paths, let salt):
+            for names in paths { editor.hash(names, salt: salt) }
+        default: break
+        }
+    }
+
     /// Lets a tag act.
     ///
     /// - Returns: whether it discards the event.
@@ -51,12 +72,7 @@ extension RuleEngine {
             }
             editor.set(names, to: value.jsonText(evaluation.base))
         case .rename(let names, let name): editor.rename(names, to: name)
-        case .redact(let paths, let text):
-            for names in paths {
-                if let text { editor.replaceValue(names, with: text) } else { editor.remove(names) }
-            }
-        case .hash(let paths, let salt):
-            for names in paths { editor.hash(names, salt: salt) }
+        case .redact, .hash: hide(action)
         default: break
         }
     }

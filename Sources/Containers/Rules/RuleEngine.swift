@@ -18,6 +18,9 @@ public final class RuleEngine {
         case kept
         /// A tag took it out; the reason (`GTM-1234/rule`) stands in the ledger and in metrics.
         case discarded(reason: String)
+        /// Tags made it larger than it may be: it is not to be sent, and `RuleEngine.line` is what may be kept of it, with
+        /// everything redacted and hashed that was to be; empty where that is too much as well.
+        case tooLarge
         /// Results of functions are missing: nothing has happened; ask again with them.
         case needs([FunctionCall])
     }
@@ -51,12 +54,15 @@ public final class RuleEngine {
     var layers = DataLayers()
     /// What of events becomes part of data layers.
     var pushed = PushedMembers([])
+    /// What is redacted or hashed, and so stands in no data layer and no quarantine.
+    private var hidden: [[Bool]: HiddenMembers] = [:]
     var editor = EventEditor()
     /// The event as it came to the present container: the caller's bytes, or `changed`.
     var arrived = UnsafeRawBufferPointer(start: nil, count: 0)
     /// The event, once a tag has changed it.
     private var changed = LineBuffer(capacity: 1024)
     let random: () -> UInt64
+    private var hidesAnything = false
     /// Whether a container behind the first one calls functions.
     private var asksLater = false
 
@@ -85,8 +91,24 @@ public final class RuleEngine {
             return made
         }
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
+        hidden = [:]
+        hidesAnything = containers.contains { $0.tags.contains { $0.action.hides } }
+        for app in layers.layers.keys { layers.hide(hidden(of: app).layerPaths, of: app) }
         isIdle = containers.isEmpty
         asksLater = containers.dropFirst().contains(where: \.asksFunctions)
+    }
+
+    /// What is redacted or hashed of an app's events.
+    func hidden(of app: String) -> HiddenMembers {
+        guard hidesAnything else { return HiddenMembers([]) }
+        let containers = containers.filter { $0.concerns(app) }
+        let key = evaluations.map { $0.container.concerns(app) }
+        if let known = hidden[key] { return known }
+        // As many as there are sets of containers that apps have: few.
+        let made = HiddenMembers(containers)
+        if hidden.count >= 256 { hidden = [:] }
+        hidden[key] = made
+        return made
     }
 
     /// The containers in force.
@@ -129,7 +151,7 @@ public final class RuleEngine {
     ///   - app: whose it is.
     ///   - priority: its priority so far.
     ///   - now: when it was accepted.
-    ///   - largest: an event that tags make larger than this, in bytes, goes on as it came, and is counted.
+    ///   - largest: an event that tags make larger than this, in bytes, is `tooLarge`, and counted.
     ///   - isPushed: whether it becomes part of its app's data layer; old events do not.
     ///   - results: results of functions that are at hand; nil for others.
     /// - Returns: what becomes of it; unless calls are needed, `priority`, `destinations`, `calls` and `line` say the rest.
@@ -144,21 +166,28 @@ public final class RuleEngine {
         if isPushed, !pushed.isEmpty { push(line, app) }
         // A copy makes the next change of a throttle dear: only where a later container may ask for the event again.
         let before = asksLater ? (throttles, counts) : nil
-        for (place, evaluation) in evaluations.enumerated() {
-            let fate = apply(evaluation, place, app, now, largest, results)
+        let limit = max(largest, line.count)
+        for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
+            let fate = apply(evaluation, place, app, now, limit, results)
             if case .kept = fate { continue }
             if case .needs = fate, let before { (throttles, counts) = before }
             return fate
         }
-        return .kept
+        // Looked at last: what is kept of it is to be as all containers want it.
+        guard arrived.count > limit else { return .kept }
+        counts.tooLarge += 1
+        return .tooLarge
     }
 
     /// The event as the tags left it, its line feed included: where nothing has changed it, the very bytes that were given
     /// to `apply`. Valid as long as those are, until the next `apply`.
     public var line: UnsafeRawBufferPointer { arrived }
 
+    /// How large an event may be between two tags.
+    private static func ceiling(_ limit: Int) -> Int { limit < 1 << 40 ? limit * 2 + 65_536 : .max }
+
     private func apply(
-        _ evaluation: Evaluation, _ place: Int, _ app: String, _ now: Timestamp, _ largest: Int,
+        _ evaluation: Evaluation, _ place: Int, _ app: String, _ now: Timestamp, _ limit: Int,
         _ results: @escaping (FunctionCall) -> JSONValue?
     ) -> Fate {
         let container = evaluation.container
@@ -177,15 +206,17 @@ public final class RuleEngine {
             if act(container.tags[tag], evaluation, place, now, &isChanged) {
                 return .discarded(reason: container.reasons[rule])
             }
+            guard !isChanged || editor.line.count <= RuleEngine.ceiling(limit) else {
+                // Bounded in memory; and tags that would have redacted it have not acted: nothing of it is kept.
+                counts.tooLarge += 1
+                arrived = UnsafeRawBufferPointer(rebasing: arrived[..<0])
+                return .tooLarge
+            }
         }
         guard isChanged else { return .kept }
-        if editor.line.count > max(largest, arrived.count) {
-            counts.tooLarge += 1
-        } else {
-            changed.removeAll(keepingCapacity: 1 << 20)
-            changed.append(editor.line.bytes)
-            arrived = changed.bytes
-        }
+        changed.removeAll(keepingCapacity: 1 << 20)
+        changed.append(editor.line.bytes)
+        arrived = changed.bytes
         return .kept
     }
 
@@ -217,6 +248,10 @@ public final class RuleEngine {
         let rules = evaluation.container.tagRules
         for candidate in candidates {
             let tag = Int(candidate)
+            if evaluation.container.failsClosed, evaluation.container.tags[tag].action.hides {
+                if let rule = evaluation.firstUnlessRuledOut(rules[tag]) { fired.append((tag, rule)) }
+                continue
+            }
             guard let rule = evaluation.firstHolding(rules[tag].rules),
                 evaluation.firstHolding(rules[tag].blocking) == nil
             else { continue }
