@@ -58,7 +58,8 @@ struct AgentStatus: StatusSource {
         report.spool = spoolFigures(state, settings)
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
-        report.obstacles = queue.obstacles + containers.obstacles + report.standstills(interval: delivery.interval.duration)
+        report.obstacles =
+            queue.obstacles + containers.obstacles + report.standstills(interval: delivery.interval.duration)
         return report
     }
 

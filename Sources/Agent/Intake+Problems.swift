@@ -70,7 +70,8 @@ extension Intake {
         keep(
             QuarantineRecord(
                 reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
-                app: source.app, path: source.path, offset: offset, length: Int64(length), content: presentable(Array(line), of: source.app),
+                app: source.app, path: source.path, offset: offset, length: Int64(length),
+                content: presentable(Array(line), of: source.app),
                 time: time.wallTime))
     }
 }

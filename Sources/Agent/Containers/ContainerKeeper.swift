@@ -204,7 +204,9 @@ actor ContainerKeeper {
     private func inForceChanged() {
         inForce.publish(
             slots.compactMap(\.current),
-            awaiting: slots.filter(\.isAwaited).map { AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps)) })
+            awaiting: slots.filter(\.isAwaited).map {
+                AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
+            })
         publish()
         published()
         changed()

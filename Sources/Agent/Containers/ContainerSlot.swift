@@ -79,7 +79,8 @@ final class ContainerSlot: @unchecked Sendable {
         }
         let copy = ContainerCopy(version: document.version, expires: document.expires, content: content)
         if !compiled.contains(where: { $0.copy == copy }) {
-            compiled.append((copy, try CompiledContainer(document, mayCall: mayCall, facts: facts, apps: Set(settings.apps))))
+            compiled.append(
+                (copy, try CompiledContainer(document, mayCall: mayCall, facts: facts, apps: Set(settings.apps))))
         }
         return copy
     }
