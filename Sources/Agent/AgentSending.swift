@@ -89,7 +89,10 @@ extension SendingReport {
         case .good(let name, let waiting):
             self.init(destination: name.text, outcome: "good", waiting: waiting)
         case .noData(let name, let reason):
-            self.init(destination: name.text, outcome: "no_data", reason: reason.rawValue)
+            // With nothing left the figure is known; with something in the way it is not the report's to tell.
+            self.init(
+                destination: name.text, outcome: "no_data", reason: reason.rawValue, waiting: reason == .empty ? 0 : nil
+            )
         case .error(let name, let failure, let waiting):
             self.init(destination: name.text, outcome: "error", reason: failure.message, waiting: waiting)
         }
@@ -99,7 +102,9 @@ extension SendingReport {
 extension SendingResult {
     fileprivate init(_ result: CommandResult) {
         switch result {
-        case .done, .cancelled:
+        case .done:
+            self.init(exitCode: Int(result.exitCode), waiting: 0)
+        case .cancelled:
             self.init(exitCode: Int(result.exitCode))
         case .stuck(let reasons):
             let obstacles = reasons.map { ($0.key.text, $0.value.rawValue) }

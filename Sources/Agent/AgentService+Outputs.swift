@@ -26,18 +26,16 @@ extension AgentService {
     private func output(
         for destination: DestinationSettings
     ) throws(AgentError) -> (output: any MeasuredOutput, certificates: OutputCertificates?) {
-        switch destination.kind {
-        case .http:
-            let options = try destination.httpOptions(userAgent: "spoolship/\(program.version)")
-            let encoder = try destination.encoder(installID: host.installID, version: program.version)
+        switch try destination.completeTarget() {
+        case .http(let url, let format):
+            let options = destination.httpOptions(url, userAgent: "spoolship/\(program.version)")
+            let encoder = try format.encoder(
+                installID: host.installID, hostName: host.name.isEmpty ? nil : host.name, version: program.version)
             let http = try make(destination) { () throws(OutputError) in
                 try HTTPOutput(DestinationName(destination.name), options, format: encoder, on: loop, log: log)
             }
             return (http, http.assumeIsolated { $0.certificates })
-        case .file:
-            guard let path = destination.path else {
-                throw AgentError(.configuration, "destination \(destination.name) has no path")
-            }
+        case .file(let path):
             let loop = try writingLoop(of: destination)
             return (
                 try make(destination) { () throws(OutputError) in try FileOutput(path: path, on: loop) }, nil

@@ -80,7 +80,8 @@ struct AgentStatus: StatusSource {
                 destination.lastAcknowledged = known.lastSuccess
                 if let failure = known.lastFailure, let at = known.lastFailureAt {
                     destination.lastFailure = .init(
-                        status: failure.status, kind: failure.kind.rawValue, message: failure.message, at: at)
+                        status: failure.status, kind: failure.kind.rawValue, message: failure.message,
+                        answer: failure.words, at: at)
                 }
                 destination.pauseTokens = known.pauseTokens
                 destination.inFlight = known.inFlight

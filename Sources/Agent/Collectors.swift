@@ -188,6 +188,7 @@ struct DeliveryCollector: MetricCollector {
                 exposition.set(.responses, [name, "\(status)"], to: count)
             }
             exposition.set(.retries, [name], to: counters.retries)
+            exposition.set(.unnamedRejections, [name], to: counters.unnamedRejections)
             for (deadline, count) in counters.late { late[deadline, default: 0] += count }
         }
         for (deadline, count) in late.sorted(by: { $0.key < $1.key }) {

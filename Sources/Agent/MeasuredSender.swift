@@ -8,6 +8,7 @@ internal import Synchronization
 final class SendingFigures: MetricCollector {
     fileprivate let durations = HistogramSet(.attemptSeconds)
     fileprivate let bytes = CounterSet(.sentBytes)
+    fileprivate let leftOut = CounterSet(.valuesLeftOut)
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
     /// The certificates of all destinations that there are.
@@ -20,8 +21,12 @@ final class SendingFigures: MetricCollector {
     /// - Parameters:
     ///   - duration: how long it took.
     ///   - sent: the bytes of bodies that were sent meanwhile.
+    ///   - leftOut: how many values of acknowledged events the format had no place for or had to change.
     ///   - certificates: those in use after it.
-    func note(_ name: DestinationName, _ duration: Duration, sent: Int, _ certificates: OutputCertificates) {
+    func note(
+        _ name: DestinationName, _ duration: Duration, sent: Int, leftOut: Int, _ certificates: OutputCertificates
+    ) {
+        self.leftOut.add([name.text], leftOut)
         durations.observe([name.text], duration)
         bytes.add([name.text], sent)
         // A destination that a reload has removed must not come back by its last attempt.
@@ -31,6 +36,7 @@ final class SendingFigures: MetricCollector {
     func collect(into exposition: inout Exposition) {
         durations.collect(into: &exposition)
         bytes.collect(into: &exposition)
+        leftOut.collect(into: &exposition)
         for (name, known) in certificates.withLock({ $0 }).sorted(by: { $0.key.text < $1.key.text }) {
             for (kind, end) in [("ca", known.authorityExpiry), ("client", known.ownExpiry)] {
                 guard let end else { continue }
@@ -51,7 +57,8 @@ struct MeasuredSender: BatchSender {
         let start = time.bootTime
         let outcome = await output.send(batch)
         figures.note(
-            name, time.bootTime - start, sent: await output.takeSentBytes(), await output.certificates)
+            name, time.bootTime - start, sent: await output.takeSentBytes(), leftOut: await output.takeLeftOutValues(),
+            await output.certificates)
         return outcome
     }
 }

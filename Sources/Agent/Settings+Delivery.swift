@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Delivery
 internal import Model
+internal import Outputs
 internal import TimeZones
 
 extension Settings {
@@ -32,7 +33,7 @@ extension Settings {
                     requestsPerSecond: destination.rateLimit > 0 ? destination.rateLimit : nil,
                     eventsPerRequest: destination.eventsPerRequest,
                     deadlines: views.filter { $0.0.applies(to: destination.name) }.map(\.1),
-                    fingerprint: destination.fingerprint)
+                    fingerprint: destination.fingerprint(SHA256.hexadecimal))
             })
     }
 
@@ -64,17 +65,6 @@ extension NetworkNews {
             delivery.routes[name] = nil
         }
         return (delivery, containers)
-    }
-}
-
-extension DestinationSettings {
-    /// Changes when a setting does that may change the answers; secrets count only as being there.
-    fileprivate var fingerprint: String {
-        [
-            url?.text ?? "", format.rawValue, compression.name, tokenFile ?? tokenCredential ?? "", user ?? "",
-            tls.caFile ?? "", tls.certificateFile ?? "", tls.pinnedKeys.joined(separator: ","), index ?? "",
-            headers.keys.sorted().joined(separator: ","),
-        ].joined(separator: "\n")
     }
 }
 

@@ -3,13 +3,22 @@ internal import Model
 internal import Outputs
 
 extension DestinationSettings {
-    /// How this destination is reached over HTTP.
+    /// What the settings make.
     ///
-    /// - Throws: `AgentError` with code `configuration` if there is no address.
-    func httpOptions(userAgent: String) throws(AgentError) -> HTTPOptions {
-        guard let url else { throw AgentError(.configuration, "destination \(name) has no url") }
+    /// - Throws: `AgentError` with code `configuration` if something is missing.
+    func completeTarget() throws(AgentError) -> DestinationTarget {
+        do throws(MissingSettings) {
+            return try target()
+        } catch {
+            throw AgentError(.configuration, "destination \(name) has no \(error.keys.joined(separator: " and no "))")
+        }
+    }
+
+    /// How this destination is reached over HTTP.
+    func httpOptions(_ url: EndpointURL, userAgent: String) -> HTTPOptions {
         var options = HTTPOptions(url: url.text)
         options.compression = compression
+        options.contentType = contentType
         options.headers = headers.sorted { $0.key < $1.key }.map { HTTPOptions.Header($0.key, $0.value.revealed) }
         options.authorization = authorization
         options.tls = TLSOptions(
@@ -31,31 +40,6 @@ extension DestinationSettings {
 
     /// How many events a request may hold, where the format bounds that; nil: a whole batch.
     var eventsPerRequest: Int? { kind == .http && format == .ga4 ? GA4Encoder.eventsInRequest : nil }
-
-    /// How batches are written into requests.
-    ///
-    /// - Parameters:
-    ///   - installID: names this installation to formats that ask for it.
-    ///   - version: the agent's.
-    /// - Throws: `AgentError` with code `configuration` for a missing part.
-    func encoder(installID: String?, version: String) throws(AgentError) -> any BatchEncoder {
-        switch format {
-        case .ndjson: return NDJSONEncoder()
-        case .json: return JSONArrayEncoder()
-        case .elasticsearch: return ElasticsearchEncoder(index: index)
-        case .loki: return LokiEncoder(labels: labels)
-        case .splunkHEC: return SplunkEncoder(channel: indexerAcknowledgement ? installID : nil)
-        case .otlp: return OTLPEncoder(otlpEncoding == .json ? .json : .protobuf, version: version)
-        case .ga4:
-            guard let measurementID else {
-                throw AgentError(.configuration, "destination \(name) needs measurement_id")
-            }
-            return GA4Encoder(measurementID: measurementID)
-        case .appCenter:
-            guard let installID else { throw AgentError(.configuration, "destination \(name) needs an install id") }
-            return AppCenterEncoder(installID: installID)
-        }
-    }
 
     private var authorization: HTTPOptions.Authorization {
         if let user, let password { return .basic(user: user, password: password.forOutputs) }
@@ -81,6 +65,36 @@ extension DestinationSettings {
             }
         }
         return table
+    }
+}
+
+extension HTTPFormat {
+    /// How batches are written into requests.
+    ///
+    /// - Parameters:
+    ///   - installID: names this installation to formats that ask for it.
+    ///   - hostName: this machine's; nil when it has none.
+    ///   - version: the agent's.
+    /// - Throws: `AgentError` with code `configuration` when the format needs an install id and there is none.
+    func encoder(installID: String?, hostName: String?, version: String) throws(AgentError) -> any BatchEncoder {
+        switch self {
+        case .ndjson: return NDJSONEncoder()
+        case .json: return JSONArrayEncoder()
+        case .elasticsearch(let index): return ElasticsearchEncoder(index: index)
+        case .loki(let labels, let structuredMetadata):
+            return LokiEncoder(labels: labels, host: hostName, structuredMetadata: structuredMetadata)
+        case .splunkHEC(let splunk):
+            return SplunkEncoder(
+                channel: splunk.indexerAcknowledgement ? installID : nil,
+                metadata: SplunkEncoder.Metadata(
+                    host: splunk.host ?? hostName, source: splunk.source, sourcetype: splunk.sourcetype,
+                    index: splunk.index))
+        case .otlp(let encoding): return OTLPEncoder(encoding == .json ? .json : .protobuf, version: version)
+        case .ga4(let measurementID): return GA4Encoder(measurementID: measurementID)
+        case .appCenter:
+            guard let installID else { throw AgentError(.configuration, "format app_center needs an install id") }
+            return AppCenterEncoder(installID: installID)
+        }
     }
 }
 

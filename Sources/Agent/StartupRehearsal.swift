@@ -64,9 +64,9 @@ public struct StartupRehearsal: Sendable {
     /// - Returns: what failed and what to do; nil when it came about.
     public func connect(to destination: DestinationSettings) -> String? {
         // Files and standard output have nobody to connect to.
-        guard destination.kind == .http else { return nil }
         do {
-            return try HTTPHandshake.attempt(try options(of: destination))?.message
+            guard case .http(let url, _) = try destination.completeTarget() else { return nil }
+            return try HTTPHandshake.attempt(options(of: destination, url))?.message
         } catch let error as OutputError {
             return error.message
         } catch {
@@ -74,18 +74,19 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
-    private func options(of destination: DestinationSettings) throws(AgentError) -> HTTPOptions {
-        try destination.httpOptions(userAgent: "spoolship/\(version)")
+    private func options(of destination: DestinationSettings, _ url: EndpointURL) -> HTTPOptions {
+        destination.httpOptions(url, userAgent: "spoolship/\(version)")
     }
 
     /// Why no sender can be made for a destination.
     private func refusal(of destination: DestinationSettings) -> String? {
         do {
+            guard case .http(let url, let format) = try destination.completeTarget() else { return nil }
             // The install id is made at the start; any will do here.
-            let encoder = try destination.encoder(installID: "check", version: version)
+            let encoder = try format.encoder(installID: "check", hostName: "check", version: version)
             let loop = try EventLoop(name: "check")
             _ = try HTTPOutput(
-                DestinationName(destination.name), try options(of: destination), format: encoder, on: loop,
+                DestinationName(destination.name), options(of: destination, url), format: encoder, on: loop,
                 log: Log(NoLog()))
             return nil
         } catch let error as OutputError {

@@ -57,6 +57,13 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
+    /// The path, without query and fragment; empty for none.
+    public var path: Substring {
+        guard let start = text.range(ofASCII: "://")?.upperBound else { return "" }
+        let rest = text[start...].prefix { $0 != "?" && $0 != "#" }
+        return rest.drop { $0 != "/" }
+    }
+
     /// The text, without what may be secret.
     public var description: String {
         var shown = text

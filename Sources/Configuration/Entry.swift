@@ -7,6 +7,8 @@ struct Entry<Owner: Sendable>: Sendable {
     let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
     /// Lists what the owner holds, under the given path.
     let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
+    /// Which destinations have it, and whether it can change their answers.
+    var use = DestinationUse()
 
     var name: String { description.name }
 }
@@ -113,6 +115,8 @@ public struct EffectiveSetting: Sendable, Equatable {
     public let value: SettingValue?
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
+    /// Which destinations have it, and whether it can change their answers; without meaning in other sections.
+    public internal(set) var use = DestinationUse()
 }
 
 /// What reading gathers on its way.
@@ -202,7 +206,13 @@ extension SettingsSection {
     }
 
     func effective(in place: SectionPlace) -> [EffectiveSetting] {
-        Self.entries.flatMap { $0.list(self, place) }
+        Self.entries.flatMap { entry in
+            entry.list(self, place).map { setting in
+                var setting = setting
+                setting.use = setting.use.inside(entry.use)
+                return setting
+            }
+        }
     }
 }
 

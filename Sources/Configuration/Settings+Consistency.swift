@@ -44,30 +44,6 @@ extension ReadContext {
 
     // MARK: Destinations
 
-    /// Which keys are for which types and formats only.
-    private static let special: [(key: String, wanted: String, fits: @Sendable (DestinationSettings) -> Bool)] = [
-        ("index", "format elasticsearch", { $0.kind == .http && $0.format == .elasticsearch }),
-        ("labels", "format loki", { $0.kind == .http && $0.format == .loki }),
-        ("otlp_encoding", "format otlp", { $0.kind == .http && $0.format == .otlp }),
-        ("indexer_acknowledgement", "format splunk_hec", { $0.kind == .http && $0.format == .splunkHEC }),
-        ("measurement_id", "format ga4", { $0.kind == .http && $0.format == .ga4 }),
-        ("topic", "type kafka", { $0.kind == .kafka }),
-        ("subject", "type nats", { $0.kind == .nats }),
-        ("path", "type file", { $0.kind == .file }),
-        ("headers", "type http", { $0.kind == .http }),
-        ("outcomes", "type http", { $0.kind == .http }),
-        ("batch_id_parameter", "type http", { $0.kind == .http }),
-        ("http_version", "type http", { $0.kind == .http }),
-    ]
-
-    /// What concerns destinations that are no servers.
-    private static let forWriting: Set<String> = [
-        "name", "type", "path", "by_default", "rate_limit", "request_timeout",
-        // These have a word of their own below.
-        "url", "topic", "subject", "index", "labels", "otlp_encoding", "indexer_acknowledgement", "measurement_id",
-        "headers", "outcomes", "batch_id_parameter", "http_version",
-    ]
-
     private mutating func checkDestinations(of settings: Settings) {
         for (number, destination) in settings.destinations.enumerated() {
             let name = destination.name
@@ -77,6 +53,7 @@ extension ReadContext {
             require("name", of: path)
             checkPlace(of: destination, path: path)
             checkSpecialSettings(of: destination, path: path)
+            checkFormat(of: destination, path: path)
             for secret in ["token", "password"] {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
                 if set.count > 1 {
@@ -117,40 +94,59 @@ extension ReadContext {
     /// What is set for another type or format than this one's was meant for another destination, or the format is wrong.
     private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
         let standard = DestinationSettings().effective(in: .root)
-        let changed = zip(destination.effective(in: .root), standard).filter { $0.value != $1.value }.map(\.0.name)
-        if destination.kind == .file || destination.kind == .stdout {
-            for key in changed where !ReadContext.forWriting.contains(key) {
-                add(
-                    .conflict, "\(path).\(key) is not for type \(destination.kind.name), which writes plain lines",
-                    at: position(of: "\(path).\(key)"))
-            }
+        for (setting, unset) in zip(destination.effective(in: .root), standard)
+        where setting.value != unset.value && !setting.use.scope.includes(destination) {
+            let key = "\(path).\(setting.path)"
+            let message =
+                setting.use.scope == .servers
+                ? "is not for type \(destination.kind.name), which writes plain lines"
+                : "is for \(setting.use.scope.text) only"
+            add(.conflict, "\(key) \(message)", at: position(of: key))
         }
-        for special in ReadContext.special where changed.contains(special.key) && !special.fits(destination) {
+    }
+
+    /// What a format's receiver is known to refuse.
+    private mutating func checkFormat(of destination: DestinationSettings, path: String) {
+        guard destination.kind == .http else { return }
+        let format = "format \(destination.format.rawValue)"
+        let hasHeader = { (name: String) in destination.headers.contains { $0.key.lowercased() == name } }
+        switch destination.format {
+        case .splunkHEC where destination.token == nil && destination.user == nil && !hasHeader("authorization"):
+            add(.missing, "\(path) has no token; \(format) takes nothing without one", at: position(of: path))
+        case .appCenter where destination.token == nil && !hasHeader("app-secret"):
             add(
-                .conflict, "\(path).\(special.key) is for \(special.wanted) only",
-                at: position(of: "\(path).\(special.key)"))
+                .missing, "\(path) has no token; \(format) takes nothing without the app secret", at: position(of: path)
+            )
+        case .ga4
+        where destination.token == nil && destination.url.map({ $0.text.range(ofASCII: "api_secret=") == nil }) ?? true:
+            add(
+                .missing, "\(path) has no token; \(format) takes nothing without the API secret", at: position(of: path)
+            )
+        case .otlp:
+            guard let url = destination.url, !url.path.hasSuffix("/v1/logs") else { break }
+            add(
+                .conflict, "\(path).url does not end with /v1/logs, where receivers of OTLP take logs",
+                at: position(of: "\(path).url"), severity: .warning)
+        case .elasticsearch:
+            guard let index = destination.index, let mistake = elasticsearchIndexMistake(index) else { break }
+            add(.outOfRange, "\(path).index \(mistake)", at: position(of: "\(path).index"))
+        default: break
         }
     }
 
     private mutating func checkPlace(of destination: DestinationSettings, path: String) {
-        let schemes: [String]
-        switch destination.kind {
-        case .http: schemes = ["https", "http"]
-        case .nats: schemes = ["nats", "tls"]
-        case .kafka: schemes = ["kafka"]
-        case .file, .stdout: schemes = []
+        let schemes = destination.kind.schemes
+        do throws(MissingSettings) {
+            _ = try destination.target()
+        } catch {
+            for key in error.keys { require(key, of: path) }
         }
-        if destination.kind == .kafka { require("topic", of: path) }
-        if destination.kind == .nats { require("subject", of: path) }
-        if destination.kind == .file { require("path", of: path) }
-        if destination.kind == .http && destination.format == .ga4 { require("measurement_id", of: path) }
         guard !schemes.isEmpty else {
             if isSet("\(path).url") {
                 add(.conflict, "\(path).url is not for type \(destination.kind.name)", at: position(of: "\(path).url"))
             }
             return
         }
-        require("url", of: path)
         guard let url = destination.url else { return }
         if !schemes.contains(url.scheme) {
             let wanted = schemes.map { $0 + "://" }.joined(separator: " or ")
@@ -216,4 +212,19 @@ extension ReadContext {
             }
         }
     }
+}
+
+/// Why Elasticsearch refuses a name of an index; nil when it does not.
+///
+/// Source: Elasticsearch reference, "Create index API", path parameters.
+private func elasticsearchIndexMistake(_ index: String) -> String? {
+    if index.contains(where: \.isUppercase) { return "has capital letters, which Elasticsearch refuses" }
+    if index.contains(where: { $0.isWhitespace || "\\/*?\"<>|,#:".contains($0) }) {
+        return "has a blank or one of \\ / * ? \" < > | , # :, which Elasticsearch refuses"
+    }
+    if let first = index.first, "-_+".contains(first) { return "begins with \(first), which Elasticsearch refuses" }
+    if index.isEmpty || index == "." || index == ".." || index.utf8.count > 255 {
+        return "must have 1 to 255 bytes and be none of . and .."
+    }
+    return nil
 }

@@ -34,6 +34,30 @@ struct SettingsTests {
             ])
     }
 
+    @Test("fault11: another label, encoding or inline secret makes what was acknowledged before count no more")
+    func fault11_fingerprintOfSettings() throws {
+        func fingerprint(_ change: (inout DestinationSettings) -> Void) throws -> String {
+            var settings = Settings()
+            var destination = DestinationSettings()
+            destination.name = "main"
+            destination.url = EndpointURL("https://example.com/loki/api/v1/push")
+            change(&destination)
+            settings.destinations = [destination]
+            return try #require(try settings.deliveryOptions().destinations.first).fingerprint
+        }
+        let before = try fingerprint { _ in }
+        #expect(before.utf8.count == 64)
+        for change: (inout DestinationSettings) -> Void in [
+            { $0.labels = ["job": "other"] }, { $0.measurementID = "G-2" }, { $0.otlpEncoding = .json },
+            { $0.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" }, { $0.tokenScheme = "Other" },
+            { $0.outcomes = ["404": .retry] }, { $0.inlineToken = Configuration.Secret("hidden-token") },
+        ] {
+            let after = try fingerprint(change)
+            #expect(after != before && !after.contains("hidden"))
+        }
+        #expect(try fingerprint { $0.connectTimeout = .seconds(3) } == before)
+    }
+
     @Test("ac22: the first start has an install id, although nothing has made the state directory yet")
     func ac22_installIDOfTheFirstStart() throws {
         let directory = try TemporaryDirectory()

@@ -102,10 +102,20 @@ public struct DestinationSettings: Sendable, Equatable {
     public var outcomes: [String: OutcomeOverride] = [:]
     /// The query parameter that carries the batch's id.
     public var batchIDParameter: String?
-    /// The index, for `elasticsearch`.
+    /// The body's `Content-Type`; nil for the format's own.
+    public var contentType: String?
+    /// The index, for `elasticsearch` and `splunk_hec`.
     public var index: String?
     /// The labels of the stream, for `loki`.
     public var labels: [String: String] = [:]
+    /// Whether session and event ids go beside each line, for `loki`.
+    public var structuredMetadata = true
+    /// The machine, for `splunk_hec`; nil for this one's name.
+    public var host: String?
+    /// Where events come from, for `splunk_hec`.
+    public var source: String?
+    /// What events are, for `splunk_hec`.
+    public var sourcetype: String?
     /// How records are written, for `otlp`.
     public var otlpEncoding = OTLPEncoding.protobuf
     /// Whether the indexer's acknowledgement is waited for, for `splunk_hec`.
@@ -140,7 +150,8 @@ extension DestinationSettings: SettingsSection {
     static let entries: [Entry<DestinationSettings>] = [
         .setting(
             "name", \.name, .destinationName.standingForNothing(""),
-            "Its name, in metrics, commands and other settings.", example: "\"main\""),
+            "Its name, in metrics, commands and other settings.", example: "\"main\""
+        ).changingNoAnswer(),
         .setting(
             "type", \.kind, .choice,
             "How it is reached: http in one of the formats below; file and stdout are plain lines, an event each;"
@@ -151,86 +162,144 @@ extension DestinationSettings: SettingsSection {
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
-            "Plain HTTP goes to this machine only, unless you allow it: anyone on the way can read and change it."),
-        .setting("format", \.format, .choice, "What the receiver reads."),
+            "Plain HTTP goes to this machine only, unless you allow it: anyone on the way can read and change it."
+        ).only(.servers),
+        .setting(
+            "format", \.format, .choice, "What the receiver reads."
+        ).only(.servers),
         .setting(
             "compression", \.compression, .choice,
-            "Every receiver reads gzip; zstd is smaller and takes a third of the CPU, where the receiver reads it."),
+            "Every receiver reads gzip; zstd is smaller and takes a third of the CPU, where the receiver reads it."
+        ).only(.servers),
         .setting(
             "by_default", \.byDefault, .boolean,
-            "false: only what [apps.NAME] destinations or a container's tag sends here."),
+            "false: only what [apps.NAME] destinations or a container's tag sends here."
+        ).changingNoAnswer(),
         .setting(
             "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
-            "Headers of every request. Their values are shown masked only.", example: "{ X-Scope-OrgID = \"shop\" }"),
+            "Headers of every request. Their values are shown masked only.", example: "{ X-Scope-OrgID = \"shop\" }"
+        ).only(.type(.http)),
         .setting(
             "token", \.inlineToken, optional: .secret,
             "Bearer token, HEC token, API secret or app secret, as the format has it. Better: token_file.",
-            example: "\"…\""),
+            example: "\"…\""
+        ).only(.servers),
         .setting(
             "token_file", \.tokenFile, optional: .path, "The file that holds the token; read again at reload.",
-            example: "\"/etc/spoolship/main.token\""),
+            example: "\"/etc/spoolship/main.token\""
+        ).only(.servers),
         .setting(
             "token_credential", \.tokenCredential, optional: .credentialName,
-            "The systemd credential that holds the token (LoadCredential= in the unit).", example: "\"main-token\""),
+            "The systemd credential that holds the token (LoadCredential= in the unit).", example: "\"main-token\""
+        ).only(.servers),
         .setting(
             "token_scheme", \.tokenScheme, optional: .text(),
             "The word before the token in the Authorization header, where it is not the format's usual one.",
-            example: "\"ApiKey\""),
-        .setting("user", \.user, optional: .text(), "The user, for basic authentication.", example: "\"spoolship\""),
+            example: "\"ApiKey\""
+        ).only(.servers),
+        .setting(
+            "user", \.user, optional: .text(), "The user, for basic authentication.", example: "\"spoolship\""
+        ).only(.servers),
         .setting(
             "password", \.inlinePassword, optional: .secret, "The user's password. Better: password_file.",
             example: "\"…\""
-        ),
+        ).only(.servers),
         .setting(
             "password_file", \.passwordFile, optional: .path, "The file that holds the password; read again at reload.",
-            example: "\"/etc/spoolship/main.password\""),
+            example: "\"/etc/spoolship/main.password\""
+        ).only(.servers),
         .setting(
             "password_credential", \.passwordCredential, optional: .credentialName,
-            "The systemd credential that holds the password.", example: "\"main-password\""),
+            "The systemd credential that holds the password.", example: "\"main-password\""
+        ).only(.servers),
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
             "The proxy; by default what https_proxy and NO_PROXY in the environment say.",
-            example: "\"http://proxy.example.com:3128\""),
-        .setting("http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once."),
+            example: "\"http://proxy.example.com:3128\""
+        ).only(.servers),
+        .setting(
+            "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once."
+        ).only(.type(.http)),
         .setting(
             "connect_timeout", \.connectTimeout, .duration(.milliseconds(100) ... .seconds(600)),
-            "How long a connection may take to come about."),
+            "How long a connection may take to come about."
+        ).only(.servers).changingNoAnswer(),
         .setting(
             "request_timeout", \.requestTimeout, .duration(.milliseconds(100) ... .seconds(3600)),
-            "How long a request may take in all. Raise it for slow receivers and large batches."),
+            "How long a request may take in all. Raise it for slow receivers and large batches."
+        ).changingNoAnswer(),
         .setting(
             "max_connection_age", \.maxConnectionAge, .duration(.seconds(1) ... .seconds(86_400)),
-            "An older connection is made anew, so that changes of DNS and load balancers are followed."),
+            "An older connection is made anew, so that changes of DNS and load balancers are followed."
+        ).only(.servers).changingNoAnswer(),
         .setting(
-            "rate_limit", \.rateLimit, .number(0...100_000), "Requests a second; 0 for any number."),
+            "rate_limit", \.rateLimit, .number(0...100_000), "Requests a second; 0 for any number."
+        ).changingNoAnswer(),
         .setting(
             "outcomes", \.outcomes,
             .map(of: .choice, names: "a status (404) or a class (4xx)", accepts: isStatusOrClass),
-            "What an answer means, where it differs from the usual.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"),
+            "What an answer means, where it differs from the usual.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"
+        ).only(.type(.http)),
         .setting(
             "batch_id_parameter", \.batchIDParameter, optional: .text(),
             "The query parameter that carries the batch's id, where the receiver removes repeats by it.",
-            example: "\"insert_deduplication_token\""),
-        .setting("index", \.index, optional: .text(), "Format elasticsearch: the index.", example: "\"events\""),
+            example: "\"insert_deduplication_token\""
+        ).only(.type(.http)),
+        .setting(
+            "content_type", \.contentType, optional: .text(),
+            "The body's Content-Type, where the receiver wants another than the format's (Fluent Bit: application/json).",
+            example: "\"application/json\""
+        ).only(.type(.http)),
+        .setting(
+            "index", \.index, optional: .text(), "Formats elasticsearch and splunk_hec: the index.",
+            example: "\"events\""
+        ).only(.formats([.elasticsearch, .splunkHEC])),
         .setting(
             "labels", \.labels, .map(of: .text(), names: "a-z, 0-9 and _", accepts: isLabelName),
-            "Format loki: the labels of the stream.", example: "{ job = \"spoolship\" }"),
+            "Format loki: labels of the streams, beside host and app (an empty one leaves that out).",
+            example: "{ job = \"spoolship\" }"
+        ).only(.format(.loki)),
         .setting(
-            "otlp_encoding", \.otlpEncoding, .choice, "Format otlp: json for receivers that do not read protobuf."),
+            "structured_metadata", \.structuredMetadata, .boolean,
+            "Format loki: false sends no session and event ids beside the lines, for a Loki that refuses them (before 3.0)."
+        ).only(.format(.loki)),
+        .setting(
+            "otlp_encoding", \.otlpEncoding, .choice, "Format otlp: json for receivers that do not read protobuf."
+        ).only(.format(.otlp)),
         .setting(
             "indexer_acknowledgement", \.indexerAcknowledgement, .boolean,
-            "Format splunk_hec: true waits until the indexer has the events, where the token has it on."),
+            "Format splunk_hec: true waits until the indexer has the events, where the token has it on."
+        ).only(.format(.splunkHEC)),
+        .setting(
+            "host", \.host, optional: .text(), "Format splunk_hec: the machine; by default this one's name.",
+            example: "\"web-1\""
+        ).only(.format(.splunkHEC)),
+        .setting(
+            "source", \.source, optional: .text(), "Format splunk_hec: the source; by default the token's.",
+            example: "\"spoolship\""
+        ).only(.format(.splunkHEC)),
+        .setting(
+            "sourcetype", \.sourcetype, optional: .text(),
+            "Format splunk_hec: the source type; by default the token's.",
+            example: "\"_json\""
+        ).only(.format(.splunkHEC)),
         .setting(
             "measurement_id", \.measurementID, optional: .text(),
             "Format ga4: the measurement id; the API secret is the token.",
-            example: "\"G-XXXXXXX\""),
-        .setting("topic", \.topic, optional: .text(), "Type kafka: the topic.", example: "\"events\""),
-        .setting("subject", \.subject, optional: .text(), "Type nats: the subject.", example: "\"events.web\""),
+            example: "\"G-XXXXXXX\""
+        ).only(.format(.ga4)),
+        .setting(
+            "topic", \.topic, optional: .text(), "Type kafka: the topic.", example: "\"events\""
+        ).only(.type(.kafka)),
+        .setting(
+            "subject", \.subject, optional: .text(), "Type nats: the subject.", example: "\"events.web\""
+        ).only(.type(.nats)),
         .setting(
             "path", \.path, optional: .path,
             "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
-            example: "\"/var/lib/spoolship/out.jsonl\""),
-        .section("tls", \.tls, "Whom to trust, and how to prove who we are."),
+            example: "\"/var/lib/spoolship/out.jsonl\""
+        ).only(.type(.file)),
+        .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
     ]
 }
 

@@ -1,0 +1,116 @@
+/// Where a destination's events go, with what only its type has. Made of the settings once all files were read.
+public enum DestinationTarget: Sendable, Equatable {
+    /// A server that is sent requests.
+    case http(EndpointURL, HTTPFormat)
+    /// NATS JetStream.
+    case nats(EndpointURL, subject: String)
+    /// Apache Kafka.
+    case kafka(EndpointURL, topic: String)
+    /// A file on this machine.
+    case file(path: String)
+    /// The agent's standard output.
+    case stdout
+}
+
+/// How a batch is written into a request, with what only that format has.
+public enum HTTPFormat: Sendable, Equatable {
+    /// One event a line.
+    case ndjson
+    /// One JSON array.
+    case json
+    /// `_bulk`; without an index the address names it.
+    case elasticsearch(index: String?)
+    /// Loki's push API, with the labels of the streams.
+    case loki(labels: [String: String], structuredMetadata: Bool)
+    /// OpenTelemetry logs.
+    case otlp(DestinationSettings.OTLPEncoding)
+    /// Splunk's collector.
+    case splunkHEC(SplunkSettings)
+    /// Google Analytics 4.
+    case ga4(measurementID: String)
+    /// App Center's envelope.
+    case appCenter
+}
+
+/// What only Splunk's collector has.
+public struct SplunkSettings: Sendable, Equatable {
+    /// Whether the indexer's acknowledgement is waited for.
+    public var indexerAcknowledgement = false
+    /// The machine that events come from; nil for this one's name.
+    public var host: String?
+    /// Where they come from; nil for the token's.
+    public var source: String?
+    /// What they are; nil for the token's.
+    public var sourcetype: String?
+    /// Where they are kept; nil for the token's.
+    public var index: String?
+}
+
+/// What a destination lacks.
+public struct MissingSettings: Error, Sendable, Equatable {
+    /// The keys without which it cannot be; at least one.
+    public let keys: [String]
+}
+
+extension DestinationSettings {
+    /// What the settings make.
+    ///
+    /// - Throws: which settings are missing; a configuration that was read has them all.
+    public func target() throws(MissingSettings) -> DestinationTarget {
+        switch kind {
+        case .http:
+            let format = httpFormat
+            guard let url, let format else {
+                throw MissingSettings(keys: (format == nil ? ["measurement_id"] : []) + (url == nil ? ["url"] : []))
+            }
+            return .http(url, format)
+        case .nats:
+            guard let url, let subject else {
+                throw MissingSettings(keys: (subject == nil ? ["subject"] : []) + (url == nil ? ["url"] : []))
+            }
+            return .nats(url, subject: subject)
+        case .kafka:
+            guard let url, let topic else {
+                throw MissingSettings(keys: (topic == nil ? ["topic"] : []) + (url == nil ? ["url"] : []))
+            }
+            return .kafka(url, topic: topic)
+        case .file:
+            guard let path else { throw MissingSettings(keys: ["path"]) }
+            return .file(path: path)
+        case .stdout: return .stdout
+        }
+    }
+
+    /// - Returns: nil for `ga4` without its measurement id.
+    private var httpFormat: HTTPFormat? {
+        switch format {
+        case .ndjson: .ndjson
+        case .json: .json
+        case .elasticsearch: .elasticsearch(index: index)
+        case .loki: .loki(labels: labels, structuredMetadata: structuredMetadata)
+        case .otlp: .otlp(otlpEncoding)
+        case .splunkHEC:
+            .splunkHEC(
+                SplunkSettings(
+                    indexerAcknowledgement: indexerAcknowledgement, host: host, source: source, sourcetype: sourcetype,
+                    index: index))
+        case .ga4: measurementID.map { .ga4(measurementID: $0) }
+        case .appCenter: .appCenter
+        }
+    }
+}
+
+extension DestinationSettings.Kind {
+    /// Whether it is reached over the network.
+    var isServer: Bool { !schemes.isEmpty }
+
+    /// How its address may begin; empty for what has none.
+    var schemes: [String] {
+        switch self {
+        case .http: ["https", "http"]
+        case .nats: ["nats", "tls"]
+        case .kafka: ["kafka"]
+        case .file, .stdout: []
+        }
+    }
+}

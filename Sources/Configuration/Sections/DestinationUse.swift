@@ -1,0 +1,96 @@
+/// What a destination's setting is for: declared in the table, beside the setting.
+public struct DestinationUse: Sendable, Equatable {
+    /// Which destinations have it.
+    enum Scope: Sendable, Equatable {
+        /// All of them.
+        case all
+        /// Those that are reached over the network.
+        case servers
+        /// Those of one type.
+        case type(DestinationSettings.Kind)
+        /// Those of type `http` with one of some formats.
+        case formats([DestinationSettings.Format])
+
+        /// Those of type `http` with one format.
+        static func format(_ format: DestinationSettings.Format) -> Scope { .formats([format]) }
+    }
+
+    var scope = Scope.all
+    /// Whether another value can make the destination answer otherwise.
+    ///
+    /// Where it can, what was learned with the old value ("it acknowledges what we send") counts no more. Unless a setting
+    /// declares that it cannot, it can: a wrong guess holds the destination for a moment, the opposite one turns events
+    /// into dead letters.
+    public internal(set) var changesAnswers = true
+
+    /// The use of a setting in a section of that use.
+    func inside(_ section: DestinationUse) -> DestinationUse {
+        DestinationUse(
+            scope: scope == .all ? section.scope : scope, changesAnswers: changesAnswers && section.changesAnswers)
+    }
+}
+
+extension Entry {
+    /// The same setting, for some destinations only.
+    func only(_ scope: DestinationUse.Scope) -> Entry {
+        var entry = self
+        entry.use.scope = scope
+        return entry
+    }
+
+    /// The same setting; it cannot change what a destination answers.
+    func changingNoAnswer() -> Entry {
+        var entry = self
+        entry.use.changesAnswers = false
+        return entry
+    }
+}
+
+extension DestinationUse.Scope {
+    /// Whether such a destination has the setting.
+    func includes(_ destination: DestinationSettings) -> Bool {
+        switch self {
+        case .all: true
+        case .servers: destination.kind.isServer
+        case .type(let kind): destination.kind == kind
+        case .formats(let formats): destination.kind == .http && formats.contains(destination.format)
+        }
+    }
+
+    /// For a message: `format loki`.
+    var text: String {
+        switch self {
+        case .all: "all types"
+        case .servers: "type http, nats or kafka"
+        case .type(let kind): "type \(kind.rawValue)"
+        case .formats(let formats): "format \(formats.map(\.rawValue).joined(separator: " or "))"
+        }
+    }
+}
+
+extension DestinationSettings {
+    /// Changes whenever a setting does that can change the destination's answers.
+    ///
+    /// - Parameter hash: makes the fingerprint of bytes that hold the secrets of the configuration in clear.
+    public func fingerprint(_ hash: ([UInt8]) -> String) -> String {
+        var text = ""
+        for setting in effective(in: .root) where setting.use.changesAnswers {
+            text += "\(setting.path)=\(setting.value?.revealed ?? "")\n"
+        }
+        return hash(Array(text.utf8))
+    }
+}
+
+extension SettingValue {
+    /// One text for one value, secrets in clear.
+    fileprivate var revealed: String {
+        switch self {
+        case .secret(let secret): SettingValue.quote(secret.revealed)
+        case .url(let url): SettingValue.quote(url.text)
+        case .array(let values): "[\(values.map(\.revealed).joined(separator: ","))]"
+        case .table(let members):
+            "{\(members.map { "\(SettingValue.quote($0.name))=\($0.value.revealed)" }.joined(separator: ","))}"
+        case .string, .integer, .double, .boolean: toml
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import Testing
+
+@testable import Configuration
+
+@Suite("What the settings of a destination make")
+struct DestinationTests {
+    /// Another value than the default, for each setting: a new setting is added here, or the test fails.
+    private static let values: [String: SettingValue] = [
+        "name": .string("other"), "type": .string("file"), "url": .string("https://example.com/other"),
+        "allow_plain_http": .boolean(true), "format": .string("loki"), "compression": .string("zstd"),
+        "by_default": .boolean(false), "headers": .table([.init("X-A", .string("b"))]), "token": .string("secret-1"),
+        "token_file": .string("/a"), "token_credential": .string("a"), "token_scheme": .string("Other"),
+        "user": .string("me"), "password": .string("secret-1"), "password_file": .string("/a"),
+        "password_credential": .string("a"), "proxy": .string("http://user:secret-1@proxy:1"),
+        "http_version": .string("2"), "connect_timeout": .string("7s"), "request_timeout": .string("77s"),
+        "max_connection_age": .string("7s"), "rate_limit": .double(7),
+        "outcomes": .table([.init("404", .string("retry"))]), "batch_id_parameter": .string("token"),
+        "index": .string("events"), "labels": .table([.init("job", .string("a"))]), "otlp_encoding": .string("json"),
+        "indexer_acknowledgement": .boolean(true), "measurement_id": .string("G-1"), "topic": .string("a"),
+        "subject": .string("a"), "path": .string("/a"), "tls.ca_file": .string("/a"),
+        "tls.certificate_file": .string("/a"), "tls.key_file": .string("/a"),
+        "tls.pinned_keys": .array([.string("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")]),
+        "tls.minimum_version": .string("1.3"),
+    ]
+
+    /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
+    private static let neutral: Set<String> = [
+        "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
+    ]
+
+    private func destination(_ path: String, _ value: SettingValue) -> DestinationSettings {
+        var node = TOMLNode(value)
+        for key in path.split(separator: ".").reversed() {
+            node = TOMLNode(
+                value: .table([.init(key: String(key), keyPosition: nil, node: node)]), position: nil)
+        }
+        var settings = DestinationSettings()
+        var context = ReadContext()
+        settings.read(node, path: "destination", context: &context)
+        #expect(context.problems.isEmpty, "\(path): \(context.problems)")
+        return settings
+    }
+
+    @Test("each setting of a destination changes its fingerprint, or is declared to change no answer")
+    func everySettingCounts() throws {
+        let clear: ([UInt8]) -> String = { String(decoding: $0, as: UTF8.self) }
+        let standard = DestinationSettings()
+        for setting in standard.effective(in: .root) {
+            let value = try #require(DestinationTests.values[setting.path], "\(setting.path): add a value to this test")
+            let changed = destination(setting.path, value)
+            #expect(changed != standard, "\(setting.path): the value is the default")
+            let isSeen = changed.fingerprint(clear) != standard.fingerprint(clear)
+            #expect(isSeen == setting.use.changesAnswers, "\(setting.path)")
+            #expect(setting.use.changesAnswers != DestinationTests.neutral.contains(setting.path), "\(setting.path)")
+        }
+    }
+
+    @Test("a secret in the configuration itself counts, by its hash only")
+    func secretsCount() {
+        func marks(_ text: String) -> [String] {
+            [
+                destination("token", .string(text)), destination("password", .string(text)),
+                destination("headers", .table([.init("X-Key", .string(text))])),
+                destination("proxy", .string("http://user:\(text)@proxy:1")),
+            ].map { settings in
+                var handed: [UInt8] = []
+                let mark = settings.fingerprint { bytes in
+                    handed = bytes
+                    return "\(bytes.reduce(UInt64(7)) { ($0 &* 31) ^ UInt64($1) })"
+                }
+                #expect(
+                    String(decoding: handed, as: UTF8.self).split(separator: "\n").contains {
+                        $0.hasSuffix("\(text)\"") || $0.contains(text)
+                    })
+                #expect(!mark.contains(text))
+                return mark
+            }
+        }
+        for (one, other) in zip(marks("first-secret"), marks("other-secret")) { #expect(one != other) }
+    }
+
+    @Test("what a type needs and does not have is named; nothing else is made of it")
+    func targets() throws {
+        var settings = DestinationSettings()
+        #expect(throws: MissingSettings(keys: ["url"])) { try settings.target() }
+        settings.format = .ga4
+        #expect(throws: MissingSettings(keys: ["measurement_id", "url"])) { try settings.target() }
+        let url = try #require(EndpointURL("https://example.com/x"))
+        settings.url = url
+        settings.measurementID = "G-1"
+        #expect(try settings.target() == .http(url, .ga4(measurementID: "G-1")))
+        settings.kind = .kafka
+        #expect(throws: MissingSettings(keys: ["topic"])) { try settings.target() }
+        settings.kind = .stdout
+        #expect(try settings.target() == .stdout)
+    }
+}
+
+@Suite("What check knows of the formats' receivers")
+struct FormatCheckTests {
+    private func problems(_ lines: String) -> [Problem] {
+        let text = "[[destination]]\nname = \"a\"\n\(lines)\n"
+        do {
+            return try Settings.read([ConfigurationText(file: "t.toml", text: text)]).warnings
+        } catch let error as ConfigurationError {
+            return error.problems
+        } catch {
+            return []
+        }
+    }
+
+    @Test(
+        "a format that takes nothing without a token is refused without one",
+        arguments: [
+            ("splunk_hec", "", "headers = { Authorization = \"Splunk t\" }"),
+            ("app_center", "", "headers = { App-Secret = \"t\" }"),
+            ("ga4", "measurement_id = \"G-1\"", "token = \"t\""),
+        ])
+    func tokens(format: String, more: String, remedy: String) {
+        let base = "url = \"https://a\"\nformat = \"\(format)\"\n\(more)\n"
+        let found = problems(base).filter { $0.severity == .error }
+        #expect(found.count == 1 && found.first?.message.contains("has no token") == true, "\(found)")
+        #expect(problems(base + "token_file = \"/a\"").isEmpty)
+        #expect(problems(base + remedy).isEmpty)
+    }
+
+    @Test("an address of OTLP that does not end with /v1/logs is a warning")
+    func otlpPath() {
+        func found(_ url: String) -> [Problem] { problems("format = \"otlp\"\nurl = \"\(url)\"") }
+        #expect(found("https://a:4318/v1/logs").isEmpty && found("https://a/x/v1/logs?tenant=b").isEmpty)
+        for url in ["https://a:4318", "https://a:4318/", "https://a:4318/v1/traces"] {
+            #expect(found(url).map(\.severity) == [.warning], "\(url)")
+        }
+    }
+
+    @Test("a name of an index that Elasticsearch refuses is an error; Splunk's are another matter")
+    func indexNames() {
+        func found(_ index: String, _ format: String = "elasticsearch") -> [Problem] {
+            problems("url = \"https://a\"\ntoken = \"t\"\nformat = \"\(format)\"\nindex = \"\(index)\"")
+        }
+        for bad in ["Events", "my events", "_a", "a*", "-x", ".", "a,b"] {
+            #expect(found(bad).map(\.severity) == [.error], "\(bad)")
+        }
+        for good in ["events", "logs-shop-default", ".ds-a", "a.b_c-1"] { #expect(found(good).isEmpty, "\(good)") }
+        #expect(found("Main", "splunk_hec").isEmpty)
+    }
+}
