@@ -26,6 +26,10 @@ struct TrackedBatch: Sendable {
     var isSuspect = false
     /// How often it was this batch's answer that made the destination held.
     var holds = 0
+    /// For a piece of a batch that was rejected: how many batches the destination had acknowledged by then.
+    var rejectedAt: Int?
+    /// How often its end was put off because others of the same time were not answered yet.
+    var postponements = 0
 
     init(_ header: BatchHeader, notBefore: BootInstant) {
         self.header = header
@@ -63,6 +67,7 @@ struct Attempt: Sendable {
         var notBefore: BootInstant
         var isSuspect = false
         var holds = 0
+        var rejectedAt: Int?
     }
 
     let priority: Priority

@@ -22,6 +22,8 @@ public struct DeliveryCounters: Sendable, Equatable {
     public var splits = 0
     /// Batches that were set aside because they alone fail.
     public var setAside = 0
+    /// Events that a destination said to have rejected without saying which: acknowledged, and in no dead letter.
+    public var unnamedRejections = 0
     /// Events that became dead letters.
     public var deadLettered = 0
     /// Times that a person should have looked: holds and open breakers.
@@ -41,6 +43,7 @@ public struct DeliveryCounters: Sendable, Equatable {
         let answer: Answer =
             switch outcome {
             case .acknowledged: Answer(outcome: "acknowledged", kind: nil, status: nil)
+            case .acknowledgedWithLoss: Answer(outcome: "partial", kind: nil, status: nil)
             case .partial: Answer(outcome: "partial", kind: nil, status: nil)
             case .retry(let failure): Answer("retry", failure)
             case .retryAfter(_, let failure): Answer("retry_after", failure)

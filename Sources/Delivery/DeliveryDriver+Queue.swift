@@ -78,6 +78,17 @@ extension DeliveryDriver {
         for (id, _) in told { handleSoon(.settled(id, headers)) }
     }
 
+    /// Ends a command with success once the acknowledgements are durable.
+    func finishDurably(_ id: CommandID) async {
+        do {
+            try await store.flush()
+            finish(id, .done)
+        } catch {
+            log.error("acknowledgements could not be written: they are tried again", ["error": "\(error)"])
+            finish(id, .stuck([:]))
+        }
+    }
+
     func persistAll() async {
         while !toPersist.isEmpty {
             let (name, value) = toPersist.removeFirst()

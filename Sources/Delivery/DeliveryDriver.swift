@@ -149,7 +149,7 @@ public actor DeliveryDriver {
         }
     }
 
-    private func finish(_ id: CommandID, _ result: CommandResult) {
+    func finish(_ id: CommandID, _ result: CommandResult) {
         waiters.removeValue(forKey: id)?.continuation.resume(returning: result)
     }
 
@@ -254,6 +254,9 @@ public actor DeliveryDriver {
                 Task(executorPreference: loop) { await self.persistAll() }
             }
         case .report(let id, let report): waiters[id]?.report(report)
+        case .finish(let id, .done):
+            // What is said to be done must not come back after a crash.
+            Task(executorPreference: loop) { await self.finishDurably(id) }
         case .finish(let id, let result): finish(id, result)
         case .stopped:
             isStopped = true

@@ -58,6 +58,7 @@ enum DeliveryNote: Sendable, Equatable {
     case online
     case split(BatchID, events: Int, into: Int, Failure)
     case deadLettered(BatchID, events: Int, Failure)
+    case rejectedUnnamed(BatchID, events: Int, Failure)
     case setAside(BatchID, events: Int, Failure)
     case storeFailed(again: Duration)
     case paused(token: String)

@@ -43,6 +43,10 @@ extension DeliveryNote {
             log.warning(
                 "destination rejected events: they are dead letters",
                 ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
+        case .rejectedUnnamed(let batch, let events, let failure):
+            log.warning(
+                "destination took a batch and rejected some of its events without saying which: they are lost there",
+                ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
         case .setAside(let batch, let events, let failure):
             log.warning(
                 "batch set aside: it alone fails",

@@ -29,13 +29,11 @@ extension DestinationMachine {
         attempts.firstKey { $0.phase == .ready && $0.priority == priority }
     }
 
-    /// Whether the queue is about to hand over a critical batch that goes before a normal one.
+    /// Whether the queue is about to hand over a critical batch.
     ///
-    /// Without anything asked for ahead the queue keeps the order: it answers in the order in which it was asked.
-    func isCriticalOnItsWay(before start: Start) -> Bool {
-        let isReady = if case .ready = start { true } else { false }
-        return attempts.contains { $0.priority == .critical && $0.phase == .leasing && ($0.isAhead || isReady) }
-    }
+    /// A normal one waits for that answer: the batch may hold fewer events than it was asked for (a full chunk is a batch
+    /// as it is stored), so that more critical ones wait than it seems.
+    var isCriticalOnItsWay: Bool { attempts.contains { $0.priority == .critical && $0.phase == .leasing } }
 
     /// Gives back what is ready and may not be sent any more.
     mutating func returnReady(_ gate: Gate) {

@@ -12,11 +12,18 @@ enum LeaseResult: Sendable, Equatable {
 }
 
 extension DestinationMachine {
-    /// How long after a lease the summaries may not show it.
+    /// How long after the last lease the queue's count of leases is believed against this one.
+    static let countsSettle = Duration.seconds(10)
+    /// How long after a lease the summaries may not show a free batch as taken.
     private static let summaryLag = Duration.milliseconds(100)
 
     /// The queue has answered.
     mutating func leased(_ number: UInt64, _ result: LeaseResult, _ gate: Gate, at now: Moment) {
+        // Every lease counts, also one that nobody waits for any more: the queue counts it too.
+        if case .batch(let header) = result {
+            laneStates[header.priority].taken = (laneStates[header.priority].taken ?? 0) + header.events
+            laneStates[header.priority].leasedAt = now.boot
+        }
         guard let attempt = attempts[number], attempt.phase == .leasing else {
             if case .batch(let header) = result { effects.append(.release(header.id)) }
             return
@@ -44,6 +51,8 @@ extension DestinationMachine {
         laneStates[priority].emptyAnswers += 1
         laneStates[priority].emptyUntil = now.boot + .seconds(min(30, 1 << min(5, answers)))
         laneStates[priority].flush = 0
+        // Once it may be a misunderstanding: what waits is asked for again.
+        guard answers > 0 else { return }
         push?.events[priority] = 0
         push?.free[priority] = 0
     }
@@ -60,9 +69,8 @@ extension DestinationMachine {
         guard let mine = recognise(header, for: number, attempt, at: now) else { return }
         laneStates[attempt.priority].takenUntil = now.boot + DestinationMachine.summaryLag
         if !attempt.awaitsNewBatch {
-            laneStates[attempt.priority].taken.free += 1
+            laneStates[attempt.priority].takenFree += 1
         } else {
-            laneStates[attempt.priority].taken.events += header.events
             laneStates[attempt.priority].flush = max(0, laneStates[attempt.priority].flush - header.events)
             if let push { self.push?.events[attempt.priority] = max(0, push.events[attempt.priority] - header.events) }
         }
@@ -165,6 +173,7 @@ extension DestinationMachine {
             batch.failures = child.failures
             batch.isSuspect = child.isSuspect
             batch.holds = child.holds
+            batch.rejectedAt = child.rejectedAt
             tracked[header.id] = batch
             if attempt.isPushed { push?.batches.insert(header.id) }
         }

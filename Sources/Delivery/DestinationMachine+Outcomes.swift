@@ -23,9 +23,12 @@ extension DestinationMachine {
         }
         switch outcome {
         case .acknowledged:
-            noteAcknowledged(events: batch.header.events, isProbe: attempt.isProbe, at: now)
-            noteLate(number, batch, acknowledged: batch.header.events, at: now)
-            settle(number, .acknowledged(batch.header), end: .good)
+            acknowledge(number, batch, isProbe: attempt.isProbe, at: now)
+            return
+        case .acknowledgedWithLoss(let rejected, let failure):
+            counters.unnamedRejections += rejected
+            effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
+            acknowledge(number, batch, isProbe: attempt.isProbe, at: now)
             return
         case .partial(let rejected, let retry):
             settlePartly(number, attempt, batch, rejected: rejected, retry: retry, at: now, using: &random)
@@ -54,6 +57,12 @@ extension DestinationMachine {
     }
 
     // MARK: Good answers
+
+    private mutating func acknowledge(_ number: UInt64, _ batch: TrackedBatch, isProbe: Bool, at now: Moment) {
+        noteAcknowledged(events: batch.header.events, isProbe: isProbe, at: now)
+        noteLate(number, batch, acknowledged: batch.header.events, at: now)
+        settle(number, .acknowledged(batch.header), end: .good)
+    }
 
     private mutating func noteAcknowledged(events: Int, isProbe: Bool, at now: Moment) {
         acknowledgements += 1
@@ -86,6 +95,7 @@ extension DestinationMachine {
         at now: Moment, using random: inout some RandomNumberGenerator
     ) {
         let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
+        let judged = fates.rejected - fates.rejectedHere
         if fates.acknowledged > 0 {
             noteAcknowledged(events: fates.acknowledged, isProbe: attempt.isProbe, at: now)
             noteLate(number, batch, acknowledged: fates.acknowledged, at: now)
@@ -100,9 +110,16 @@ extension DestinationMachine {
             if attempt.isPushed, !attempts.contains(number) { endPush(afterFailure: .retry(failure)) }
             return
         }
-        let mayReject = !isStopping && hasAcknowledgedWithSettings && rejections.isTolerable
+        // An answer that takes nothing may be about the destination: others must have gone through since.
+        let isTrusted =
+            fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
+            || acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
+        // What the answer takes is noted already.
+        let mayReject =
+            !isStopping
+            && (judged == 0 || hasAcknowledgedWithSettings && isTrusted && rejections.tolerates(judged))
         var batch = batch
-        if let first = fates.firstRejection, !mayReject, !isStopping {
+        if let first = fates.firstJudgement, !mayReject, !isStopping {
             becomeHeld(
                 first, by: &batch, isProbe: attempt.isProbe, awaitsFirst: !hasAcknowledgedWithSettings, at: now,
                 using: &random)
@@ -113,8 +130,8 @@ extension DestinationMachine {
             }
         }
         if let first = fates.firstRejection, mayReject {
-            answered(isProbe: attempt.isProbe, at: now)
-            rejections.note(rejected: true, events: fates.rejected)
+            if judged > 0 { answered(isProbe: attempt.isProbe, at: now) }
+            rejections.note(rejected: true, events: judged)
             noteDeadLetters(batch, events: fates.rejected, first)
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
@@ -250,7 +267,8 @@ extension DestinationMachine {
     private mutating func note(_ outcome: Outcome, at now: Moment) {
         switch outcome {
         case .acknowledged, .partial, .offline: break
-        case .retry(let failure), .retryAfter(_, let failure), .tooLarge(_, let failure), .rejected(let failure),
+        case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
+            .tooLarge(_, let failure), .rejected(let failure),
             .held(let failure):
             lastFailure = (failure, now.wall)
         }

@@ -32,7 +32,7 @@ extension DestinationMachine {
             end(.some(.waitingForRetry))
         case .offline:
             end(.some(.offline))
-        case .acknowledged, .partial: break
+        case .acknowledged, .acknowledgedWithLoss, .partial: break
         }
     }
 
@@ -50,7 +50,7 @@ extension DestinationMachine {
         guard push != nil, pushedInFlight == 0, storeRetryAt == nil, rateRetryAt == nil,
             begun < options.parallelBatches
         else { return }
-        if push?.everything == true, Priority.inOrder.contains(where: mayStillShow) { return }
+        if Priority.inOrder.contains(where: mayStillShow) { return }
         if let obstacle = obstacle(gate), hasSomething {
             end(obstacle)
         } else {
@@ -58,13 +58,16 @@ extension DestinationMachine {
         }
     }
 
-    /// Whether a lane may hold more than is known: a drain asks again.
+    /// Whether a lane may hold more of the push than is known: it is asked again.
     private func mayStillShow(_ priority: Priority) -> Bool {
+        guard let push, push.everything || push.events[priority] > 0 || push.free[priority] > 0 else { return false }
         let state = laneStates[priority]
+        // The summary is from before the last leases: what waits is known with the next one.
+        if let taken = state.taken, taken > lanes[priority].handedOut { return true }
         // The queue had nothing, but says that something waits.
         if state.emptyUntil != nil && waiting(priority) > 0 { return true }
         // Nobody knows whether what it says is from before or after what was taken just now.
-        return state.takenUntil != nil && lanes[priority].waitingEvents + lanes[priority].freeBatches > 0
+        return state.takenUntil != nil && waiting(priority) + lanes[priority].freeBatches > 0
     }
 
     /// Whether batches are left that have failed.

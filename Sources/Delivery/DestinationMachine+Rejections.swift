@@ -16,14 +16,9 @@ extension DestinationMachine {
         if batch.header.events > 1 {
             answered(isProbe: isProbe, at: now)
             split(batch, number, failure, isSuspect: false, at: now)
-        } else if rejections.isTolerable {
-            answered(isProbe: isProbe, at: now)
-            deadLetter(batch, number, failure)
         } else {
             // A limit of a few bytes would turn the whole queue into dead letters (fault 11).
-            var copy = batch
-            becomeHeld(failure, by: &copy, isProbe: isProbe, at: now, using: &random)
-            giveBack(copy, number)
+            giveUp(batch, number, failure, isProbe: isProbe, at: now, using: &random)
         }
     }
 
@@ -32,20 +27,50 @@ extension DestinationMachine {
         _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
     ) {
-        guard hasAcknowledgedWithSettings, rejections.isTolerable, hold == nil || isProbe else {
-            var copy = batch
-            becomeHeld(
-                failure, by: &copy, isProbe: isProbe, awaitsFirst: !hasAcknowledgedWithSettings, at: now, using: &random
-            )
-            giveBack(copy, number)
+        guard batch.header.events > 1, hasAcknowledgedWithSettings, rejections.tolerates(), hold == nil || isProbe
+        else {
+            giveUp(batch, number, failure, isProbe: isProbe, at: now, using: &random)
             return
         }
         answered(isProbe: isProbe, at: now)
-        if batch.header.events > 1 {
-            split(batch, number, failure, isSuspect: batch.isSuspect, at: now)
-        } else {
+        split(batch, number, failure, isSuspect: batch.isSuspect, at: now)
+    }
+
+    /// A rejected batch that is not to be split: a dead letter if the destination is seen to take others, else it is held.
+    private mutating func giveUp(
+        _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
+        using random: inout some RandomNumberGenerator
+    ) {
+        var batch = batch
+        if batch.header.events == 1, hold == nil || isProbe, mayGiveUp(batch) {
+            answered(isProbe: isProbe, at: now)
             deadLetter(batch, number, failure)
+            return
         }
+        if hasAcknowledgedWithSettings, hold == nil, batch.postponements < DestinationMachine.mostPostponements,
+            attempts.contains(where: { $0.phase == .sending && $0.batch?.header.id != batch.header.id })
+        {
+            // The answers that are on their way tell whether it is this event or all of them.
+            batch.postponements += 1
+            batch.notBefore = now.boot + .seconds(1)
+            giveBack(batch, number)
+            return
+        }
+        becomeHeld(
+            failure, by: &batch, isProbe: isProbe, awaitsFirst: !hasAcknowledgedWithSettings, at: now, using: &random)
+        giveBack(batch, number)
+    }
+
+    /// How often an event's end is put off before the destination is held.
+    private static let mostPostponements = 3
+
+    /// Whether what is known of the destination tells that a rejection is the event's fault.
+    ///
+    /// Of a batch that was split, something must have been taken since its first rejection, of it or of another: a
+    /// destination that says no to everything would turn piece after piece into dead letters.
+    private func mayGiveUp(_ batch: TrackedBatch) -> Bool {
+        guard hasAcknowledgedWithSettings, rejections.tolerates(batch.header.events) else { return false }
+        return batch.rejectedAt.map { acknowledgements > $0 } ?? rejections.toleratesAlone
     }
 
     /// The destination judged the events: it is there and it reads them.
@@ -73,7 +98,9 @@ extension DestinationMachine {
         let parts = [
             Settlement.Part(0..<events / 2, .again(group: 0)), Settlement.Part(events / 2..<events, .again(group: 1)),
         ]
-        let child = Attempt.Child(notBefore: now.boot, isSuspect: isSuspect, holds: batch.holds)
+        let child = Attempt.Child(
+            notBefore: now.boot, isSuspect: isSuspect, holds: batch.holds,
+            rejectedAt: batch.rejectedAt ?? acknowledgements)
         counters.splits += 1
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
         settle(

@@ -37,10 +37,16 @@ extension DestinationMachine {
         rateRetryAt = nil
         for priority in Priority.inOrder {
             if let until = laneStates[priority].takenUntil, until <= now.boot {
-                laneStates[priority].taken = (0, 0)
+                laneStates[priority].takenFree = 0
                 laneStates[priority].takenUntil = nil
             }
             if let until = laneStates[priority].emptyUntil, until <= now.boot { laneStates[priority].emptyUntil = nil }
+            if let at = laneStates[priority].leasedAt, at + DestinationMachine.countsSettle <= now.boot,
+                !attempts.contains(where: { $0.priority == priority && $0.phase == .leasing })
+            {
+                laneStates[priority].leasedAt = nil
+                laneStates[priority].taken = lanes[priority].handedOut
+            }
         }
     }
 
@@ -59,7 +65,9 @@ extension DestinationMachine {
                 laneStates[priority].flush = 0
                 continue
             }
-            if laneStates[priority].taken.events == 0, let risk = atRisk(priority), risk <= now.wall {
+            if laneStates[priority].taken ?? 0 <= lanes[priority].handedOut, let risk = atRisk(priority),
+                risk <= now.wall
+            {
                 // One batch; the summary then says whether more are at risk (ga09).
                 laneStates[priority].flush = max(laneStates[priority].flush, 1)
             }
@@ -102,7 +110,7 @@ extension DestinationMachine {
             if priority == .normal, !isFullOfRetries(.critical), available(.critical) > 0 {
                 return .next(.critical, takesFree: false, isProbe: false)
             }
-            if priority == .normal, isCriticalOnItsWay(before: start) { return nil }
+            if priority == .normal, isCriticalOnItsWay { return nil }
             return start
         }
         return setAside(gate, at: now)
@@ -237,6 +245,9 @@ extension DestinationMachine {
                 if lanes[priority].waitingEvents + lanes[priority].freeBatches > 0 {
                     next.take(laneStates[priority].takenUntil)
                     next.take(laneStates[priority].emptyUntil)
+                }
+                if laneStates[priority].taken ?? 0 != lanes[priority].handedOut {
+                    next.take(laneStates[priority].leasedAt.map { $0 + DestinationMachine.countsSettle })
                 }
                 next.take(dueAt(priority, gate))
                 guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { continue }

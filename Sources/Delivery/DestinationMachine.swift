@@ -58,12 +58,21 @@ struct DestinationMachine: Sendable {
         var emptyUntil: BootInstant?
         /// How often in a row it had nothing to give.
         var emptyAnswers = 0
-        /// Events and free batches that were handed over since the summary last changed. The summary may not show it
-        /// yet; should it have shown it before, it counts no more after a moment.
-        var taken = (events: 0, free: 0)
+        /// Events of all leases so far, by the queue's own count (`LaneSummary.handedOut`): the difference is what the summary
+        /// does not show yet, or shows before the batches have come. Nil before the first summary.
+        var taken: Int?
+        /// When the last of them was. Long after it the queue's count is right, whatever this one says: no lane stalls because
+        /// an answer was lost.
+        var leasedAt: BootInstant?
+        /// Free batches that were handed over since the summary last changed. The summary may not show it yet; should it
+        /// have shown it before, it counts no more after a moment.
+        var takenFree = 0
         /// When that moment is over.
         var takenUntil: BootInstant?
     }
+
+    /// How many events a destination counts as having taken, when it acknowledged something before a restart.
+    private static let trustKept = 10
 
     var options: DestinationOptions
     var lanes = Lanes()
@@ -111,6 +120,8 @@ struct DestinationMachine: Sendable {
         self.startNotBefore = startNotBefore
         self.retryAfterUntil = retryAfterUntil
         hasAcknowledgedWithSettings = acknowledgedFingerprint == options.fingerprint
+        // A restart in front of a bad event is no reason to hold; one before a heap of them is.
+        rejections = RejectionWindow(trusted: hasAcknowledgedWithSettings ? DestinationMachine.trustKept : 0)
         bucket = options.requestsPerSecond.map { TokenBucket(perSecond: $0, at: now.boot) }
     }
 
@@ -124,9 +135,10 @@ struct DestinationMachine: Sendable {
         return max(0, waiting(priority) - asked(priority) * options.batchEvents)
     }
 
-    /// Events that are in no batch.
+    /// Events that are in no batch, and those in batches that the queue has made and not handed over yet.
     func waiting(_ priority: Priority) -> Int {
-        max(0, lanes[priority].waitingEvents - laneStates[priority].taken.events)
+        let lane = lanes[priority]
+        return max(0, lane.waitingEvents + lane.handedOut - (laneStates[priority].taken ?? lane.handedOut))
     }
 
     /// Batches of the lane that the queue is forming right now.
@@ -137,7 +149,7 @@ struct DestinationMachine: Sendable {
     /// Batches that are free since a restart, and not asked for yet.
     func freeToTake(_ priority: Priority) -> Int {
         guard laneStates[priority].emptyUntil == nil else { return 0 }
-        var known = laneStates[priority].taken.free
+        var known = laneStates[priority].takenFree
         known += tracked.values.count { $0.header.priority == priority }
         attempts.forEach { _, attempt in
             guard attempt.priority == priority else { return }
@@ -189,8 +201,12 @@ struct DestinationMachine: Sendable {
         for priority in Priority.inOrder where new[priority] != lanes[priority] {
             laneStates[priority].emptyUntil = nil
             laneStates[priority].emptyAnswers = 0
-            laneStates[priority].taken = (0, 0)
+            laneStates[priority].takenFree = 0
             laneStates[priority].takenUntil = nil
+            // Without a count yet, or where the queue has begun anew (a damaged file was replaced), it is the queue's.
+            if laneStates[priority].taken == nil || new[priority].handedOut < lanes[priority].handedOut {
+                laneStates[priority].taken = new[priority].handedOut
+            }
             let acceptedAt = new[priority].oldestAcceptedAt
             if acceptedAt != laneStates[priority].oldest?.acceptedAt {
                 // A time in the future (the clock was set back) starts the full wait now (ac05).
@@ -258,7 +274,11 @@ struct DestinationMachine: Sendable {
             attempt.isForgotten = true
             attempt.isPushed = false
         }
-        laneStates = PerPriority(both: LaneState())
+        for priority in Priority.inOrder {
+            let taken = laneStates[priority].taken
+            laneStates[priority] = LaneState()
+            laneStates[priority].taken = taken
+        }
         hold = nil
         breaker = nil
         push = nil

@@ -30,7 +30,18 @@ struct PartialAnswer: Sendable {
     /// How many it rejected.
     var rejected: Int { fates.count - acknowledged - retry }
 
-    /// What it said of the first that it rejected.
+    /// How many were rejected here, before they were sent: no word of the destination.
+    var rejectedHere: Int {
+        fates.count { if case .rejected(let failure) = $0 { failure.kind == .local } else { false } }
+    }
+
+    /// What the destination said of the first that it rejected; nil when it rejected none.
+    var firstJudgement: Failure? {
+        for case .rejected(let failure) in fates where failure.kind != .local { return failure }
+        return nil
+    }
+
+    /// What was said of the first that was rejected.
     var firstRejection: Failure? {
         for case .rejected(let failure) in fates { return failure }
         return nil

@@ -1,23 +1,38 @@
-/// Which of the last 1,000 events of a destination were rejected (fault 11).
+/// What became of the last 1,000 events of a destination: taken, or rejected (fault 11).
 ///
-/// A destination that rejects a tenth of what it gets is set up wrongly, or its senders are: turning the queue into
-/// dead letters would not help it.
+/// A destination that rejects a tenth of what it gets, or more than it takes, is set up wrongly, or its senders are: turning
+/// the queue into dead letters would not help it.
 struct RejectionWindow: Sendable {
     private static let length = 1000
     private static let tolerated = 100
+    /// How many events may be given up one after the other without anything being taken between them.
+    private static let longestRow = 10
 
     /// Runs of equal fates, oldest first; short, because runs join.
     private var runs: [(rejected: Bool, events: Int)] = []
     private var events = 0
     /// How many of the last 1,000 were rejected.
     private(set) var rejected = 0
+    /// How many were given up since the last that was taken.
+    private(set) var inARow = 0
 
-    /// Whether events may still be given up one by one.
-    var isTolerable: Bool { rejected < RejectionWindow.tolerated }
+    /// - Parameter trusted: what it was seen to take before this process began, in events.
+    init(trusted: Int = 0) { note(rejected: false, events: trusted) }
+
+    /// Whether so many more events may be given up.
+    ///
+    /// - Parameter taken: how many others the same answer takes.
+    func tolerates(_ more: Int = 0, taken: Int = 0) -> Bool {
+        rejected < RejectionWindow.tolerated && rejected + more <= events - rejected + taken
+    }
+
+    /// Whether an event may be given up although nothing tells that the destination takes others right now.
+    var toleratesAlone: Bool { inARow < RejectionWindow.longestRow }
 
     /// So many events had this fate.
     mutating func note(rejected isRejected: Bool, events count: Int) {
         guard count > 0 else { return }
+        inARow = isRejected ? inARow + count : 0
         let count = min(count, RejectionWindow.length)
         if let last = runs.last, last.rejected == isRejected {
             runs[runs.count - 1].events += count

@@ -25,6 +25,9 @@ public protocol BatchStore: Sendable {
 
     /// Ends leased batches that their destination has acknowledged as a whole, as `settle` does for one.
     func acknowledge(_ batches: [BatchID]) async throws
+
+    /// Returns once all that was settled and acknowledged before is durable.
+    func flush() async throws
 }
 
 /// Which batch is wanted.
@@ -121,12 +124,16 @@ public struct LaneSummary: Sendable, Equatable {
     public var freeBatches: Int
     /// The events in all batches, leased or not.
     public var batchedEvents: Int
+    /// Events of all leases since the queue was opened, those of a batch that is leased again counted again.
+    ///
+    /// It tells which leases a summary shows already: summaries and answers of the queue overtake each other.
+    public var handedOut: Int
 
     /// A summary of known figures.
     public init(
         waitingEvents: Int = 0, waitingBytes: Int = 0, oldestAcceptedAt: Timestamp? = nil,
         earliestEventTime: Timestamp? = nil, earliestByDeadlines: [DeadlineNames: Timestamp] = [:],
-        freeBatches: Int = 0, batchedEvents: Int = 0
+        freeBatches: Int = 0, batchedEvents: Int = 0, handedOut: Int = 0
     ) {
         self.waitingEvents = waitingEvents
         self.waitingBytes = waitingBytes
@@ -135,6 +142,7 @@ public struct LaneSummary: Sendable, Equatable {
         self.earliestByDeadlines = earliestByDeadlines
         self.freeBatches = freeBatches
         self.batchedEvents = batchedEvents
+        self.handedOut = handedOut
     }
 }
 

@@ -2,6 +2,8 @@
 public enum Outcome: Sendable, Equatable {
     /// The destination has all of it.
     case acknowledged
+    /// The destination has the batch, and says that it rejected so many of its events, but not which. Not to be sent again.
+    case acknowledgedWithLoss(rejected: Int, Failure)
     /// The destination has some of it. Events in none of the two lists are acknowledged.
     case partial(rejected: [RejectedEvent], retry: [Int])
     /// Not now: try the same batch again, by the backoff.
@@ -62,6 +64,29 @@ public struct Failure: Sendable, Equatable {
     public let message: String
     /// The beginning of the answer's body (at most 1 KiB), for the dead letter's record only: it may quote the event.
     public let excerpt: String
+
+    /// The first 200 characters of the answer that can be shown, blanks joined; nil when there are none.
+    ///
+    /// They may quote an event, and play no tricks on a terminal: only printable characters are kept.
+    public var words: String? {
+        var text = ""
+        var isBlank = true
+        for scalar in excerpt.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator,
+                .spaceSeparator:
+                guard !isBlank else { continue }
+                isBlank = true
+                text.unicodeScalars.append(" ")
+            default:
+                isBlank = false
+                text.unicodeScalars.append(scalar)
+            }
+            if text.unicodeScalars.count >= 200 { break }
+        }
+        if text.hasSuffix(" ") { text.removeLast() }
+        return text.isEmpty ? nil : text
+    }
 
     /// A failure of known parts.
     public init(kind: Kind, status: Int? = nil, message: String, excerpt: String = "") {

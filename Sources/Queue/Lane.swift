@@ -25,6 +25,8 @@ struct Lane {
     var batchedBytes = 0
     /// Batches that are not leased.
     var freeBatches = 0
+    /// Events of all leases since the queue was opened.
+    var handedOut = 0
 
     /// Every row of a lower chunk is held by this process, in a batch known to it.
     var cursor: Int64 = 0
@@ -45,7 +47,7 @@ struct Lane {
             oldestAcceptedAt: waitingEvents > 0 ? oldestAcceptedAt : nil,
             earliestEventTime: waitingEvents > 0 ? earliestEventTime : nil,
             earliestByDeadlines: waitingEvents > 0 ? earliestByDeadlines : [:], freeBatches: freeBatches,
-            batchedEvents: batchedEvents)
+            batchedEvents: batchedEvents, handedOut: handedOut)
     }
 
     /// Whether a full chunk of that size may be leased without noting it first.

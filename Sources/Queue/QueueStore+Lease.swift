@@ -71,6 +71,7 @@ extension QueueStore {
         }
         held[id]?.status = .leased
         figures.lanes[known.lane].freeBatches -= 1
+        figures.lanes[known.lane].handedOut += known.header.events
         publishSoon()
         return loaded.batch
     }
@@ -121,6 +122,7 @@ extension QueueStore {
         held[header.id] = HeldBatch(
             header: header, lane: lane, rows: loaded.rows, soleCost: loaded.soleCost, status: .leased)
         figures.lanes[lane].oldestIsStale = true
+        figures.lanes[lane].handedOut += header.events
         if isNew {
             figures.lanes[lane].batchedEvents += header.events
             figures.lanes[lane].batchedBytes += header.bytes

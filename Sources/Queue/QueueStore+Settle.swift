@@ -50,6 +50,15 @@ extension QueueStore {
         armAcknowledgementTimer()
     }
 
+    /// Returns once all that was settled and acknowledged before is durable.
+    ///
+    /// - Throws: why it could not be written; it is tried again with the next transaction.
+    public func flush() async throws(QueueError) {
+        guard !acknowledged.isEmpty else { return }
+        // It shares the transaction that takes the acknowledgements.
+        try await write { () throws(QueueError) in }
+    }
+
     /// A run of one row's events with one fate.
     private struct Run {
         let row: DeliveryRow

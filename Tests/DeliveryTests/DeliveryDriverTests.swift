@@ -30,6 +30,8 @@ private final class SharedStore: BatchStore {
         state.withLock { $0.lease(id) }.map { Batch(header: $0, parts: []) }
     }
 
+    func flush() async throws { state.withLock { $0.flushes += 1 } }
+
     func release(_ id: BatchID) async { state.withLock { _ = $0.leased.remove(id) } }
 
     func settle(_ settlement: Settlement) async throws -> [BatchHeader] {
@@ -88,6 +90,7 @@ struct DeliveryDriverTests {
             }
             #expect(result == .done)
             #expect(store.state.withLock { $0.acknowledged.count } == 1010)
+            #expect(store.state.withLock { $0.flushes } >= 1)
             #expect(reports.withLock { $0.count } == 21)
             #expect(driver.snapshot.destinations[0].counters.attempts == 21)
             #expect(driver.snapshot.destinations[0].lastSuccess != nil)

@@ -33,6 +33,12 @@ struct ModelStore {
     var faults: [String] = []
     /// When events are accepted; nil for now. It is their event time too.
     var acceptedAt: Timestamp?
+    /// At most so many events a batch, whatever is asked for: full chunks are batches as they are stored.
+    var mostInChunk = Int.max
+    /// How often it was asked whether all is durable.
+    var flushes = 0
+    /// The events of all leases, by lane.
+    private var handedOut: [Lane: Int] = [:]
     private var ids = UUIDv7Generator()
     private var random: SplitMix64
 
@@ -56,6 +62,9 @@ struct ModelStore {
             summary.earliestEventTime = events.first?.acceptedAt
             lanes[lane.destination, default: Lanes()][lane.priority] = summary
         }
+        for (lane, events) in handedOut {
+            lanes[lane.destination, default: Lanes()][lane.priority].handedOut = events
+        }
         for (id, stored) in batches {
             let header = stored.header
             var summary = lanes[header.destination, default: Lanes()][header.priority]
@@ -73,27 +82,35 @@ struct ModelStore {
         }
         if let oldest = free.min(by: { $0.header.id < $1.header.id }) {
             leased.insert(oldest.header.id)
+            noteLease(oldest.header)
             return oldest.header
         }
         let lane = Lane(destination: request.destination, priority: request.priority)
         guard var events = waiting[lane], !events.isEmpty else { return nil }
-        let count = max(1, min(events.count, request.maxEvents, request.maxBytes / ModelStore.bytesPerEvent))
+        let count = max(
+            1, min(events.count, mostInChunk, request.maxEvents, request.maxBytes / ModelStore.bytesPerEvent))
         let header = form(Array(events.prefix(count)), lane, at: now)
         events.removeFirst(count)
         waiting[lane] = events
+        noteLease(header)
         leased.insert(header.id)
         return header
     }
 
+    private mutating func noteLease(_ header: BatchHeader) {
+        handedOut[Lane(destination: header.destination, priority: header.priority), default: 0] += header.events
+    }
+
     mutating func lease(_ id: BatchID) -> BatchHeader? {
         guard let stored = batches[id], leased.insert(id).inserted else { return nil }
+        noteLease(stored.header)
         return stored.header
     }
 
     mutating func noteAnswer(_ id: BatchID, _ outcome: Outcome) {
         guard let stored = batches[id] else { return }
         switch outcome {
-        case .acknowledged:
+        case .acknowledged, .acknowledgedWithLoss:
             for event in stored.events { received[event.number, default: 0] += 1 }
         case .partial(let rejected, let retry):
             let others = Set(rejected.map(\.index)).union(retry)

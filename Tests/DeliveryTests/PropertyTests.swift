@@ -69,6 +69,30 @@ struct PropertyTests {
         }
     }
 
+    @Test("ac06: during a drain no normal batch is sent while critical events wait, however small their batches are")
+    func ac06_criticalBeforeNormalInADrain() {
+        for chunk in [7, 20, 34, 50] {
+            for overtakes in [false, true] {
+                var world = World(options(interval: .off))
+                world.store.mostInChunk = chunk
+                world.summariesOvertake = overtakes
+                world.answer = { _, _ in (.milliseconds(50), .acknowledged) }
+                world.accept(400)
+                world.accept(210, .critical)
+                world.check = { world, sent in
+                    let lane = ModelStore.Lane(destination: "main", priority: .critical)
+                    if sent.priority == .normal, world.store.waiting[lane]?.isEmpty == false {
+                        world.faults.append("\(world.boot): normal before critical, chunks of \(chunk)")
+                    }
+                }
+                world.input(.drain(CommandID(number: 1), nil, timeout: .seconds(60)))
+                world.run(.seconds(60))
+                #expect(world.results[CommandID(number: 1)] == .done)
+                #expect(world.faults.isEmpty)
+            }
+        }
+    }
+
     @Test("ac06: no new normal batch is asked for while critical events wait that could be")
     func ac06_criticalBeforeNormal() {
         for seed in 0..<20 {

@@ -141,6 +141,12 @@ struct RealQueueTests {
         try await fill(agent, until: 2100)
         let result = try await agent.driver.drain(timeout: .seconds(30))
         #expect(result == .done)
+        // ga06: and it is durable by then, every time.
+        for end in stride(from: 2110, through: 2200, by: 10) {
+            try await fill(agent, until: end)
+            #expect(try await agent.driver.drain(timeout: .seconds(30)) == .done)
+            #expect(agent.queued() == 0)
+        }
         await agent.driver.stop(grace: .seconds(5))
         await agent.store.close()
     }

@@ -1,0 +1,148 @@
+@testable import Delivery
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+/// A destination that takes what a script lets it, in one of the ways in which destinations say no.
+private struct ScriptedReceiver {
+    enum Manner: CaseIterable {
+        /// 400 to the whole batch.
+        case wholly
+        /// An answer event by event.
+        case byEvent
+        /// 413 to the whole batch.
+        case tooLarge
+    }
+
+    let manner: Manner
+    var bad: Set<Int> = []
+    var refusesAll = false
+
+    func answer(_ sent: World.Sent) -> Outcome {
+        let rejected = sent.events.indices.filter { refusesAll || bad.contains(sent.events[$0]) }
+        guard !rejected.isEmpty else { return .acknowledged }
+        switch manner {
+        case .wholly: return .rejected(.badRequest)
+        case .tooLarge: return .tooLarge(wireBytes: sent.events.count * ModelStore.bytesPerEvent, .tooLarge)
+        case .byEvent:
+            return .partial(rejected: rejected.map { RejectedEvent(index: $0, failure: .badRequest) }, retry: [])
+        }
+    }
+}
+
+@Suite("Poison before trust")
+struct TrustTests {
+    @Test("fault11: after one acknowledgement, a no to everything holds and makes no heap of dead letters")
+    func fault11_oneAcknowledgementIsNotTrust() {
+        for manner in ScriptedReceiver.Manner.allCases {
+            for first in [1, 50] {
+                var world = World(options())
+                world.accept(first)
+                world.run(.seconds(10))
+                #expect(world.store.acknowledged.count == first)
+                let receiver = ScriptedReceiver(manner: manner, refusesAll: true)
+                world.answer = { _, sent in (.milliseconds(50), receiver.answer(sent)) }
+                world.accept(300)
+                world.run(.seconds(3600))
+                #expect(world.store.deadLettered.count <= 10, "\(manner) after \(first)")
+                #expect(world.main.hold != nil, "\(manner) after \(first)")
+            }
+        }
+    }
+
+    @Test("fault12: a new destination that finds everything too large is held, and has no dead letters")
+    func fault12_newDestination() {
+        var world = World(options())
+        world.answer = { _, sent in (.milliseconds(5), .tooLarge(wireBytes: 1000, .tooLarge)) }
+        world.accept(300)
+        world.run(.seconds(86_400))
+        #expect(world.store.deadLettered.isEmpty)
+        #expect(world.main.hold != nil)
+        // It is well again: all of it arrives.
+        world.answer = { _, _ in (.milliseconds(5), .acknowledged) }
+        world.run(.seconds(86_400))
+        #expect(world.store.acknowledged.count == 300)
+    }
+
+    @Test("events that are rejected before they are sent are dead letters whatever the destination is known for")
+    func rejectedHere() {
+        var world = World(options())
+        let old = Failure(kind: .local, message: "too old")
+        world.answer = { _, sent in
+            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: old) }
+            return (.milliseconds(1), .partial(rejected: rejected, retry: []))
+        }
+        world.accept(120)
+        world.run(.seconds(60))
+        #expect(world.store.deadLettered.count == 120 && world.main.hold == nil)
+        #expect(!world.main.hasAcknowledgedWithSettings)
+    }
+
+    @Test("an answer that took a batch and rejected some without a name is counted, noted and never sent again")
+    func unnamedRejections() {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(1), .acknowledgedWithLoss(rejected: 5, .badRequest)) }
+        world.accept(100)
+        world.run(.seconds(3600))
+        #expect(world.sent.count == 2 && world.store.acknowledged.count == 100)
+        #expect(world.main.counters.unnamedRejections == 10)
+        #expect(world.main.lastFailure?.failure == .badRequest)
+        #expect(world.notes.count { if case .rejectedUnnamed = $0 { true } else { false } } == 2)
+    }
+
+    @Test(
+        "fault11: a lone poison event among good ones is found without a hold, at any rate", arguments: [1, 2, 7, 50])
+    func fault11_lonePoison(batch: Int) {
+        for manner in ScriptedReceiver.Manner.allCases {
+            for latency in [1, 20, 300] {
+                var world = World(options())
+                world.accept(50)
+                world.run(.seconds(10))
+                let bad = 50 + (batch + 1) / 2
+                let receiver = ScriptedReceiver(manner: manner, bad: [bad])
+                world.answer = { [latency] world, sent in
+                    // Good pieces are slower than the bad one.
+                    let outcome = receiver.answer(sent)
+                    return (.milliseconds(outcome == .acknowledged ? latency : 1), outcome)
+                }
+                for round in 0..<20 { world.later(.seconds(7 * round), .accept("main", .normal, batch)) }
+                world.run(.seconds(600))
+                let place = "\(manner), \(batch) a batch, \(latency) ms"
+                #expect(world.store.deadLettered.keys.sorted() == [bad], "\(place)")
+                #expect(world.store.acknowledged.count == 50 + 20 * batch - 1, "\(place)")
+                #expect(world.main.counters.alerts == 0, "\(place)")
+            }
+        }
+    }
+
+    @Test("fault11: poison is found and good events arrive; once everything is refused, good events are kept")
+    func fault11_scriptedReceiver() {
+        for seed in UInt64(1)...40 {
+            var random = SplitMix64(seed: seed)
+            let manner = ScriptedReceiver.Manner.allCases.randomElement(using: &random) ?? .wholly
+            let parallel = Int.random(in: 1...4, using: &random)
+            var world = World(options { $0.parallelBatches = parallel }, seed: seed)
+            let total = 50 * Int.random(in: 10...30, using: &random)
+            var receiver = ScriptedReceiver(manner: manner)
+            for event in 51...total where Int.random(in: 0..<50, using: &random) == 0 { receiver.bad.insert(event) }
+            world.accept(50)
+            world.run(.seconds(10))
+            world.answer = { [receiver] world, sent in
+                (.milliseconds(Int.random(in: 1...40, using: &world.random)), receiver.answer(sent))
+            }
+            world.accept(total - 50)
+            world.run(.seconds(3 * 3600))
+            #expect(Set(world.store.deadLettered.keys) == receiver.bad, "seed \(seed), \(manner)")
+            #expect(world.store.acknowledged.count == total - receiver.bad.count, "seed \(seed), \(manner)")
+            receiver.refusesAll = true
+            world.answer = { [receiver] world, sent in
+                (.milliseconds(Int.random(in: 1...40, using: &world.random)), receiver.answer(sent))
+            }
+            world.accept(500)
+            world.run(.seconds(3600))
+            #expect(world.store.deadLettered.count - receiver.bad.count <= 10, "seed \(seed), \(manner)")
+            #expect(world.main.hold != nil, "seed \(seed), \(manner)")
+        }
+    }
+}
