@@ -1,13 +1,13 @@
 # make run and make test are all that a newcomer needs; each installs first what is missing.
 
 # The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing. Each function has a
-# section of its own, so that what nobody calls is left out and what is the same is there once. CBuild has what is wrapped.
+# section of its own, so that what nobody calls is left out. CBuild has what is wrapped.
 # sections.ld keeps constants where nothing can write.
 # docs/decisions/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
 RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
-	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --icf=safe -Xlinker --wrap=_swift_stdlib_getScalarName
+	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName
 SOURCES = Package.swift Sources Tests
 
 .PHONY: help build test deb life run bench latency hostile lint format clean

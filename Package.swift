@@ -55,7 +55,7 @@ let package = Package(
         shim("CLinux"),
         system("CSQLite", "sqlite3", "libsqlite3-dev"),
         system("CZstd", "libzstd", "libzstd-dev"),
-        system("CDeflate", "libdeflate", "libdeflate-dev"),
+        shim("CGzip"),
         system("CZlib", "zlib", "zlib1g-dev"),
         shim("CMicroHTTPD"),
         system("CCurl", "libcurl", "libcurl4-openssl-dev"),
@@ -74,7 +74,7 @@ let package = Package(
         tests("Logs", ["EventLoops", "TestKit"]),
 
         // Frames
-        module("Frames", ["Model", "CZstd", "CDeflate", "CZlib"]),
+        module("Frames", ["Model", "CGzip", "CZlib", "CZstd"]),
         tests("Frames", ["Model", "TestKit"]),
 
         // Configuration
@@ -152,7 +152,7 @@ let package = Package(
         .executableTarget(
             name: "spoolship",
             dependencies: [
-                "Agent", "CBuild", "CCurl", "CDeflate", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
+                "Agent", "CBuild", "CCurl", "CGzip", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
                 "Configuration",
                 "Containers", "Control",
                 "EventLoops", "Model", "Receiver", "Spool",

@@ -6,7 +6,7 @@
 //
 // usage: floor COMPRESSION CHUNK_BYTES CHUNK_EVENTS DATABASE URL CA_FILE FILE...
 #include <curl/curl.h>
-#include <libdeflate.h>
+#include "cgzip.h"
 #include <openssl/evp.h>
 #include <simdjson.h>
 #include <sqlite3.h>
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     std::vector<std::string> frames;
     ZSTD_CCtx *context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
-    libdeflate_compressor *deflate = libdeflate_alloc_compressor(1);
+    cgzip_packer *packer = cgzip_packer_new();
     std::vector<char> room(ZSTD_compressBound(chunk_bytes * 2) + 65536);
     size_t wire = 0;
     for (size_t at = 0; at < length;) {
@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
         }
         const size_t packed = zstd
             ? ZSTD_compress2(context, room.data(), room.size(), full.data() + at, end - at)
-            : libdeflate_gzip_compress(deflate, full.data() + at, end - at, room.data(), room.size());
+            : cgzip_pack(packer, (const uint8_t *)full.data() + at, end - at, (uint8_t *)room.data(), room.size());
         check(packed > 0 && !(zstd && ZSTD_isError(packed)), "compression");
         frames.emplace_back(room.data(), packed);
         wire += packed;

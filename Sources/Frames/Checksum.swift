@@ -1,4 +1,4 @@
-internal import CDeflate
+internal import CGzip
 
 /// The CRC-32 of gzip and PNG, by the processor's carry-less multiplication: some 20 GB/s.
 ///
@@ -8,5 +8,5 @@ internal import CDeflate
 ///   - initial: the sum of what came before; 0 at the beginning.
 public func crc32(_ bytes: UnsafeRawBufferPointer, from initial: UInt32 = 0) -> UInt32 {
     guard let base = bytes.baseAddress else { return initial }
-    return libdeflate_crc32(initial, base, bytes.count)
+    return cgzip_crc32(initial, base, bytes.count)
 }

@@ -1,28 +1,28 @@
-internal import CDeflate
+internal import CGzip
 internal import CZstd
 public import Model
 
 /// Unpacks whole frames. Not thread-safe: one for each loop.
 public final class FrameDecompressor {
     private let zstd: OpaquePointer
-    private let deflate: OpaquePointer
+    private let gzip: OpaquePointer
 
     /// A decompressor for every kind of frame.
     ///
     /// - Throws: `FrameError` with code `outOfMemory`.
     public init() throws(FrameError) {
         guard let zstd = ZSTD_createDCtx() else { throw FrameError(.outOfMemory, "no memory for a decompressor") }
-        guard let deflate = libdeflate_alloc_decompressor() else {
+        guard let gzip = cgzip_unpacker_new() else {
             ZSTD_freeDCtx(zstd)
             throw FrameError(.outOfMemory, "no memory for a decompressor")
         }
         self.zstd = zstd
-        self.deflate = deflate
+        self.gzip = gzip
     }
 
     deinit {
         ZSTD_freeDCtx(zstd)
-        libdeflate_free_decompressor(deflate)
+        cgzip_unpacker_free(gzip)
     }
 
     /// The bytes of one frame.
@@ -75,16 +75,15 @@ public final class FrameDecompressor {
     }
 
     private func gunzip(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
-        var result = LIBDEFLATE_BAD_DATA
-        var consumed = 0
+        var result: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
-            result = libdeflate_gzip_decompress_ex(
-                deflate, frame.baseAddress, frame.count, buffer.baseAddress, limit, &consumed, &count)
-            if result != LIBDEFLATE_SUCCESS { count = 0 }
+            result = cgzip_unpack(
+                gzip, frame.baseAddress?.assumingMemoryBound(to: UInt8.self), frame.count, buffer.baseAddress, limit,
+                &count)
         }
-        switch result {
-        case LIBDEFLATE_SUCCESS where consumed == frame.count: return bytes
-        case LIBDEFLATE_INSUFFICIENT_SPACE: throw FrameDecompressor.tooLarge(limit)
+        switch Int(result) {
+        case CGZIP_WHOLE: return bytes
+        case CGZIP_TOO_LARGE: throw FrameDecompressor.tooLarge(limit)
         default: throw FrameError(.corrupt, "not one whole gzip member")
         }
     }

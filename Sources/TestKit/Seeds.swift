@@ -32,6 +32,6 @@ public enum Seeds {
         let target = file.prefix { $0 != "/" }
         let name = test.prefix { $0 != "(" }
         let more = settings.isEmpty ? "" : settings + " "
-        return "to repeat it: SPOOLSHIP_SEED=\(seed) \(more)swift test --filter '\(target).*/\(name)'"
+        return "seed \(seed), to repeat it: SPOOLSHIP_SEED=\(seed) \(more)swift test --filter '\(target).*/\(name)'"
     }
 }

@@ -1,6 +1,6 @@
 internal import CBuild
 internal import CCurl
-internal import CDeflate
+internal import CGzip
 internal import CMicroHTTPD
 internal import COpenSSL
 internal import CSQLite
@@ -29,14 +29,14 @@ enum Build {
         #endif
     }
 
-    /// The libraries, with the versions that are loaded now (libdeflate: that it was built with).
+    /// The libraries, with the versions that are loaded now (isa-l: that it was built with).
     static var libraries: [(name: String, version: String)] {
         [
             ("sqlite", String(cString: sqlite3_libversion())),
             ("curl", curlVersion),
             ("openssl", OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? "unknown"),
             ("zstd", String(cString: ZSTD_versionString())),
-            ("libdeflate", LIBDEFLATE_VERSION_STRING),
+            ("isa-l", String(cString: cgzip_version())),
             ("libmicrohttpd", MHD_get_version().map { String(cString: $0) } ?? "unknown"),
         ]
     }

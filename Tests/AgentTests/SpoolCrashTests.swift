@@ -28,14 +28,15 @@ struct SpoolCrashTests {
     @Test("durability crash, power cuts: nothing that a writer has synced is lost")
     func fault04_powerCutsWithoutSync() async throws { try await run(.power, .crash) }
 
-    private func run(_ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability) async throws {
-        let wanted = getenv("SPOOL_SEED").flatMap { UInt64(String(cString: $0)) }
-        let first = wanted ?? UInt64.random(in: 0...UInt64(Int64.max))
-        let worlds = wanted == nil ? max(1, SpoolCrashTests.crashes / 4 / SpoolCrashTests.each) : 1
+    private func run(
+        _ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability, test: String = #function
+    ) async throws {
+        let seeds = Seeds.list(1...UInt64(max(1, SpoolCrashTests.crashes / 4 / SpoolCrashTests.each)))
+        let worlds = seeds.count
         var isWell = true
         var effects = CrashWorld.Effects()
         try await CrashDisk.exclusively {
-            for seed in first..<(first + UInt64(worlds)) {
+            for seed in seeds {
                 let world = try CrashWorld(seed: seed, cut, durability)
                 do {
                     for _ in 0..<SpoolCrashTests.each { try await world.live() }
@@ -45,7 +46,8 @@ struct SpoolCrashTests {
                     let log = world.log.messages.suffix(30).map { "\($0.text) \($0.fields)" }.joined(separator: "\n")
                     isWell = false
                     Issue.record(
-                        "seed \(seed): \(error)\n\(world.history.suffix(400).joined(separator: "\n"))\nlog: \(log)")
+                        "\(Seeds.again(seed, test: test)): \(error)\n\(world.history.suffix(400).joined(separator: "\n"))\nlog: \(log)"
+                    )
                     await world.abandon()
                     CrashDisk.reset()
                     return

@@ -75,9 +75,10 @@ struct AnyTextTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("fault22: any text gives settings or mistakes that say where they are; never a crash", arguments: 1...4)
-    func fault22_anyTextIsAnswered(round: UInt64) {
-        let seed = 20_261_120 + round
+    @Test(
+        "fault22: any text gives settings or mistakes that say where they are; never a crash",
+        arguments: Seeds.list(20_261_121...20_261_124))
+    func fault22_anyTextIsAnswered(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var good = 0
         var bad = 0
@@ -89,11 +90,13 @@ struct AnyTextTests {
                 good += 1
             } catch {
                 bad += 1
-                #expect(!error.problems.isEmpty, "seed \(seed), text \(number)")
+                #expect(!error.problems.isEmpty, "\(Seeds.again(seed)), text \(number)")
                 for problem in error.problems where problem.severity == .error {
                     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).count
-                    #expect(problem.position != nil, "seed \(seed), text \(number): \(problem.text)")
-                    #expect((1...max(1, lines)).contains(problem.position?.line ?? 0), "seed \(seed), text \(number)")
+                    #expect(problem.position != nil, "\(Seeds.again(seed)), text \(number): \(problem.text)")
+                    #expect(
+                        (1...max(1, lines)).contains(problem.position?.line ?? 0),
+                        "\(Seeds.again(seed)), text \(number)")
                     #expect(!problem.message.isEmpty)
                 }
             }

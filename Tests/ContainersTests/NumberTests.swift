@@ -8,7 +8,7 @@ import Testing
 struct NumberTests {
     @Test("tm12: the short way of reading a number agrees with the long one, bit by bit, for texts by chance")
     func agrees() {
-        let seed = UInt64.random(in: 0 ... .max)
+        let seed = Seeds.one(3)
         var random = SplitMix64(seed: seed)
         var numbers = 0
         for _ in 0..<50_000 {
@@ -19,20 +19,20 @@ struct NumberTests {
             switch isCandidate && text.utf8.count <= 64 ? try? JSONValue(parsing: text) : nil {
             case .integer(let expected)?:
                 guard case .integer(let read)? = number, read == expected else {
-                    Issue.record("\(text) is not \(expected); seed \(seed)")
+                    Issue.record("\(text) is not \(expected); \(Seeds.again(seed))")
                     continue
                 }
                 numbers += 1
             case .double(let expected)?:
                 guard case .double(let read)? = number, read.bitPattern == expected.bitPattern else {
-                    Issue.record("\(text) is not \(expected); seed \(seed)")
+                    Issue.record("\(text) is not \(expected); \(Seeds.again(seed))")
                     continue
                 }
                 numbers += 1
-            default: #expect(number == nil, "\(text) is a number; seed \(seed)")
+            default: #expect(number == nil, "\(text) is a number; \(Seeds.again(seed))")
             }
         }
-        #expect(numbers > 10_000, "seed \(seed)")
+        #expect(numbers > 10_000, "\(Seeds.again(seed))")
     }
 
     private func text(_ random: inout SplitMix64) -> String {

@@ -8,9 +8,9 @@ import Testing
 struct PropertyTests {
     @Test(
         "whatever happens: what is forbidden is never sent, limits hold, and once all is well every event is settled",
-        arguments: 0..<40)
-    func everyEventIsSettledWhenAllIsWell(seed: Int) {
-        var chaotic = ChaoticWorld(seed: UInt64(seed), destinations: 1 + seed % 3)
+        arguments: Seeds.list(0..<40))
+    func everyEventIsSettledWhenAllIsWell(seed: UInt64) {
+        var chaotic = ChaoticWorld(seed: seed, destinations: 1 + Int(seed % 3))
         chaotic.live(.seconds(3600), eventsPerMinute: 100)
         chaotic.heal()
         // The longest waits: Retry-After of 15 min, then a probe, then rounds of batches that were set aside.
@@ -18,9 +18,9 @@ struct PropertyTests {
         expectAllSettled(chaotic, seed)
     }
 
-    @Test("24 hours of virtual operation with random faults", arguments: [1001])
-    func aDayOfFaults(seed: Int) {
-        var chaotic = ChaoticWorld(seed: UInt64(seed), destinations: 3)
+    @Test("24 hours of virtual operation with random faults", arguments: Seeds.list([1001]))
+    func aDayOfFaults(seed: UInt64) {
+        var chaotic = ChaoticWorld(seed: seed, destinations: 3)
         chaotic.live(.seconds(86_400), eventsPerMinute: 60)
         chaotic.heal()
         chaotic.world.run(.seconds(3 * 3600))
@@ -28,24 +28,25 @@ struct PropertyTests {
         #expect(chaotic.world.store.accepted > 50_000)
     }
 
-    private func expectAllSettled(_ chaotic: ChaoticWorld, _ seed: Int) {
+    private func expectAllSettled(_ chaotic: ChaoticWorld, _ seed: UInt64, test: String = #function) {
+        let again = Seeds.again(seed, test: test)
         let world = chaotic.world
-        #expect(world.faults.isEmpty, "seed \(seed): \(world.faults.prefix(5))")
-        #expect(world.store.faults.isEmpty, "seed \(seed): \(world.store.faults.prefix(5))")
-        #expect(world.store.queued == 0, "seed \(seed): \(world.machine.snapshot(at: world.now))")
-        #expect(world.store.leased.isEmpty, "seed \(seed)")
-        #expect(world.machine.commands.isEmpty, "seed \(seed)")
-        #expect(world.machine.wakeAt(world.now) == nil, "seed \(seed): it wakes without a cause")
+        #expect(world.faults.isEmpty, "\(again): \(world.faults.prefix(5))")
+        #expect(world.store.faults.isEmpty, "\(again): \(world.store.faults.prefix(5))")
+        #expect(world.store.queued == 0, "\(again): \(world.machine.snapshot(at: world.now))")
+        #expect(world.store.leased.isEmpty, "\(again)")
+        #expect(world.machine.commands.isEmpty, "\(again)")
+        #expect(world.machine.wakeAt(world.now) == nil, "\(again): it wakes without a cause")
         let acknowledged = world.store.acknowledged
-        #expect(acknowledged.values.allSatisfy { $0 == 1 }, "seed \(seed)")
-        #expect(acknowledged.count + world.store.deadLettered.count == world.store.accepted, "seed \(seed)")
-        #expect(Set(acknowledged.keys).isDisjoint(with: world.store.deadLettered.keys), "seed \(seed)")
+        #expect(acknowledged.values.allSatisfy { $0 == 1 }, "\(again)")
+        #expect(acknowledged.count + world.store.deadLettered.count == world.store.accepted, "\(again)")
+        #expect(Set(acknowledged.keys).isDisjoint(with: world.store.deadLettered.keys), "\(again)")
         if chaotic.chaos.value.restarts == 0 {
-            #expect(world.store.received.values.allSatisfy { $0 == 1 }, "seed \(seed): sent again")
+            #expect(world.store.received.values.allSatisfy { $0 == 1 }, "\(again): sent again")
         }
         for (name, most) in world.mostInFlight {
             let limit = world.machine.destinations[name]?.options.parallelBatches ?? 0
-            #expect(most <= limit + 1, "seed \(seed)")
+            #expect(most <= limit + 1, "\(again)")
         }
     }
 

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Agreement with another reader")
 struct AgreementTests {
-    /// How many documents: 200,000, or what `SPOOLSHIP_DOCUMENTS` says.
-    static let documents = ProcessInfo.processInfo.environment["SPOOLSHIP_DOCUMENTS"].flatMap { Int($0) } ?? 200_000
+    /// How many documents: 40,000, or what `SPOOLSHIP_DOCUMENTS` says.
+    static let documents = ProcessInfo.processInfo.environment["SPOOLSHIP_DOCUMENTS"].flatMap { Int($0) } ?? 40_000
 
     private func foundation(_ document: [UInt8]) -> Bool {
         (try? JSONSerialization.jsonObject(with: Data(document))) is [String: Any]

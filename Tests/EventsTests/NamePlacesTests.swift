@@ -59,7 +59,7 @@ struct NamePlacesTests {
 
     @Test("a scanner that has read other lines says of each line what a new one says; repeated properties are found")
     func remembersNothingWrong() {
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed = Seeds.one(8)
         var random = SplitMix64(seed: seed)
         var scanner = JSONScanner()
         var shapes: [[String]] = []
@@ -100,14 +100,14 @@ struct NamePlacesTests {
             let (remembering, by) = (read(line, &scanner), read(line, &fresh))
             if by.isObject { accepted += 1 }
             guard remembering == by else {
-                Issue.record("\(text), seed \(seed): \(remembering), by itself \(by)")
+                Issue.record("\(text), \(Seeds.again(seed)): \(remembering), by itself \(by)")
                 return
             }
             guard isWhole, !isMutated, by.isObject else { continue }
             // Names with escapes and those beyond the compared ones are left to the exact way.
             let isLeft = inner.contains { $0.contains(where: { $0 == "\\" }) } || inner.count > NamePlaces.properties
             guard by.mayRepeat == (properties.repeats || isLeft), by.propertyCount == inner.count else {
-                Issue.record("\(text), seed \(seed): mayRepeat \(by.mayRepeat)")
+                Issue.record("\(text), \(Seeds.again(seed)): mayRepeat \(by.mayRepeat)")
                 return
             }
         }

@@ -8,7 +8,7 @@ import Testing
 struct TimestampReaderTests {
     @Test("both say the same of right texts, of mutated ones, and of the ends of what a time can say, in any order")
     func agrees() {
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed = Seeds.one(7)
         var random = SplitMix64(seed: seed)
         var reader = TimestampReader()
         let texts = [
@@ -35,7 +35,8 @@ struct TimestampReaderTests {
             let (quick, careful) = text.withUnsafeBufferPointer { (reader.parse($0), TimestampText.parse($0)) }
             if careful != nil { taken += 1 }
             guard quick == careful else {
-                Issue.record("\(String(decoding: text, as: UTF8.self)), seed \(seed): \(String(describing: quick))")
+                let shown = String(decoding: text, as: UTF8.self)
+                Issue.record("\(shown), \(Seeds.again(seed)): \(String(describing: quick))")
                 return
             }
         }

@@ -96,6 +96,94 @@ struct FrameTests {
         }
     }
 
+    /// Unpacks by the other library, zlib: at most `limit` bytes; nil when it is not one whole member.
+    private func unpackedByZlib(_ member: [UInt8], limit: Int) throws -> [UInt8]? {
+        let stream = try StreamDecompressor(.gzip)
+        var room = [UInt8](repeating: 0, count: limit + 1)
+        let step = try? room.withUnsafeMutableBytes { target in
+            try member.withUnsafeBytes { try stream.step($0, into: target) }
+        }
+        guard let step, step.isAtBoundary, step.consumed == member.count, step.produced <= limit else { return nil }
+        return Array(room[..<step.produced])
+    }
+
+    /// Bytes of every kind: events, noise, one byte again and again, nothing.
+    private func anyBytes(_ random: inout SplitMix64, atMost most: Int) -> [UInt8] {
+        let count = Int.random(in: 0..<(Bool.random(using: &random) ? 400 : most), using: &random)
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: return (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+        case 1: return [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: count)
+        default: return Array(lines(count / 60 + 1, seed: random.next()).prefix(count))
+        }
+    }
+
+    @Test("gzip of any bytes is one member that zlib reads, and noise hardly grows", arguments: Seeds.list(1...3))
+    func gzipIsReadByOthers(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let compressor = try FrameCompressor(.gzip)
+        for _ in 0..<20 {
+            let bytes = anyBytes(&random, atMost: 200_000)
+            let member = try compressor.compress(bytes)
+            #expect(try unpackedByZlib(member, limit: bytes.count) == bytes, "\(Seeds.again(seed))")
+            #expect(member.count <= bytes.count + 5 * (bytes.count / 65_535 + 1) + 18, "\(Seeds.again(seed))")
+        }
+    }
+
+    @Test(
+        "a damaged, cut or lengthened member is refused, or unpacks to what it held: never to more than the limit",
+        arguments: Seeds.list(1...3))
+    func damagedMembersAreBounded(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let compressor = try FrameCompressor(.gzip)
+        let decompressor = try FrameDecompressor()
+        var refused = 0
+        for _ in 0..<400 {
+            let bytes = anyBytes(&random, atMost: 2_000)
+            var member = try compressor.compress(bytes)
+            for _ in 0...Int.random(in: 0..<3, using: &random) {
+                let place = Int.random(in: 0..<member.count, using: &random)
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: member[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+                case 1: member[place] = UInt8.random(in: 0...255, using: &random)
+                case 2: member.removeLast(min(member.count - 1, place + 1))
+                default: member.append(UInt8.random(in: 0...255, using: &random))
+                }
+            }
+            let limit = Bool.random(using: &random) ? bytes.count : Int.random(in: 0...bytes.count, using: &random)
+            do {
+                let found = try decompressor.decompress(member, .gzip, limit: limit)
+                #expect(found == bytes && found.count <= limit, "\(Seeds.again(seed))")
+            } catch {
+                refused += 1
+                #expect(error.code == .corrupt || error.code == .tooLarge, "\(Seeds.again(seed))")
+            }
+        }
+        #expect(refused > 200)
+    }
+
+    @Test("a bomb of 64 MiB in a member of a few KB takes no more room than the limit")
+    func bombsAreBounded() throws {
+        let bomb = try FrameCompressor(.gzip).compress([UInt8](repeating: 0, count: 64 << 20))
+        #expect(bomb.count < 1 << 20)
+        #expect { try FrameDecompressor().decompress(bomb, .gzip, limit: 1 << 20) } throws: {
+            ($0 as? FrameError)?.code == .tooLarge
+        }
+    }
+
+    @Test("two members, a header that is cut, and flags that are reserved are no whole member")
+    func oddMembersAreRefused() throws {
+        let compressor = try FrameCompressor(.gzip)
+        let decompressor = try FrameDecompressor()
+        let member = try compressor.compress(Array("abc".utf8))
+        var reserved = member
+        reserved[3] |= 0x40
+        for odd in [member + member, Array(member.prefix(9)), Array(member.prefix(17)), reserved] {
+            #expect { try decompressor.decompress(odd, .gzip, limit: 100) } throws: {
+                ($0 as? FrameError)?.code == .corrupt
+            }
+        }
+    }
+
     @Test("the checksum is gzip's")
     func checksumIsGzips() {
         #expect(Array("123456789".utf8).withUnsafeBytes { crc32($0) } == 0xCBF4_3926)

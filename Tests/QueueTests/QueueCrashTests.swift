@@ -133,8 +133,10 @@ struct QueueCrashTests {
         #expect(seen == [60, 110])
     }
 
-    private func run(_ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability) async throws {
-        let seed = UInt64.random(in: 0...UInt64.max)
+    private func run(
+        _ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability, test: String = #function
+    ) async throws {
+        let seed = Seeds.one(12)
         var random = SplitMix64(seed: seed)
         let fixture = try QueueFixture(in: "/dev/shm")
         CrashDisk.reset()
@@ -149,7 +151,10 @@ struct QueueCrashTests {
             do {
                 try await verify(fixture, journal, place, isStrict: !(cut == .power && durability == .crash))
             } catch {
-                Issue.record("seed \(seed), cut after \(place) of \(operations) operations (\(chance)): \(error)")
+                Issue.record(
+                    """
+                    cut after \(place) of \(operations) operations (\(chance)): \(error); \(Seeds.again(seed, test: test))
+                    """)
                 return
             }
         }

@@ -75,7 +75,7 @@ struct BackfillFileTests {
         "reading goes on behind any piece: nothing is missing, nothing comes twice",
         arguments: ["a.jsonl", "a.json", "a.jsonl.gz", "a.json.zst"])
     func goesOn(name: String) throws {
-        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        let seed = Seeds.one(9)
         print("reading goes on, \(name): seed \(seed)")
         var random = SplitMix64(seed: seed)
         let isText = name.hasPrefix("a.json") && !name.hasPrefix("a.jsonl")

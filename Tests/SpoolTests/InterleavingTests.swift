@@ -297,10 +297,8 @@ private final class World {
 struct InterleavingTests {
     @Test("whatever writers, rotation, restarts and kills do, every line arrives once and in order")
     func everyLineArrivesOnce() async throws {
-        let wanted = getenv("SPOOL_SEED").flatMap { UInt64(String(cString: $0)) }
         let rounds = getenv("SPOOL_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
-        let first = wanted ?? UInt64(time(nil)) * 1000
-        for seed in first..<(first + UInt64(wanted == nil ? rounds : 1)) {
+        for seed in Seeds.list(1...UInt64(max(1, rounds))) {
             let world = try await World(seed: seed)
             var stuck = ""
             do {
@@ -313,7 +311,7 @@ struct InterleavingTests {
                 let log = world.spool.log.messages.suffix(20).map { "\($0.text) \($0.fields)" }
                 Issue.record(
                     """
-                    seed \(seed): \(stuck)\(wrong); \(world.history.joined(separator: ", "))
+                    \(Seeds.again(seed)): \(stuck)\(wrong); \(world.history.joined(separator: ", "))
                     log: \(log.joined(separator: "\n"))
                     files: \(world.spool.names()) \(world.spool.names(in: "app")) \(world.spool.names(in: "old"))
                     """)
