@@ -122,7 +122,7 @@ let package = Package(
         tests("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"]),
 
         // Control
-        module("Control", ["CMicroHTTPD", "EventLoops", "Model", "Metrics"]),
+        module("Control", ["CLinux", "EventLoops", "Model", "Metrics"]),
         tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"], fixtures: true),
 
         // Receiver

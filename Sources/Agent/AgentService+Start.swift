@@ -70,11 +70,12 @@ extension AgentService {
             ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
         ]
+        let ports = PortWatch(on: loop, time: time, log: log)
         let status = AgentStatus(
             program: program, settings: { self.sharedSettings.withLock { $0 } },
             country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
             unread: unread, containers: keeper, recorder: recorder,
-            started: time.wallTime, time: time, reloads: reloads)
+            ports: ports, started: time.wallTime, time: time, reloads: reloads)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
         ) {
@@ -88,11 +89,14 @@ extension AgentService {
                 tap: tap, backfill: backfill, containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?
         do throws(AgentError) {
-            stats = try await startStats(status, collectors + [control.collector, StatusCollector(status: status)])
+            stats = try await startStats(
+                status, collectors + control.collectors + [ports.reopened, StatusCollector(status: status)])
         } catch {
             await control.stop()
             throw error
         }
+        // An agent with a task ends before anybody could ask for more than its answers.
+        await ports.watch(task == nil ? [control] + (stats.map { [$0] } ?? []) : [])
         let time = self.time
         let expiry = ExpiryRounds(on: loop, queue: queue)
         relay.connect(
@@ -116,7 +120,7 @@ extension AgentService {
         await keeper.waitUntilOpen()
         let parts = Parts(
             queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
-            notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions)
+            notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions, ports: ports)
         self.parts = parts
         // What containers set holds for the first event.
         await containersChanged()
@@ -165,10 +169,13 @@ extension AgentService {
         else { return nil }
         var watch = ProgressWatch()
         let (queue, driver, reader, time) = (parts.queue, parts.driver, parts.reader, self.time)
+        let (ports, loop) = (parts.ports, self.loop)
         let watchdog = Watchdog(
             limit: limit, manager: manager, on: loop, others: [readerLoop, storeLoop], log: log
         ) {
             watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
+            // A dead port is opened again; that is no reason to end what ships.
+            Task(executorPreference: loop) { await ports.check() }
             return watch.stalls(
                 ProgressWatch.State(queue: queue.snapshot, delivery: driver.snapshot, spool: reader.figures),
                 at: time.bootTime, wall: time.wallTime)
@@ -259,13 +266,14 @@ extension AgentService {
         guard task == nil, let listen = settings.stats.listen else { return nil }
         var options = StatsServerOptions()
         options.listen = listen.description
+        options.hosts = settings.stats.hosts
         var page: (@Sendable () -> String)?
         if settings.stats.statusPage {
             page = { StatusPage(status.report(), history: status.recorder.history).html }
         }
         let server = StatsServer(
             on: loop, options: options, collectors: collectors,
-            readiness: { Readiness(obstacles: status.report().obstacles) }, page: page)
+            readiness: { Readiness(obstacles: await status.status().obstacles) }, page: page)
         do throws(ControlError) {
             try await server.start()
             return server

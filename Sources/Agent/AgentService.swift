@@ -97,6 +97,7 @@ public actor AgentService {
         let unread: UnreadGuard
         let containers: ContainerKeeper
         let functions: FunctionDesk
+        let ports: PortWatch
     }
 
     nonisolated var log: Log { Log(sink) }

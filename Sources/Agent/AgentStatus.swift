@@ -23,11 +23,16 @@ struct AgentStatus: StatusSource {
     let unread: UnreadGuard
     let containers: ContainerKeeper
     let recorder: StatusRecorder
+    let ports: PortWatch
     let started: Timestamp
     let time: any TimeSource
     let reloads: SharedReloads
 
-    func status() async -> StatusReport { report() }
+    /// Asks the ports first.
+    func status() async -> StatusReport {
+        await ports.check()
+        return report()
+    }
 
     /// The state at this moment. From any thread.
     func report() -> StatusReport {
@@ -54,12 +59,13 @@ struct AgentStatus: StatusSource {
         report.reloadProblem = reloads.withLock { $0.problem }
         report.intake = state.intake
         report.destinations = destinations(state, delivery, settings)
-        report.queue = queueFigures(state)
+        report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
         report.spool = spoolFigures(state, settings)
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles =
-            queue.obstacles + containers.obstacles + report.standstills(interval: delivery.interval.duration)
+            queue.obstacles + ports.obstacles + containers.obstacles
+            + report.standstills(interval: delivery.interval.duration)
         return report
     }
 
@@ -97,7 +103,7 @@ struct AgentStatus: StatusSource {
         }
     }
 
-    private func queueFigures(_ state: QueueSnapshot) -> StatusReport.Queue {
+    private func queueFigures(_ state: QueueSnapshot, isEnabled: Bool) -> StatusReport.Queue {
         var figures = StatusReport.Queue()
         figures.bytes = state.storedBytes
         figures.maxBytes = state.maxSize
@@ -108,6 +114,11 @@ struct AgentStatus: StatusSource {
         case .nothing(let reason):
             figures.accepting = "nothing"
             figures.acceptingReason = reason.rawValue
+        }
+        if !isEnabled {
+            // What arrives is consumed and discarded.
+            figures.accepting = "nothing"
+            figures.acceptingReason = "disabled"
         }
         figures.deadLetters = state.deadLetters.count
         figures.deadLetterBytes = state.deadLetters.bytes

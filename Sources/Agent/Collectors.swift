@@ -196,7 +196,7 @@ struct DeliveryCollector: MetricCollector {
         }
         exposition.set(.networkEnabled, to: state.isNetworkOn)
         exposition.set(.collectionEnabled, to: state.isEnabled)
-        exposition.set(.pauseTokens, to: state.pauseTokens.count)
+        exposition.set(.pauseTokens, to: state.heldTokens)
         switch state.interval {
         case .off: exposition.set(.dispatchInterval, to: 0)
         case .every(let interval): exposition.set(.dispatchInterval, to: seconds(interval))

@@ -70,8 +70,14 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     /// All mistakes of all files, in the order of files and lines.
     public let problems: [Problem]
 
+    /// Where the agent with this configuration is asked; nil where the files cannot even be read.
+    public let controlSocket: String?
+
     /// An error of known mistakes.
-    public init(_ problems: [Problem]) { self.problems = problems }
+    public init(_ problems: [Problem], controlSocket: String? = nil) {
+        self.problems = problems
+        self.controlSocket = controlSocket
+    }
 
     /// For a person: each mistake with its line.
     public var description: String { problems.map(\.text).joined(separator: "\n") }

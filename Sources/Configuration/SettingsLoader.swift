@@ -147,7 +147,10 @@ extension Settings {
             }
             return place(left.element, left.offset) < place(right.element, right.offset)
         }.map(\.element)
-        guard sorted.allSatisfy({ $0.severity == .warning }) else { throw ConfigurationError(sorted) }
+        guard sorted.allSatisfy({ $0.severity == .warning }) else {
+            // Where the files could be read as TOML, the agent that runs with them is known.
+            throw ConfigurationError(sorted, controlSocket: readable ? settings.control.socket : nil)
+        }
         return LoadedSettings(settings: settings, warnings: sorted, files: files, sources: context.sources)
     }
 

@@ -45,7 +45,7 @@ public enum DurationText {
 public enum SizeText {
     static let units: [(name: String, bytes: Int64)] = [
         ("TiB", 1 << 40), ("TB", 1_000_000_000_000), ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20),
-        ("MB", 1_000_000), ("KiB", 1 << 10), ("kB", 1_000), ("KB", 1_000), ("B", 1),
+        ("MB", 1_000_000), ("KiB", 1 << 10), ("KB", 1_000), ("kB", 1_000), ("B", 1),
     ]
 
     /// The number of bytes that a text says: a number with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB).

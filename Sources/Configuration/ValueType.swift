@@ -168,6 +168,7 @@ enum DurationReader {
                     ? "is \(number); a duration cannot be negative"
                     : "needs a unit; write \"\(number)s\" for seconds or \"\(number)ms\" for milliseconds")
         case .double(let number):
+            guard number.isFinite else { throw ValueMistake(.wrongType, "must be a duration such as \"10s\"") }
             throw ValueMistake(.wrongType, "needs a unit; write \"\(number)s\" for seconds")
         case .string(let text):
             guard let duration = DurationText.parse(text) else {

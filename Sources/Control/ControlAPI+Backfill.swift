@@ -51,21 +51,30 @@ extension ControlRequest {
         return key
     }
 
-    fileprivate func piece() throws(ControlRefusal) -> BackfillPiece {
-        guard let offset = Int64(try text("offset")), offset >= 0 else {
-            throw ControlRequest.bad("offset must be a number, 0 or more")
+    /// A place in a file, or a length of one: so far from the end of the numbers that no sum with it overflows.
+    private func place(_ name: String) throws(ControlRefusal) -> Int64 {
+        guard let number = Int64(try text(name)), (0...ControlRequest.longestFile).contains(number) else {
+            throw ControlRequest.bad("\(name) must be a number from 0 to \(ControlRequest.longestFile)")
         }
+        return number
+    }
+
+    /// 4 EiB; no file system has larger files than 8 EiB.
+    private static let longestFile: Int64 = 1 << 62
+
+    fileprivate func piece() throws(ControlRefusal) -> BackfillPiece {
+        let offset = try place("offset")
         let app = try text("app", atMost: 255)
-        guard !app.hasPrefix("."), !app.utf8.contains(UInt8(ascii: "/")) else {
-            throw ControlRequest.bad("app must be the name of an app: no slash, no dot at its beginning")
+        guard !app.hasPrefix("."), !app.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7F })
+        else {
+            throw ControlRequest.bad(
+                "app must be the name of an app: no slash, no dot at its beginning, no control character")
         }
         var piece = BackfillPiece(
             key: try key(), file: try text("file"), app: app, from: query["from"], end: try text("end"),
             offset: offset, bytes: body)
         if query["reason"] != nil {
-            guard let length = Int64(try text("length")), length >= 0 else {
-                throw ControlRequest.bad("length must be a number, 0 or more")
-            }
+            let length = try place("length")
             piece.problem = BackfillPiece.Problem(
                 reason: try text("reason"), detail: try text("detail"), length: length)
         } else if body.last != UInt8(ascii: "\n") {

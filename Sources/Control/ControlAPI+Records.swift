@@ -89,7 +89,9 @@ extension ControlAPI {
         filter.reason = try body.text("reason")
         filter.priority = try priority(try body.text("priority"))
         if let ids = body["ids"] {
-            guard let list = ids.array, list.allSatisfy({ $0.string != nil }) else { throw .bad("ids must be strings") }
+            guard let list = ids.array, list.count <= 10_000,
+                list.allSatisfy({ ($0.string?.utf8.count ?? .max) <= 1024 })
+            else { throw .bad("ids must be at most 10000 texts of at most 1024 bytes") }
             filter.ids = list.compactMap(\.string)
         }
         return filter

@@ -30,8 +30,11 @@ extension ControlAPI {
         routes.add("POST", "/v1/pause") { request in
             await answer(request, takes: ["token", "destination", "ttl_ms", "until_restart"]) {
                 body async throws(ControlRefusal) in
+                let token = try body.text("token") ?? "manual"
+                // `status` could not name it, nor `resume` release it.
+                guard !token.isEmpty else { throw .bad("token is empty") }
                 try await sending.pause(
-                    token: try body.text("token") ?? "manual", destination: try body.text("destination"),
+                    token: token, destination: try body.text("destination"),
                     ttl: try body.duration("ttl_ms"), untilRestart: try body.flag("until_restart"))
                 return .json([:])
             }
@@ -56,8 +59,10 @@ extension ControlAPI {
         }
         routes.add("PUT", "/v1/interval") { request in
             await answer(request, takes: ["interval_ms", "persist"]) { body async throws(ControlRefusal) in
+                // A negative number means off, as it does in the configuration.
+                let isNegative = body["interval_ms"]?.integer.map { $0 < 0 } ?? false
                 let interval = try await sending.setInterval(
-                    try body.duration("interval_ms"), persist: try body.flag("persist"))
+                    isNegative ? .zero : try body.duration("interval_ms"), persist: try body.flag("persist"))
                 return .json(["interval": .string(interval)])
             }
         }

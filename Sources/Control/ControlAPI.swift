@@ -126,14 +126,18 @@ extension JSONValue {
         return flag
     }
 
-    /// A number of milliseconds that may be missing or null.
+    /// A number of milliseconds that may be missing or null; at most a hundred years, so that no sum with it overflows.
     func duration(_ key: String) throws(ControlRefusal) -> Duration? {
         switch self[key] {
         case nil, .null: return nil
-        case .integer(let milliseconds) where milliseconds >= 0: return .milliseconds(milliseconds)
-        default: throw .bad("\(key) must be a number of milliseconds, 0 or more")
+        case .integer(let milliseconds) where (0...JSONValue.longestDuration).contains(milliseconds):
+            return .milliseconds(milliseconds)
+        default: throw .bad("\(key) must be a number of milliseconds, 0 to \(JSONValue.longestDuration)")
         }
     }
+
+    /// A hundred years, in milliseconds.
+    private static let longestDuration = 3_155_760_000_000
 
     func required<Value>(_ key: String, _ value: Value?) throws(ControlRefusal) -> Value {
         guard let value else { throw .bad("\(key) is missing or of the wrong type") }

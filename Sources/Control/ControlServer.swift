@@ -23,6 +23,7 @@ public final class ControlServer: Sendable {
     private let group: UInt32?
     private let server: HTTPServer
     private let counters: CounterSet
+    private let cuts: CounterSet
 
     /// A server that does not listen yet.
     ///
@@ -42,21 +43,31 @@ public final class ControlServer: Sendable {
         let allowed = group ?? getegid()
         var bounds = HTTPServerOptions()
         bounds.bodyBytes = options.largestBody
+        bounds.needsPeer = true
+        let cuts = CounterSet(.connectionsCut)
+        self.cuts = cuts
         server = HTTPServer(
             on: loop, options: bounds,
-            checksPeer: { peer in
-                peer.userID == 0 || peer.userID == geteuid() || peer.groupID == allowed
+            judge: { _, peer in
+                guard let peer else { return nil }
+                let isAllowed =
+                    peer.userID == 0 || peer.userID == geteuid() || peer.groupID == allowed
                     || peer.supplementaryGroups.contains(allowed)
+                return isAllowed
+                    ? nil
+                    : ControlRefusal(
+                        status: 403, code: "not_permitted", message: "user \(peer.userID) may not control the agent")
             },
-            handler: { request in
-                let response = await routes.answer(request)
-                counters.add(["control", "\(response.status / 100)xx"])
-                return response
-            })
+            note: { note in
+                switch note {
+                case .answered(let status): counters.add(["control", "\(status / 100)xx"])
+                case .cut(let reason): cuts.add(["control", reason])
+                }
+            }, handler: { request in await routes.answer(request) })
     }
 
-    /// Requests by status class.
-    public var collector: any MetricCollector { counters }
+    /// Requests by status class, and connections that were cut.
+    public var collectors: [any MetricCollector] { [counters, cuts] }
 
     /// Makes the socket and answers from now on.
     ///
@@ -70,5 +81,32 @@ public final class ControlServer: Sendable {
         // Another agent can only have put its own there after ours stopped answering: so it goes first.
         unlink(options.socket)
         await server.stop()
+    }
+}
+
+extension ControlServer: SelfAnswering {
+    /// `control`.
+    public var label: String { "control" }
+    /// How people call it.
+    public var name: String { "control socket" }
+
+    /// Whether the path leads to this process, and it answers.
+    public func isAnswering() async -> Bool {
+        let socket = options.socket
+        return await server.answers(within: SelfAnswer.limit) {
+            guard let connection = UnixSocket.connect(to: socket, waits: false),
+                UnixSocket.peer(of: connection.raw)?.processID == getpid()
+            else { return nil }
+            return connection
+        }
+    }
+
+    /// Makes the socket anew.
+    public func openAgain() async throws(ControlError) {
+        // Only ours goes: one that another process answers at stays.
+        if let other = UnixSocket.connect(to: options.socket, waits: false) {
+            if UnixSocket.peer(of: other.raw)?.processID == getpid() { unlink(options.socket) }
+        }
+        try await start()
     }
 }

@@ -1,4 +1,4 @@
-internal import CMicroHTTPD
+internal import CLinux
 internal import EventLoops
 internal import Glibc
 
@@ -6,287 +6,454 @@ internal import Glibc
 struct HTTPServerOptions: Sendable {
     /// Connections at a time.
     var connections = 32
-    /// Seconds without traffic after which a connection is closed; one whose request is being answered is exempt.
-    var idleSeconds = 15
-    /// Bytes of a request's line and headers, and of the buffers.
+    /// How long a connection may stay open without a request.
+    var idle = Duration.seconds(15)
+    /// How long a request may take to arrive as a whole, from its first byte to the last of its body.
+    var request = Duration.seconds(15)
+    /// How long an answer may wait for a client that takes nothing of it; one that is no stream must be out by then.
+    var answer = Duration.seconds(60)
+    /// Bytes of a request's line and headers.
     var headerBytes = 16_384
     /// Bytes of a request's body.
     var bodyBytes = 1_048_576
     /// Bytes of a streaming answer that may wait for a slow client.
     var streamBytes = 262_144
+    /// Whether the kernel must say who asks; who it is not known of gets no answer.
+    var needsPeer = false
 }
 
-/// An HTTP/1.1 server without a thread of its own: libmicrohttpd's epoll descriptor nested in our loop.
+/// What a server counts.
+enum HTTPServerNote: Sendable, Equatable {
+    /// A request was answered with that status.
+    case answered(Int)
+    /// A connection was cut before its time: `slow` (its request or its reading), `crowded` (another one needed the place),
+    /// `busy` (it found no place), `shortage` (of descriptors or memory).
+    case cut(String)
+}
+
+/// An HTTP/1.1 server on an event loop, without a thread of its own.
 ///
-/// The library calls back in the middle of its own work, so callbacks only note what happened; it is acted on when
-/// `shim_mhd_run` has returned. While a request is being answered its connection is suspended: the library does not look
-/// at it, so we watch its descriptor for the end of the client ourselves.
+/// It accepts always: where all places are taken, the connection that has the least right to its place is cut: of whoever
+/// has the most connections, the one that has said nothing for longest, else the one whose request is longest under way.
+/// So clients that are slow, silent or many hold up nobody who asks in one go. Each request, each answer and each silence
+/// has a bound in time; one timer serves all of them, and there is none while there is no connection.
 actor HTTPServer {
     typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
-    struct Exchange {
-        let connection: OpaquePointer
-        let request: ControlRequest
-        var body: [UInt8] = []
-        var isTooLarge = false
-        var isSuspended = false
-        var isGone = false
-        var response: ControlResponse?
-        var task: Task<Void, Never>?
-        var stream = Stream()
-    }
-
-    struct Stream {
-        var bytes: [UInt8] = []
-        var hasEnded = false
-        var writer: CheckedContinuation<Bool, Never>?
-    }
-
     nonisolated let loop: EventLoop
     let options: HTTPServerOptions
-    private let checksPeer: @Sendable (PeerCredentials) -> Bool
+    private let time: any TimeSource
+    private let judge: @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal?
     private let handler: Handler
-    private var server: OpaquePointer?
-    private var timer: EventLoop.TimerID?
-    var exchanges: [UInt: Exchange] = [:]
+    let note: @Sendable (HTTPServerNote) -> Void
+    private(set) var listener: Int32?
+    private var retry: EventLoop.TimerID?
+    private var timer: (id: EventLoop.TimerID, due: BootInstant)?
+    var connections: [UInt: HTTPConnection] = [:]
     private var nextID: UInt = 1
-    private var arrived: [UInt] = []
-    private var over: [Exchange] = []
-    private var isTurnDue = false
+
+    /// How much is read at a time, and how many connections are accepted before others have their turn.
+    private static let block = 65_536
+    private static let acceptedAtOnce = 64
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
-    ///   - checksPeer: whether the process at the other end of a Unix socket may ask anything.
+    ///   - judge: whether a request may be asked at all, by its headers and who sends it; called before its body is read.
+    ///   - note: told of each answer and each cut, on the loop.
     ///   - handler: called on the loop for each request that is within bounds; cancelled when the client goes away.
     init(
-        on loop: EventLoop, options: HTTPServerOptions,
-        checksPeer: @escaping @Sendable (PeerCredentials) -> Bool = { _ in true }, handler: @escaping Handler
+        on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),
+        judge: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },
+        note: @escaping @Sendable (HTTPServerNote) -> Void = { _ in }, handler: @escaping Handler
     ) {
         self.loop = loop
         self.options = options
-        self.checksPeer = checksPeer
+        self.time = time
+        self.judge = judge
+        self.note = note
         self.handler = handler
     }
 
-    /// Serves a bound and listening socket from now on.
+    /// Serves a bound and listening socket from now on, instead of the one before.
     func start(_ listener: consuming Descriptor) throws(ControlError) {
-        var settings = shim_mhd_settings()
-        settings.flags = SHIM_MHD_SUSPEND
-        settings.listener = listener.release()
-        settings.connections = UInt32(options.connections)
-        settings.idle_seconds = UInt32(options.idleSeconds)
-        settings.memory = options.headerBytes
-        settings.context = Unmanaged.passUnretained(self).toOpaque()
-        settings.request = { context, connection, path, method, piece, size, state in
-            guard let context, let connection, let path, let method, let size, let state else { return 0 }
-            // The call comes out of shim_mhd_run, on the loop's thread: nothing crosses to another one.
-            nonisolated(unsafe) let call = (connection, path, method, piece, size, state)
-            return Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().assumeIsolated {
-                $0.take(call.0, call.1, call.2, call.3, call.4, call.5)
-            }
-        }
-        settings.completed = { context, _, state, _ in
-            guard let context, let state else { return }
-            let id = UInt(bitPattern: state)
-            Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().assumeIsolated { $0.complete(id) }
-        }
-        guard let server = shim_mhd_start(&settings) else {
-            throw ControlError(.system, "libmicrohttpd cannot start: \(SystemError.message(errno))")
-        }
-        self.server = server
+        closeListener()
+        let raw = listener.raw
         do {
-            try loop.watch(shim_mhd_epoll(server), for: .readable) { _ in self.assumeIsolated { $0.turn() } }
+            try watchListener(raw)
         } catch {
-            stop()
-            throw ControlError(.system, "libmicrohttpd cannot be watched: \(error)")
+            throw ControlError(.system, "the server cannot be watched: \(error)")
         }
-        turn()
+        self.listener = listener.release()
     }
 
     /// Ends all connections; requests that are being answered are cancelled.
     func stop() {
-        guard let server else { return }
-        for id in exchanges.keys { leave(id) }
-        loop.forget(shim_mhd_epoll(server))
-        if let timer { loop.cancel(timer) }
-        self.server = nil
-        shim_mhd_run(server)
-        shim_mhd_stop(server)
-        finishOver()
+        closeListener()
+        for id in connections.keys { leave(id) }
     }
 
-    // MARK: The library's turn
-
-    private func turn() {
-        guard let server else { return }
-        isTurnDue = false
-        shim_mhd_run(server)
-        for id in arrived { answer(id) }
-        arrived.removeAll()
-        finishOver()
-        if let timer { loop.cancel(timer) }
-        let milliseconds = shim_mhd_timeout(server)
-        timer =
-            milliseconds < 0 ? nil : loop.after(.milliseconds(milliseconds)) { self.assumeIsolated { $0.timeout() } }
+    /// Lets go of the listening socket; connections stay.
+    func closeListener() {
+        if let retry { loop.cancel(retry) }
+        retry = nil
+        guard let listener else { return }
+        loop.forget(listener)
+        close(listener)
+        self.listener = nil
     }
 
-    private func timeout() {
-        timer = nil
-        turn()
+    // MARK: Accepting
+
+    private func watchListener(_ raw: Int32) throws(SystemError) {
+        try loop.watch(raw, for: .readable) { _ in self.assumeIsolated { $0.accept() } }
     }
 
-    private func finishOver() {
-        let over = self.over
-        self.over.removeAll()
-        for exchange in over {
-            exchange.task?.cancel()
-            exchange.stream.writer?.resume(returning: false)
-        }
-    }
-
-    // MARK: Called by the library
-
-    private func take(
-        _ connection: OpaquePointer, _ path: UnsafePointer<CChar>, _ method: UnsafePointer<CChar>,
-        _ piece: UnsafePointer<CChar>?, _ size: UnsafeMutablePointer<Int>,
-        _ state: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-    ) -> Int32 {
-        guard let pointer = state.pointee else {
-            let request = HTTPServer.request(connection, String(cString: path), String(cString: method))
-            let id = nextID
-            nextID += 1
-            exchanges[id] = Exchange(connection: connection, request: request)
-            state.pointee = UnsafeMutableRawPointer(bitPattern: id)
-            return 1
-        }
-        let id = UInt(bitPattern: pointer)
-        guard let exchange = exchanges[id], !exchange.isGone else { return 0 }
-        if let response = exchange.response { return respond(id, connection, response) }
-        if size.pointee > 0 {
-            let bytes = UnsafeRawBufferPointer(start: piece, count: size.pointee)
-            size.pointee = 0
-            if exchange.body.count + bytes.count > options.bodyBytes {
-                exchanges[id]?.isTooLarge = true
-            } else {
-                exchanges[id]?.body.append(contentsOf: bytes)
+    private func accept() {
+        for _ in 0..<HTTPServer.acceptedAtOnce {
+            guard let listener else { return }
+            let raw = clinux_accept(listener)
+            if raw >= 0 {
+                admit(Descriptor(raw))
+                continue
             }
-            return 1
-        }
-        suspend(id)
-        arrived.append(id)
-        return 1
-    }
-
-    private func complete(_ id: UInt) {
-        guard let exchange = exchanges.removeValue(forKey: id) else { return }
-        over.append(exchange)
-    }
-
-    private static func request(_ connection: OpaquePointer, _ path: String, _ method: String) -> ControlRequest {
-        var query: [String: String] = [:]
-        withUnsafeMutablePointer(to: &query) { query in
-            shim_mhd_arguments(connection, query) { context, name, value in
-                guard let context, let name else { return }
-                let query = context.assumingMemoryBound(to: [String: String].self)
-                let key = String(cString: name)
-                if query.pointee[key] == nil { query.pointee[key] = value.map { String(cString: $0) } ?? "" }
+            switch errno {
+            case EAGAIN: return
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return outOfDescriptors()
+            // The client is gone already, or its network failed: Linux tells that of the next accept.
+            default: continue
             }
         }
-        return ControlRequest(
-            method: method, path: path, query: query,
-            accept: shim_mhd_header(connection, "Accept").map { String(cString: $0) }, body: [],
-            peer: UnixSocket.peer(of: shim_mhd_socket(connection)))
+    }
+
+    /// Gives up a connection, or tries again in a second: the listener would report itself ready at every turn of the loop.
+    private func outOfDescriptors() {
+        note(.cut("shortage"))
+        if let victim = victim(for: nil) { return leave(victim.id) }
+        guard let listener, retry == nil else { return }
+        loop.forget(listener)
+        retry = loop.after(.seconds(1)) { self.assumeIsolated { $0.acceptAgain() } }
+    }
+
+    private func acceptAgain() {
+        retry = nil
+        guard let listener else { return }
+        do {
+            try watchListener(listener)
+        } catch {
+            retry = loop.after(.seconds(1)) { self.assumeIsolated { $0.acceptAgain() } }
+        }
+    }
+
+    private func admit(_ socket: consuming Descriptor) {
+        let peer = UnixSocket.peer(of: socket.raw)
+        let owner = peer.map { "user \($0.userID)" } ?? InternetSocket.address(ofPeer: socket.raw)
+        if connections.count >= options.connections {
+            guard let victim = victim(for: owner) else {
+                note(.cut("busy"))
+                let refusal = ControlResponse.error(503, "busy", "too many requests are being answered: ask again")
+                let answer = HTTPServer.bytes(refusal, at: time.wallTime)
+                // To whoever reads it; the connection ends either way.
+                _ = send(socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+                return
+            }
+            note(.cut("crowded"))
+            leave(victim.id)
+        }
+        let id = nextID
+        nextID += 1
+        connections[id] = HTTPConnection(id: id, socket: socket, peer: peer, owner: owner)
+        guard watch(id, for: .readable) else { return }
+        setDeadline(id, options.request)
+        // A client that asks in one go has done so by now.
+        receive(id)
+    }
+
+    /// Whose place a new connection gets; nil when all have more right to theirs.
+    ///
+    /// - Parameter owner: whom the new one is counted for; nil when none comes, only a descriptor is needed.
+    private func victim(for owner: String?) -> HTTPConnection? {
+        var counts: [String: Int] = [:]
+        for connection in connections.values { counts[connection.owner, default: 0] += 1 }
+        func comesBefore(_ left: HTTPConnection, _ right: HTTPConnection) -> Bool {
+            let (a, b) = (counts[left.owner] ?? 0, counts[right.owner] ?? 0)
+            if a != b { return a > b }
+            if left.isIdle != right.isIdle { return left.isIdle }
+            return left.id < right.id
+        }
+        // A request that is being answered is not given up for one that only comes, unless its client does not even wait for
+        // the answer before it asks again.
+        let closable = connections.values.filter {
+            $0.phase == .answering ? !$0.input.isEmpty : !$0.isStreaming
+        }
+        if let victim = closable.min(by: comesBefore) { return victim }
+        // But one user's long requests must not keep another out.
+        guard let owner, let heaviest = connections.values.min(by: comesBefore), heaviest.owner != owner,
+            (counts[heaviest.owner] ?? 0) * 2 > options.connections
+        else { return nil }
+        return heaviest
+    }
+
+    // MARK: Receiving
+
+    private func watch(_ id: UInt, for readiness: EventLoop.Readiness) -> Bool {
+        guard let connection = connections[id] else { return false }
+        do {
+            try loop.watch(connection.socket.raw, for: readiness) { ready in
+                self.assumeIsolated { $0.ready(id, ready) }
+            }
+            return true
+        } catch {
+            note(.cut("shortage"))
+            leave(id)
+            return false
+        }
+    }
+
+    private func ready(_ id: UInt, _ ready: EventLoop.Readiness) {
+        guard let connection = connections[id] else { return }
+        switch connection.phase {
+        case .receiving, .draining: receive(id)
+        case .answering: leave(id)
+        case .writing:
+            if ready.contains(.failed) || ready.contains(.hungUp) { leave(id) } else { flush(id) }
+        }
+    }
+
+    private func receive(_ id: UInt) {
+        guard let connection = connections[id] else { return }
+        let wasIdle = connection.isIdle
+        let (count, reason) = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPServer.block) { block in
+            let count = recv(connection.socket.raw, block.baseAddress, block.count, 0)
+            let reason = errno
+            if count > 0, connection.phase == .receiving { connection.input.append(contentsOf: block[..<count]) }
+            return (count, reason)
+        }
+        if count < 0 {
+            if reason != EAGAIN, reason != EINTR { leave(id) }
+            return
+        }
+        if count == 0 {
+            // Nothing more comes: what is not whole by now never will be.
+            connection.hasEnded = true
+            leave(id)
+            return
+        }
+        guard connection.phase == .receiving else { return }
+        if wasIdle { setDeadline(id, options.request) }
+        process(id)
+    }
+
+    /// Makes a request of what has come, when it is whole.
+    private func process(_ id: UInt) {
+        guard let connection = connections[id], connection.phase == .receiving else { return }
+        do throws(ControlRefusal) {
+            if connection.head == nil {
+                guard let head = try takeHead(connection) else { return }
+                connection.head = head
+                if options.needsPeer, connection.peer == nil {
+                    throw ControlRefusal(
+                        status: 403, code: "not_permitted", message: "the kernel does not say who asks")
+                }
+                if let refusal = judge(head, connection.peer) { throw refusal }
+                let body = try HTTPBodyReader(head.length, limit: options.bodyBytes)
+                connection.body = body
+                if head.expectsContinue, !body.isDone, connection.input.isEmpty {
+                    // Small enough for any socket's buffer; a client that does not get it sends the body by itself.
+                    let go = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+                    _ = send(connection.socket.raw, go, go.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+                }
+            }
+            guard try connection.body?.take(from: &connection.input) == true else { return }
+        } catch {
+            return refuse(id, error)
+        }
+        answer(id)
+    }
+
+    /// The request's line and headers, once they are there.
+    private func takeHead(_ connection: HTTPConnection) throws(ControlRefusal) -> HTTPRequestHead? {
+        // An empty line before a request is forgiven.
+        while connection.scanned == 0, connection.input.starts(with: [13, 10]) { connection.input.removeFirst(2) }
+        let input = connection.input
+        for place in connection.scanned..<input.count {
+            let byte = input[place]
+            guard byte >= 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { throw .bad("this is no HTTP") }
+            guard byte == 0x0A else { continue }
+            guard place > 0, input[place - 1] == 0x0D else { throw .bad("each line must end with CR LF") }
+            guard place >= 3, input[place - 2] == 0x0A else { continue }
+            guard place < options.headerBytes else { throw HTTPServer.headersTooLarge(options.headerBytes) }
+            connection.input.removeFirst(place + 1)
+            connection.scanned = 0
+            return try HTTPRequestHead(input[..<(place - 1)])
+        }
+        connection.scanned = input.count
+        guard input.count <= options.headerBytes else { throw HTTPServer.headersTooLarge(options.headerBytes) }
+        return nil
+    }
+
+    private static func headersTooLarge(_ limit: Int) -> ControlRefusal {
+        ControlRefusal(status: 431, code: "too_large", message: "the headers are larger than \(limit) bytes")
     }
 
     // MARK: Answering
 
     private func answer(_ id: UInt) {
-        guard let exchange = exchanges[id] else { return }
-        if exchange.isTooLarge {
-            finish(id, .error(413, "too_large", "the body is larger than \(options.bodyBytes) bytes"))
-            return
-        }
-        if let peer = exchange.request.peer, !checksPeer(peer) {
-            finish(id, .error(403, "not_permitted", "user \(peer.userID) may not control the agent"))
-            return
-        }
-        let bare = exchange.request
+        guard let connection = connections[id], let head = connection.head else { return }
+        connection.phase = .answering
+        connection.deadline = nil
+        // The end of the client is told without asking.
+        guard watch(id, for: []) else { return }
         let request = ControlRequest(
-            method: bare.method, path: bare.path, query: bare.query, accept: bare.accept, body: exchange.body,
-            peer: bare.peer)
-        exchanges[id]?.body = []
+            method: head.method, path: head.path, query: head.query, accept: head.accept,
+            body: connection.body?.body ?? [], peer: connection.peer)
+        connection.body = nil
         let handler = self.handler
-        exchanges[id]?.task = Task(executorPreference: loop) {
-            let response = await handler(request)
-            await self.finish(id, response)
+        connection.task = Task(executorPreference: loop) {
+            let isPing = request.method == "OPTIONS" && request.path == "*"
+            let response = isPing ? ControlResponse(status: 204, headers: [], body: .bytes([])) : await handler(request)
+            await self.finish(id, response, counts: !isPing)
         }
     }
 
-    private func finish(_ id: UInt, _ response: ControlResponse) {
-        guard let exchange = exchanges[id], exchange.response == nil, !exchange.isGone else { return }
-        exchanges[id]?.response = response
-        exchanges[id]?.task = nil
-        if case .stream(let write) = response.body, exchange.request.method != "HEAD" {
-            exchanges[id]?.task = Task(executorPreference: loop) {
+    private func finish(_ id: UInt, _ response: ControlResponse, counts: Bool) {
+        if counts { note(.answered(response.status)) }
+        guard let connection = connections[id], connection.phase == .answering, let head = connection.head else {
+            return
+        }
+        connection.phase = .writing
+        connection.closesAfter = !head.keepsOpen
+        let isAsked = head.method != "HEAD"
+        switch response.body {
+        case .bytes(let bytes):
+            connection.output = HTTPAnswerHead.bytes(
+                response, length: .bytes(bytes.count), closes: connection.closesAfter, at: time.wallTime)
+            if isAsked { connection.output += bytes }
+        case .stream(let write):
+            connection.isChunked = head.isCurrent
+            connection.closesAfter = connection.closesAfter || !head.isCurrent
+            connection.output = HTTPAnswerHead.bytes(
+                response, length: head.isCurrent ? .chunked : .connection, closes: connection.closesAfter,
+                at: time.wallTime)
+            guard isAsked else { break }
+            connection.isStreaming = true
+            connection.task = Task(executorPreference: loop) {
                 await write(ControlStream(self, id))
                 await self.endStream(id)
             }
         }
-        resume(id)
+        setDeadline(id, options.answer)
+        flush(id)
     }
 
-    private func respond(_ id: UInt, _ connection: OpaquePointer, _ response: ControlResponse) -> Int32 {
-        let created: OpaquePointer?
-        switch response.body {
-        case .bytes(let bytes): created = shim_mhd_response(bytes, bytes.count)
-        case .stream where exchanges[id]?.request.method == "HEAD": created = shim_mhd_response(nil, 0)
-        case .stream: created = streamingResponse(id)
-        }
-        guard let created else { return 0 }
-        for (name, value) in response.headers + HTTPServer.commonHeaders {
-            // Refused for a name or value that holds a line break, and then it must not be sent.
-            _ = shim_mhd_add_header(created, name, value)
-        }
-        return shim_mhd_respond(connection, UInt32(response.status), created)
+    /// Answers what is no request that can be asked, and ends the connection.
+    private func refuse(_ id: UInt, _ refusal: ControlRefusal) {
+        guard let connection = connections[id] else { return }
+        note(.answered(refusal.status))
+        connection.phase = .draining
+        connection.input = []
+        let answer = HTTPServer.bytes(.json(refusal.json, status: refusal.status), at: time.wallTime)
+        // It fits into the socket's empty buffer.
+        _ = send(connection.socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        shutdown(connection.socket.raw, Int32(SHUT_WR))
+        setDeadline(id, .seconds(2))
     }
 
-    private static let commonHeaders = [
-        (name: "Cache-Control", value: "no-store"), (name: "X-Content-Type-Options", value: "nosniff"),
-    ]
+    private static func bytes(_ response: ControlResponse, at time: Timestamp) -> [UInt8] {
+        guard case .bytes(let body) = response.body else { return [] }
+        return HTTPAnswerHead.bytes(response, length: .bytes(body.count), closes: true, at: time) + body
+    }
 
-    // MARK: Suspended connections
-
-    func suspend(_ id: UInt) {
-        guard let exchange = exchanges[id], !exchange.isSuspended else { return }
-        shim_mhd_suspend(exchange.connection)
-        exchanges[id]?.isSuspended = true
-        // The end of the client is told without asking. A descriptor that cannot be watched is no reason not to answer.
-        try? loop.watch(shim_mhd_socket(exchange.connection), for: []) { _ in
-            self.assumeIsolated { $0.leave(id) }
+    /// Sends what waits; goes on with the next request when the answer is out.
+    func flush(_ id: UInt) {
+        guard let connection = connections[id], connection.phase == .writing else { return }
+        var hasMoved = false
+        while connection.waiting > 0 {
+            let count = connection.output[connection.sent...].withUnsafeBytes {
+                send(connection.socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                guard errno == EAGAIN else { return leave(id) }
+                break
+            }
+            connection.sent += count
+            hasMoved = true
+        }
+        if connection.sent == connection.output.count || connection.sent > 1_048_576 {
+            connection.output.removeFirst(connection.sent)
+            connection.sent = 0
+        }
+        if connection.isStreaming {
+            if connection.waiting == 0 {
+                connection.deadline = nil
+            } else if hasMoved || connection.deadline == nil {
+                setDeadline(id, options.answer)
+            }
+            if connection.waiting < options.streamBytes / 2, let writer = connection.writer {
+                connection.writer = nil
+                writer.resume(returning: true)
+            }
+        }
+        guard connection.waiting == 0 else {
+            _ = watch(id, for: .writable)
+            return
+        }
+        if connection.isStreaming {
+            _ = watch(id, for: [])
+        } else if connection.closesAfter {
+            leave(id)
+        } else {
+            connection.beginAnew()
+            guard watch(id, for: .readable) else { return }
+            setDeadline(id, connection.input.isEmpty ? options.idle : options.request)
+            process(id)
         }
     }
 
-    /// Without a thread, the library does not tell its own descriptor of it: it needs a turn.
-    func resume(_ id: UInt) {
-        guard let exchange = exchanges[id], exchange.isSuspended else { return }
-        loop.forget(shim_mhd_socket(exchange.connection))
-        exchanges[id]?.isSuspended = false
-        shim_mhd_resume(exchange.connection)
-        guard !isTurnDue else { return }
-        isTurnDue = true
-        loop.post { self.assumeIsolated { $0.turn() } }
+    // MARK: The end
+
+    /// Ends a connection: the client is gone, or has to go.
+    func leave(_ id: UInt) {
+        guard let connection = connections.removeValue(forKey: id) else { return }
+        loop.forget(connection.socket.raw)
+        connection.task?.cancel()
+        connection.writer?.resume(returning: false)
+        connection.writer = nil
+        if connections.isEmpty, let timer {
+            loop.cancel(timer.id)
+            self.timer = nil
+        }
     }
 
-    /// The client is gone: the answer is not wanted any more.
-    private func leave(_ id: UInt) {
-        guard let exchange = exchanges[id] else { return }
-        exchanges[id]?.isGone = true
-        exchange.task?.cancel()
-        if let writer = exchange.stream.writer {
-            exchanges[id]?.stream.writer = nil
-            writer.resume(returning: false)
+    private func setDeadline(_ id: UInt, _ wait: Duration) {
+        let due = time.bootTime + wait
+        connections[id]?.deadline = due
+        if let timer {
+            guard due < timer.due else { return }
+            loop.cancel(timer.id)
         }
-        resume(id)
+        timer = (loop.at(due) { self.assumeIsolated { $0.cutLate() } }, due)
+    }
+
+    private func cutLate() {
+        timer = nil
+        let now = time.bootTime
+        for connection in connections.values {
+            guard let deadline = connection.deadline, deadline <= now else { continue }
+            if connection.isIdle || connection.phase == .draining {
+                leave(connection.id)
+            } else if connection.phase == .receiving {
+                note(.cut("slow"))
+                refuse(
+                    connection.id,
+                    ControlRefusal(status: 408, code: "slow", message: "the request took too long to come"))
+            } else {
+                note(.cut("slow"))
+                leave(connection.id)
+            }
+        }
+        guard timer == nil, let next = connections.values.compactMap(\.deadline).min() else { return }
+        timer = (loop.at(next) { self.assumeIsolated { $0.cutLate() } }, next)
     }
 }

@@ -5,13 +5,16 @@ internal import Glibc
 enum InternetSocket {
     /// Makes a listening socket.
     ///
-    /// - Parameter text: `127.0.0.1:9464`, `[::1]:9464` or `localhost:9464`; port 0 lets the system choose.
-    static func listen(at text: String) throws(ControlError) -> Descriptor {
-        guard let (host, port) = split(text) else {
+    /// - Parameters:
+    ///   - text: `127.0.0.1:9464`, `[::1]:9464` or `localhost:9464`; port 0 lets the system choose.
+    ///   - chosen: the port that it has chosen before.
+    static func listen(at text: String, port chosen: UInt16? = nil) throws(ControlError) -> Descriptor {
+        guard let (host, asked) = split(text) else {
             throw ControlError(
                 .badAddress,
                 "stats.listen is \"\(text)\": give a numeric address and a port, such as \"127.0.0.1:9464\"")
         }
+        let port = chosen.map { "\($0)" } ?? asked
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -30,10 +33,19 @@ enum InternetSocket {
         var one: Int32 = 1
         // Without it a restart has to wait for old connections; failing to set it shows in bind.
         _ = setsockopt(raw, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-        guard bind(raw, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(raw, 32) == 0 else {
+        guard bind(raw, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(raw, 128) == 0 else {
             throw failure(errno, text, port)
         }
         return descriptor
+    }
+
+    /// Whether a text is an address in numbers, without brackets.
+    static func isAddress(_ text: String) -> Bool {
+        var four = in_addr()
+        var six = in6_addr()
+        // An IPv6 address may name its interface: fe80::1%eth0.
+        let plain = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+        return inet_pton(AF_INET, text, &four) == 1 || inet_pton(AF_INET6, String(plain), &six) == 1
     }
 
     /// The port that a socket is bound to; 0 when it is not.
@@ -46,6 +58,40 @@ enum InternetSocket {
         guard result == 0 else { return 0 }
         // Both families have the port after the family's two bytes, in network order.
         return withUnsafeBytes(of: &address) { UInt16($0[2]) << 8 | UInt16($0[3]) }
+    }
+
+    /// The address at the other end, as text without its port; empty when there is none.
+    static func address(ofPeer descriptor: Int32) -> String {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                guard getpeername(descriptor, address, &size) == 0 else { return Int32(-1) }
+                return getnameinfo(address, size, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+            }
+        }
+        guard result == 0 else { return "" }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Connects to what a listening socket is bound to, without waiting; nil when that fails at once.
+    static func connect(toListener descriptor: Int32) -> Descriptor? {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> Descriptor? in
+                guard getsockname(descriptor, address, &size) == 0 else { return nil }
+                let raw = socket(
+                    Int32(address.pointee.sa_family),
+                    Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+                guard raw >= 0 else { return nil }
+                let socket = Descriptor(raw)
+                // One that listens on every address is reached at this machine's own.
+                guard Glibc.connect(raw, address, size) == 0 || errno == EINPROGRESS else { return nil }
+                return socket
+            }
+        }
     }
 
     private static func failure(_ number: Int32, _ text: String, _ port: String) -> ControlError {

@@ -71,7 +71,7 @@ public struct StatusText: Sendable {
         case .active: return active(destination)
         case .held:
             return
-                "held\(standing(destination)): \(destination.lastFailure?.message ?? "failed"); mend it or its settings and reload\(next)"
+                "held\(standing(destination)): \(destination.lastFailure?.message ?? "failed before the agent's start"); mend it or its settings and reload\(next)"
         case .breakerOpen:
             return "\(why(destination))\(standing(destination))"
                 + (next.isEmpty ? ", suspended until a restart, a network change or `spoolship resume`" : next)
@@ -94,7 +94,7 @@ public struct StatusText: Sendable {
             failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
         {
             let next = destination.nextAttempt.map { ", next try in \(until($0))" } ?? ""
-            let what = failure.status.map { "answered \($0)" } ?? failure.message
+            let what = failure.status == nil ? failure.message : "answered \(StatusText.words(failure))"
             return "\(what) \(since(failure.at)) ago\(next)"
         }
         guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
@@ -103,8 +103,14 @@ public struct StatusText: Sendable {
 
     /// The last failure in a few words: the status where there is one.
     private func why(_ destination: StatusReport.Destination) -> String {
-        guard let failure = destination.lastFailure else { return "failed" }
-        return failure.status.map { "\($0)" } ?? failure.message
+        guard let failure = destination.lastFailure else { return "failed before the agent's start" }
+        return StatusText.words(failure)
+    }
+
+    /// A status that says good says nothing of what failed.
+    private static func words(_ failure: StatusReport.LastFailure) -> String {
+        guard let status = failure.status else { return failure.message }
+        return status < 400 ? "\(status), \(failure.message)" : "\(status)"
     }
 
     private func standing(_ destination: StatusReport.Destination) -> String {

@@ -7,8 +7,11 @@ enum UnixSocket {
     static let longestPath = 107
 
     /// Connects; nil with `errno` set when that fails.
-    static func connect(to path: String) -> Descriptor? {
-        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    ///
+    /// - Parameter waits: whether to wait for a server that has many to accept; a loop does not.
+    static func connect(to path: String, waits: Bool = true) -> Descriptor? {
+        let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | (waits ? 0 : SOCK_NONBLOCK.rawValue)
+        let raw = socket(AF_UNIX, Int32(type), 0)
         guard raw >= 0 else { return nil }
         let descriptor = Descriptor(raw)
         let result = withAddress(path) { Glibc.connect(raw, $0, $1) }
@@ -55,7 +58,7 @@ enum UnixSocket {
                 "the control socket cannot be given to group \(group): \(SystemError.message(reason)); "
                     + "make the agent's user a member of it, or set control.group")
         }
-        guard chmod(temporary, 0o660) == 0, Glibc.listen(raw, 16) == 0, rename(temporary, path) == 0 else {
+        guard chmod(temporary, 0o660) == 0, Glibc.listen(raw, 128) == 0, rename(temporary, path) == 0 else {
             let reason = errno
             unlink(temporary)
             throw ControlError(.system, "the control socket \(path) cannot be made: \(SystemError.message(reason))")
@@ -100,8 +103,11 @@ enum UnixSocket {
         guard getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &domainSize) == 0, domain == AF_UNIX,
             getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
         else { return nil }
-        var groups = [UInt32](repeating: 0, count: 65_536)
-        var groupsSize = socklen_t(groups.count * 4)
+        var groupsSize: socklen_t = 0
+        // Asked without room, the kernel says how much it takes.
+        _ = getsockopt(descriptor, SOL_SOCKET, peerGroups, nil, &groupsSize)
+        var groups = [UInt32](repeating: 0, count: min(65_536, Int(groupsSize) / 4))
+        groupsSize = socklen_t(groups.count * 4)
         let known = getsockopt(descriptor, SOL_SOCKET, peerGroups, &groups, &groupsSize) == 0
         return PeerCredentials(
             processID: credentials.0, userID: credentials.1, groupID: credentials.2,

@@ -50,8 +50,10 @@ extension DeliveryDriver {
 
     /// Releases a token; one that nobody holds changes nothing.
     ///
-    /// - Parameter token: nil releases all tokens of that destination (or those for all), lifts holds, closes breakers
-    ///   and begins retries anew: a person says that all is well again.
+    /// - Parameters:
+    ///   - token: nil releases all tokens, lifts holds, closes breakers and begins retries anew: a person says that all is
+    ///     well again.
+    ///   - destination: what holds back this one alone; nil: all that is held, for all destinations and for single ones.
     /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func resume(token: String? = nil, destination: DestinationName? = nil) throws(DeliveryError) {
         try check(destination)
@@ -76,7 +78,7 @@ extension DeliveryDriver {
         if news.hasChanged { networkChanged() }
     }
 
-    /// Changes the interval (ga10); nil for the configured one, which also forgets a durable one.
+    /// Changes the interval (ga10) until a restart, or beyond it; nil for the configured one.
     public func setInterval(_ interval: DispatchInterval?, isDurable: Bool = false) {
         handle(.interval(interval, isDurable: isDurable))
     }

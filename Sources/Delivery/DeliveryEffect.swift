@@ -62,6 +62,8 @@ enum DeliveryNote: Sendable, Equatable {
     case setAside(BatchID, events: Int, Failure)
     case storeFailed(again: Duration)
     case paused(token: String)
+    /// A pause from before the restart still holds sending back.
+    case pauseKept(token: String)
     case resumed(token: String)
     case network(on: Bool)
     case interval(DispatchInterval)

@@ -13,8 +13,11 @@ extension DeliveryMachine {
     }
 
     mutating func resume(_ token: String?, _ name: DestinationName?, at now: Moment) {
-        let keys = pauses.holds.keys.filter { $0.destination == name && (token == nil || $0.token == token) }
-        for key in keys { release(key) }
+        // Without a destination all are meant, those that hold back a single one included.
+        let keys = pauses.holds.keys.filter {
+            (name == nil || $0.destination == name) && (token == nil || $0.token == token)
+        }
+        for key in keys.sorted(by: PauseTokens.comesBefore) { release(key) }
         guard token == nil else { return }
         destinations.updateAll { destination, machine in
             if name == nil || name == destination { machine.resume(at: now) }
@@ -46,7 +49,7 @@ extension DeliveryMachine {
 
     mutating func setInterval(_ new: DispatchInterval?, isDurable: Bool) {
         intervalOverride = new
-        if isDurable || new == nil { effects.append(.persist(SwitchName.interval, new?.kept)) }
+        if isDurable { effects.append(.persist(SwitchName.interval, new?.kept)) }
         effects.append(.note(nil, .interval(interval)))
     }
 

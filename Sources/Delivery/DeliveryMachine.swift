@@ -62,7 +62,9 @@ struct DeliveryMachine: Sendable {
         for destination in options.destinations {
             add(destination, switches: switches, at: now, using: &random)
         }
-        for token in pauses.tokens(for: nil) { effects.append(.note(nil, .paused(token: token))) }
+        for key in pauses.holds.keys.sorted(by: PauseTokens.comesBefore) {
+            effects.append(.note(key.destination, .pauseKept(token: key.token)))
+        }
         if !isNetworkOn { effects.append(.note(nil, .network(on: false))) }
     }
 

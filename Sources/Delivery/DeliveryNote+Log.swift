@@ -55,6 +55,10 @@ extension DeliveryNote {
             log.error(
                 "the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
         case .paused(let token): log.info("sending is paused", ["destination": destination, "token": token])
+        case .pauseKept(let token):
+            log.warning(
+                "sending is paused since before the start: nothing is sent until `spoolship resume`",
+                ["destination": destination, "token": token])
         case .resumed(let token): log.info("pause released", ["destination": destination, "token": token])
         case .network(let on): log.info(on ? "network is on" : "network is off: nothing is sent")
         case .interval(let interval): log.info("dispatch interval changed", ["interval": interval])

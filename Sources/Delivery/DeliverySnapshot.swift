@@ -49,6 +49,8 @@ public struct DeliverySnapshot: Sendable {
     public var isEnabled = true
     /// Tokens that hold all destinations back, in alphabetical order.
     public var pauseTokens: [String] = []
+    /// How many tokens are held, those for single destinations included.
+    public var heldTokens = 0
     /// How many commands wait for their end.
     public var commands = 0
     /// Whether the agent is stopping.
@@ -69,6 +71,7 @@ extension DeliveryMachine {
         snapshot.isIntervalOverridden = intervalOverride != nil
         snapshot.isNetworkOn = isNetworkOn
         snapshot.isEnabled = isEnabled
+        snapshot.heldTokens = pauses.holds.count
         snapshot.pauseTokens = pauses.holds.keys.filter { $0.destination == nil }.map(\.token).sorted()
         snapshot.commands = commands.count
         snapshot.isStopping = stop != nil

@@ -32,6 +32,11 @@ struct PauseTokens: Sendable {
         holds.keys.filter { $0.destination == nil || $0.destination == destination }.map(\.token).sorted()
     }
 
+    /// The order in which several are released.
+    static func comesBefore(_ left: Key, _ right: Key) -> Bool {
+        (left.destination?.text ?? "", left.token) < (right.destination?.text ?? "", right.token)
+    }
+
     /// When the next one runs out by itself.
     var nextExpiry: BootInstant? { holds.values.compactMap(\.until).min() }
 

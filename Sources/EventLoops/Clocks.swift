@@ -20,7 +20,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
     }
     /// The time from the right point to the left one.
     public static func - (left: BootInstant, right: BootInstant) -> Duration {
-        .nanoseconds(left.nanoseconds - right.nanoseconds)
+        .nanoseconds(left.nanoseconds.addingSaturating(-max(-.max, right.nanoseconds)))
     }
 }
 
@@ -51,7 +51,8 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
     /// The point so much earlier, at least the beginning of the range.
     public static func - (left: Timestamp, right: Duration) -> Timestamp {
-        Timestamp(nanoseconds: left.nanoseconds.addingSaturating(-right.nanosecondsClamped))
+        // The negative of the least number is none.
+        Timestamp(nanoseconds: left.nanoseconds.addingSaturating(-max(-.max, right.nanosecondsClamped)))
     }
     /// The time from the right point to the left one.
     public static func - (left: Timestamp, right: Timestamp) -> Duration {

@@ -62,6 +62,13 @@ struct Sessions: ~Copyable {
 
     deinit { slots.deallocate() }
 
+    /// The time between two points; what 64 bits cannot say becomes the nearest that they can. An app may say any year.
+    @inline(__always)
+    private static func gap(from earlier: Int64, to later: Int64) -> Int64 {
+        let (gap, overflow) = later.subtractingReportingOverflow(earlier)
+        return overflow ? (later < earlier ? .min : .max) : gap
+    }
+
     // MARK: Producers
 
     /// The key of a producer: its name in memory.
@@ -123,7 +130,7 @@ struct Sessions: ~Copyable {
     mutating func goesOn(_ place: Int, at time: Int64, timeout: Int64, isGone: Bool) -> Bool {
         let slot = slots + place
         guard slot.pointee.serial != 0, time >= slot.pointee.last else { return false }
-        guard !isGone || time - slot.pointee.last < timeout else { return false }
+        guard !isGone || Sessions.gap(from: slot.pointee.last, to: time) < timeout else { return false }
         slot.pointee.last = time
         slot.pointee.isChanged = true
         return true
@@ -138,14 +145,13 @@ struct Sessions: ~Copyable {
         _ place: Int, at time: Int64, now: Int64, timeout: Int64, isGone: Bool, newID: [UInt8]
     ) -> Found? {
         if slots[place].serial != 0, time >= slots[place].start {
-            if time < slots[place].last || !isGone || time - slots[place].last < timeout {
+            if time < slots[place].last || !isGone || Sessions.gap(from: slots[place].last, to: time) < timeout {
                 slots[place].last = max(slots[place].last, time)
                 slots[place].isChanged = true
                 return Found(serial: slots[place].serial, id: ids[place])
             }
         }
-        let earliest = now.subtractingReportingOverflow(Sessions.day)
-        guard time >= (earliest.overflow ? .min : earliest.partialValue) else { return nil }
+        guard Sessions.gap(from: time, to: now) <= Sessions.day else { return nil }
         if slots[place].serial != 0, time < slots[place].start { return late(place, time, timeout) }
         begin(place, at: time, id: newID, now: now)
         slots[place].isAnnounced = false
@@ -155,8 +161,8 @@ struct Sessions: ~Copyable {
     /// The session of an event from before the present one.
     private mutating func late(_ place: Int, _ time: Int64, _ timeout: Int64) -> Found? {
         let earlier = past[place].last { $0.start <= time }
-        let isJustBefore = slots[place].start - time < timeout
-        if isJustBefore, earlier.map({ time - $0.last >= timeout }) ?? true {
+        let isJustBefore = Sessions.gap(from: time, to: slots[place].start) < timeout
+        if isJustBefore, earlier.map({ Sessions.gap(from: $0.last, to: time) >= timeout }) ?? true {
             // Threads that write at the same time do not write in order.
             slots[place].start = time
             slots[place].isChanged = true
@@ -172,7 +178,7 @@ struct Sessions: ~Copyable {
         if slots[place].serial != 0 {
             past[place].append(
                 Past(start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place]))
-            past[place].removeAll { $0.last < now - Sessions.day }
+            past[place].removeAll { Sessions.gap(from: $0.last, to: now) > Sessions.day }
             if past[place].count > Sessions.maxPast { past[place].removeFirst() }
         }
         serial += 1

@@ -116,7 +116,7 @@ extension MetricFamily {
     /// What containers' rules could not do.
     public static let ruleProblems = MetricFamily(
         .counter, "spoolship_container_problems_total",
-        "What containers' rules could not do for an event: one made too large is in quarantine, others went on as they came.",
+        "What containers' rules could not do for an event since the start: one made too large is in quarantine, others went on as they came.",
         [
             .closed(
                 "problem", ["event_too_large", "not_a_name", "data_layer_full", "unknown_destination"])
@@ -419,15 +419,30 @@ extension MetricFamily {
     /// Requests to the agent.
     public static let requests = MetricFamily(
         .counter, "spoolship_http_requests_total",
-        "Requests to the stats port and the control socket, by status class.",
+        "Requests to the stats port and the control socket, by status class, since the start.",
         [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
+    /// Connections that were not answered.
+    public static let connectionsCut = MetricFamily(
+        .counter, "spoolship_http_connections_cut_total",
+        "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read, "
+            + "crowded out by another, busy (no place), or for a shortage of descriptors.",
+        [
+            .closed("server", ["stats", "control"]),
+            .closed("reason", ["slow", "crowded", "busy", "shortage"]),
+        ])
+    /// Ports that were opened again.
+    public static let listenersReopened = MetricFamily(
+        .counter, "spoolship_http_listeners_reopened_total",
+        "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
+        [.closed("server", ["stats", "control"])])
     /// Series that are missing.
     public static let seriesSuppressed = MetricFamily(
         .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
 
     private static let agent = [
         build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
-        persistenceFailures, logMessages, logLinesSuppressed, requests, seriesSuppressed,
+        persistenceFailures, logMessages, logLinesSuppressed, requests, connectionsCut, listenersReopened,
+        seriesSuppressed,
     ]
 
     // MARK: Process

@@ -16,7 +16,7 @@ struct ArgumentParser {
                 arguments += rest
                 break
             }
-            guard word.hasPrefix("-"), word != "-", word.dropFirst().first?.isNumber != true else {
+            guard ArgumentParser.isOption(word) else {
                 arguments.append(word)
                 continue
             }
@@ -25,6 +25,11 @@ struct ArgumentParser {
             if let name = option.value {
                 guard let found = attached ?? rest.popFirst() else {
                     throw CommandFailure(.usage, "\(word) needs a value: \(shown(option)) \(name)")
+                }
+                // The next option is no value, unless somebody says so.
+                guard attached != nil || !ArgumentParser.isOption(found) else {
+                    throw CommandFailure(
+                        .usage, "\(word) needs a value before \(found); for one with a dash: \(shown(option))=\(found)")
                 }
                 value = found
             } else if attached != nil {
@@ -36,6 +41,11 @@ struct ArgumentParser {
             options[option.name, default: []].append(value)
         }
         return (arguments, options)
+    }
+
+    /// `-` and negative numbers are arguments.
+    private static func isOption(_ word: String) -> Bool {
+        word.hasPrefix("-") && word != "-" && word.dropFirst().first?.isNumber != true
     }
 
     private func shown(_ option: Command.Option) -> String { "--\(option.name)" }

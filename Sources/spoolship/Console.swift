@@ -11,6 +11,9 @@ struct Console: Sendable {
         case dim = "2"
     }
 
+    /// Whether the cursor can be sent back, to write over what is on the screen.
+    var canMove: Bool { isTerminal && Console.environment("TERM") != "dumb" }
+
     private let writeOut: @Sendable ([UInt8]) -> Bool
     private let writeError: @Sendable ([UInt8]) -> Bool
     /// Whether standard output is a terminal: progress, refreshing in place.
@@ -45,16 +48,57 @@ struct Console: Sendable {
     /// - Throws: `CommandFailure` when it cannot be written: a full disk must not look like success.
     func print(_ text: String) throws(CommandFailure) { try write(text + "\n") }
 
-    /// Writes text to standard output as it is.
-    func write(_ text: String) throws(CommandFailure) { try write(bytes: Array(text.utf8)) }
+    /// Writes text to standard output, control characters from outside escaped.
+    func write(_ text: String) throws(CommandFailure) { try send(Array(Console.harmless(text).utf8)) }
 
-    /// Writes bytes to standard output as they are.
+    /// Writes bytes to standard output: as they are into a file or pipe, as harmless text to a terminal.
     func write(bytes: [UInt8]) throws(CommandFailure) {
+        try send(isTerminal ? Array(Console.harmless(String(decoding: bytes, as: UTF8.self)).utf8) : bytes)
+    }
+
+    private func send(_ bytes: [UInt8]) throws(CommandFailure) {
         guard writeOut(bytes) else { throw CommandFailure(.inputOutput, "cannot write to standard output") }
     }
 
     /// Writes a line to standard error. There is nobody to tell when that fails.
-    func printError(_ text: String) { _ = writeError(Array((text + "\n").utf8)) }
+    func printError(_ text: String) { _ = writeError(Array((Console.harmless(text) + "\n").utf8)) }
+
+    /// The text with what would command a terminal, or turn its writing around, as `\u001b`. Names, paths and events come
+    /// from outside. This program's own styles pass: colours deceive nobody.
+    static func harmless(_ text: String) -> String {
+        // Most text is plain; bytes above 7E are looked at closer.
+        guard text.utf8.contains(where: { $0 < 0x20 && $0 != 0x0A && $0 != 0x09 || $0 >= 0x7F }) else { return text }
+        var result = ""
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.first {
+            if scalar == "\u{1B}", let own = ownSequences.first(where: { rest.starts(with: $0.unicodeScalars) }) {
+                result += own
+                rest = rest.dropFirst(own.unicodeScalars.count)
+                continue
+            }
+            rest = rest.dropFirst()
+            switch scalar.value {
+            case 0x0A, 0x09: result.unicodeScalars.append(scalar)
+            case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    private static let ownSequences =
+        ["\u{1B}[0m"] + [Style.bold, .red, .green, .yellow, .dim].map { "\u{1B}[\($0.rawValue)m" }
+
+    /// Writes a screen over the one before: from the top left corner, each line cleared to its end, then the rest.
+    func draw(screen: String) throws(CommandFailure) {
+        let lines = Console.harmless(screen).split(separator: "\n", omittingEmptySubsequences: false)
+        try send(Array("\u{1B}[H\(lines.joined(separator: "\u{1B}[K\n"))\u{1B}[J".utf8))
+    }
+
+    /// Writes over the line that the cursor is on.
+    func draw(line: String) throws(CommandFailure) { try send(Array("\r\u{1B}[K\(Console.harmless(line))".utf8)) }
 
     /// The text in a style, where standard output shows styles.
     func styled(_ text: String, _ style: Style) -> String {

@@ -11,12 +11,18 @@ extension Invocation {
     /// this: `disable` and `purge` delete.
     /// - Throws: `CommandFailure`: 78 when a configuration named with `--config` cannot be used, 77 when this user may not
     ///   read it.
-    func agent(timeout: Duration? = .seconds(10)) throws(CommandFailure) -> ControlClient {
+    func agent(timeout: Duration? = .seconds(10), isForMistakes: Bool = false) throws(CommandFailure) -> ControlClient {
         var socket = value("socket") ?? ControlSettings().socket
         if !has("socket") {
             do throws(ConfigurationError) {
                 socket = try Settings.load(path: configurationPath).settings.control.socket
             } catch {
+                // Whoever reloads wants the agent to judge it, to count the failure and to tell of it.
+                if isForMistakes, let named = error.controlSocket {
+                    var client = ControlClient(socket: named)
+                    client.timeout = timeout
+                    return client
+                }
                 guard configurationPath == Invocation.defaultConfiguration else {
                     try refuseUnreadableConfiguration()
                     throw CommandFailure(
@@ -39,11 +45,11 @@ extension Invocation {
     /// - Throws: `CommandFailure`: 69 when no agent answers, 77 without permission, and what the agent's refusal means.
     func ask(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        timeout: Duration? = .seconds(10)
+        timeout: Duration? = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> JSONValue {
         let answer: ControlClient.Answer
         let json: JSONValue
-        let agent = try agent(timeout: timeout)
+        let agent = try agent(timeout: timeout, isForMistakes: isForMistakes)
         do throws(ControlError) {
             answer = try agent.request(method, path, query: query, body: body)
             json = try answer.json()

@@ -8,7 +8,30 @@ internal import Glibc
 @main
 enum Main {
     static func main() {
+        takeStandardDescriptors()
+        // Whoever may set it could read what TLS hides; libcurl and OpenSSL look for it.
+        unsetenv("SSLKEYLOGFILE")
+        refuseWhatIsNoText()
         let code = CommandLineTool(console: .standard).run(Array(CommandLine.arguments.dropFirst()))
         exit(code.rawValue)
+    }
+
+    /// Ends where an argument is not UTF-8: read as text it would be another one, and an event would say what nobody wrote.
+    private static func refuseWhatIsNoText() {
+        for number in 0..<Int(CommandLine.argc) {
+            guard let word = CommandLine.unsafeArgv[number] else { continue }
+            let bytes = UnsafeBufferPointer(start: word, count: strlen(word)).map { UInt8(bitPattern: $0) }
+            guard String(validating: bytes, as: UTF8.self) == nil else { continue }
+            Console.standard.printError("spoolship: argument \(number) is not UTF-8")
+            exit(ExitCode.usage.rawValue)
+        }
+    }
+
+    /// Opens what a caller has closed of 0, 1 and 2: the next file would get that number, and messages would go into it.
+    private static func takeStandardDescriptors() {
+        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) == -1 {
+            // The lowest free number is this one.
+            _ = open("/dev/null", O_RDWR)
+        }
     }
 }

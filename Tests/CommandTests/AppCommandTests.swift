@@ -28,6 +28,22 @@ struct AppCommandTests {
         return (code, kept)
     }
 
+    @Test("names and content from outside command no terminal: control characters are shown as what they are")
+    func controlCharacters() throws {
+        try #require(mkdir("\(spool)/a\u{1B}]0;x\u{7}b\u{9B}2J\u{202E}c", 0o755) == 0)
+        let (code, console) = run("app", "list")
+        #expect(code == .success)
+        #expect(console.output.contains(#"a\u001b]0;x\u0007b\u009b2J\u202ec"#), "\(console.output)")
+        #expect(!console.output.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" && $0 != "\t" })
+        #expect(Console.harmless("\u{1B}[31mred\u{1B}[0m\u{1B}[H\r") == "\u{1B}[31mred\u{1B}[0m\\u001b[H\\u000d")
+        let plain = KeptConsole()
+        try plain.console().write(bytes: [0x1B, 0x41])
+        #expect(plain.output == "\u{1B}A")
+        let terminal = KeptConsole()
+        try terminal.console(colour: true).write(bytes: [0x1B, 0x41])
+        #expect(terminal.output == "\\u001bA")
+    }
+
     @Test("app add makes a directory that is the user's, and whose files the agent may read whatever the umask is")
     func add() throws {
         let (code, console) = run("app", "add", "shop", "--user", own)

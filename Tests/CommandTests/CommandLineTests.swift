@@ -42,6 +42,8 @@ struct CommandLineTests {
             (["check", "--prnt"], "no option --prnt of \"check\"; did you mean --print?"),
             (["check", "-print"], "did you mean --print?"), (["check", "-x"], "`spoolship help check` lists them"),
             (["check", "--config"], "--config needs a value: --config FILE"),
+            (["track", "e", "-p", "--critical"], "-p needs a value before --critical"),
+            (["interval", "5"], "interval"),
             (["check", "--print=1"], "takes no value"),
             (["check", "now"], "too much after \"check\"; usage: spoolship check [OPTIONS]"),
             (["check", "--config", "a", "--config", "b"], "twice"), (["help", "chekc"], "did you mean \"check\"?"),

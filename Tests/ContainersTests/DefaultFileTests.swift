@@ -55,6 +55,37 @@ struct DefaultFileTests {
         #expect(value(list, "list") == [1, "zwei"])
     }
 
+    @Test("a binary property list with a zero in a text is refused, and does not end the program")
+    func zeroInText() throws {
+        // {"ab": text}: the key, the text, the dictionary; offsets of one byte each.
+        func list(_ text: [UInt8]) -> [UInt8] {
+            let objects: [[UInt8]] = [[0xD1, 1, 2], [0x52, 0x61, 0x62], text]
+            var bytes = Array("bplist00".utf8)
+            var offsets: [UInt8] = []
+            for object in objects {
+                offsets.append(UInt8(bytes.count))
+                bytes += object
+            }
+            let table = UInt64(bytes.count)
+            bytes += offsets
+            bytes += [0, 0, 0, 0, 0, 0, 1, 1]
+            for number in [3, 0, table] as [UInt64] { bytes += withUnsafeBytes(of: number.bigEndian) { Array($0) } }
+            return bytes
+        }
+        func write(_ bytes: [UInt8]) throws {
+            let path = "\(directory.path)/GTM-1234.plist"
+            let file = try Descriptor(checking: open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600), "open")
+            #expect(Glibc.write(file.raw, bytes, bytes.count) == bytes.count)
+            #expect(fchmod(file.raw, 0o644) == 0)
+        }
+        try write(list([0x62, 0x00, 0x41, 0x00, 0xE9]))
+        #expect(value(try read("GTM-1234.plist"), "ab") == "A\u{E9}")
+        for text: [UInt8] in [[0x62, 0x00, 0x41, 0x00, 0x00], [0x61, 0x00, 0x00], [0x53, 0x41, 0x00, 0x42]] {
+            try write(list(text))
+            #expect(throws: (any Error).self) { try read("GTM-1234.plist") }
+        }
+    }
+
     @Test("tm02: the complete one wins, then plist, then json; those behind it are named")
     func order() throws {
         try place("GTM-1234.json", #"{"from": "json"}"#)

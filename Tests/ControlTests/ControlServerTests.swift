@@ -83,9 +83,9 @@ struct ControlServerTests {
             let asked = Mutex<PeerCredentials?>(nil)
             let server = HTTPServer(
                 on: loop, options: HTTPServerOptions(),
-                checksPeer: { peer in
+                judge: { _, peer in
                     asked.withLock { $0 = peer }
-                    return false
+                    return ControlRefusal(status: 403, code: "not_permitted", message: "no")
                 }, handler: { _ in .text("secret") })
             try await server.start(try UnixSocket.listen(at: path, group: getegid()))
             let answer = try ControlClient(socket: path).request("GET", "/")

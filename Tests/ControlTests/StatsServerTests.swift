@@ -116,7 +116,7 @@ struct StatsServerTests {
     @Test("a client that sends half a request is closed, and the number of connections is bounded")
     func boundedConnections() async throws {
         try await withLoop { loop in
-            let options = HTTPServerOptions(connections: 4, idleSeconds: 1)
+            let options = HTTPServerOptions(connections: 4, request: .seconds(1))
             let server = HTTPServer(on: loop, options: options) { _ in .text("ok\n") }
             let listener = try InternetSocket.listen(at: "127.0.0.1:0")
             let port = InternetSocket.port(of: listener.raw)

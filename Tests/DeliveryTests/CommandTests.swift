@@ -250,6 +250,30 @@ struct CommandTests {
         #expect(!world.switches.keys.contains { $0.hasPrefix("delivery.pause/") })
     }
 
+    @Test("ac16: resume releases what status names: all pauses without a token, a token wherever it holds")
+    func ac16_resumeEverything() {
+        var both = options()
+        both.destinations.append(DestinationOptions(name: "other"))
+        for (token, left) in [(nil, []), ("deploy", ["x"])] as [(String?, [String])] {
+            var world = World(both)
+            world.input(.pause(token: "deploy", "other", ttl: nil, untilRestart: false))
+            world.input(.pause(token: "deploy", nil, ttl: nil, untilRestart: false))
+            world.input(.pause(token: "x", "main", ttl: nil, untilRestart: false))
+            #expect(world.machine.snapshot(at: world.now).heldTokens == 3)
+            world.input(.resume(token: token, nil))
+            let tokens = world.machine.snapshot(at: world.now).destinations.flatMap(\.pauseTokens)
+            #expect(tokens == left)
+            #expect(world.machine.snapshot(at: world.now).heldTokens == left.count)
+            #expect(world.switches.keys.filter { $0.hasPrefix("delivery.pause/") }.count == left.count)
+        }
+        // Of one destination only its own.
+        var world = World(both)
+        world.input(.pause(token: "a", "other", ttl: nil, untilRestart: false))
+        world.input(.pause(token: "a", "main", ttl: nil, untilRestart: false))
+        world.input(.resume(token: nil, "other"))
+        #expect(world.machine.snapshot(at: world.now).destinations.flatMap(\.pauseTokens) == ["a"])
+    }
+
     @Test("ac16: a pause survives a restart unless it was until the restart; per destination too")
     func ac16_durable() {
         var both = options()
@@ -258,7 +282,7 @@ struct CommandTests {
         world.input(.pause(token: "a/b", "other", ttl: nil, untilRestart: false))
         world.input(.pause(token: "c", nil, ttl: nil, untilRestart: true))
         world.restart()
-        #expect(world.notes.contains(.paused(token: "a/b")))
+        #expect(world.notes.contains(.pauseKept(token: "a/b")))
         world.accept(50)
         world.accept(50, to: "other")
         world.run(.seconds(100))

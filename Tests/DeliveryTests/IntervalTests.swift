@@ -205,7 +205,12 @@ struct IntervalTests {
         world.input(.interval(.off, isDurable: true))
         world.restart()
         #expect(world.machine.interval == .off)
+        // Without being asked to keep it, nothing that was kept is forgotten.
         world.input(.interval(nil, isDurable: false))
+        #expect(world.machine.interval == .every(.seconds(600)))
+        world.restart()
+        #expect(world.machine.interval == .off)
+        world.input(.interval(nil, isDurable: true))
         world.restart()
         #expect(world.machine.interval == .every(.seconds(600)))
     }

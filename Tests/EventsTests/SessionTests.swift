@@ -66,6 +66,33 @@ struct SessionTests {
         #expect(other.session != id && other.start != nil)
     }
 
+    @Test("a session of year 0 or 9999 and a later change of the mode stop nobody, in all orders")
+    func extremeTimes() {
+        let years = [
+            "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "1677-09-21T00:12:43Z", "1970-01-01T00:00:00Z",
+            "2262-04-11T23:47:16.854775807Z", "2262-04-12T00:00:00Z", "9999-12-31T23:59:59-23:59",
+        ]
+        let modes: [SessionOptions.Mode] = [.manual, .automatic, .off]
+        for first in years {
+            for second in years {
+                for (before, after) in modes.flatMap({ one in modes.map { (one, $0) } }) {
+                    var old = SessionReading(before)
+                    _ = old.read(#""type":"start_session","timestamp":"\#(first)","process":"p""#)
+                    _ = old.read(#""timestamp":"\#(second)","process":"p""#, wasClosed: true)
+                    _ = old.read(#""type":"start_session","timestamp":"\#(second)""#)
+                    let memory = old.pass.takeMemory().compactMapValues { $0 }
+                    var new = SessionReading(after, memory: memory)
+                    for closed in [false, true] {
+                        _ = new.read(#""timestamp":"\#(second)","process":"p""#, wasClosed: closed)
+                        _ = new.read(#""timestamp":"\#(first)""#, file: nil, wasClosed: closed)
+                        _ = new.read(#""type":"start_session","timestamp":"\#(first)""#)
+                        #expect(new.read(#""process":"p""#, after: 1, wasClosed: closed).session?.isEmpty != true)
+                    }
+                }
+            }
+        }
+    }
+
     @Test("ac21: a silence of 20 s ends a session only if the producer is gone")
     func ac21_silence() throws {
         var reading = SessionReading(.automatic)

@@ -13,7 +13,7 @@ _spoolship() {
         'interval:changes the dispatch interval of the running agent'
         'drain:sends until nothing is left, an error occurs or time runs out'
         'pause:holds sending back until `resume`; collecting goes on'
-        'resume:ends a pause; without --token all of them, holds and open breakers too'
+        'resume:ends pauses; without --token all of them, holds and open breakers too'
         'network:on, off'
         'network-changed:tells the agent that the network has changed\: retries begin anew'
         'log-level:changes the log'\''s level until a restart or a reload'
@@ -179,7 +179,7 @@ _spoolship() {
         ;;
     'interval')
         _arguments \
-            '--persist[keep it beyond a restart]' \
+            '--persist[keep it beyond a restart; with default, forget what was kept]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -211,7 +211,7 @@ _spoolship() {
         ;;
     'resume')
         _arguments \
-            '--token[release this token only; an unknown one changes nothing]:TOKEN:' \
+            '--token[release this token only, wherever it holds; an unknown one changes nothing]:TOKEN:' \
             '--destination[only this destination; default all]:NAME:' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \

@@ -2,6 +2,7 @@
 #include "clinux.h"
 
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
@@ -36,4 +37,8 @@ int clinux_clock_is_synchronised(void) {
     const int result = adjtimex(&state);
     if (result < 0) return -1;
     return result != TIME_ERROR && !(state.status & STA_UNSYNC);
+}
+
+int clinux_accept(int listener) {
+    return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }

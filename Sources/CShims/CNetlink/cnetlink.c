@@ -79,7 +79,8 @@ int cnetlink_read_route(int socket, uint32_t sequence, struct cnetlink_route *ro
             if (errno == EINTR) continue;
             return errno == EAGAIN ? 0 : -1;
         }
-        unsigned int left = (unsigned int)received;
+        // Signed: the last message's length is rounded up and may then be more than what is left.
+        int left = (int)received;
         for (struct nlmsghdr *header = &buffer.header; NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
             if (header->nlmsg_seq != sequence) continue;
             memset(route, 0, sizeof *route);

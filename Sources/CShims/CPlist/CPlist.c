@@ -137,6 +137,46 @@ static void add_node(text *out, node value, int depth) {
     }
 }
 
+static uint64_t number(const uint8_t *bytes, unsigned size) {
+    uint64_t value = 0;
+    for (unsigned place = 0; place < size; place++) value = value << 8 | bytes[place];
+    return value;
+}
+
+// Whether a text of a binary list holds a zero, at which libplist aborts (UTF-16) or cuts (ASCII). What is not well-formed is
+// left to the library, which refuses it.
+static bool has_zero_in_text(const uint8_t *bytes, size_t length) {
+    if (length < 40 || memcmp(bytes, "bplist0", 7) != 0) return memchr(bytes, 0, length) != NULL;
+    const uint8_t *trailer = bytes + length - 32;
+    unsigned offset_size = trailer[6];
+    uint64_t count = number(trailer + 8, 8), table = number(trailer + 24, 8);
+    if (offset_size < 1 || offset_size > 8 || table >= length || count > (length - table) / offset_size) return false;
+    // Objects may share their bytes: what is looked at stays in proportion to the list.
+    uint64_t budget = 4 * (uint64_t)length;
+    for (uint64_t object = 0; object < count; object++) {
+        uint64_t place = number(bytes + table + object * offset_size, offset_size);
+        if (place >= table) continue;
+        uint8_t kind = bytes[place] >> 4;
+        uint64_t units = bytes[place] & 15;
+        if (kind != 5 && kind != 6) continue;
+        place++;
+        if (units == 15) {
+            if (place >= table || bytes[place] >> 4 != 1 || (bytes[place] & 15) > 3) continue;
+            unsigned size = 1u << (bytes[place] & 15);
+            if (table - place <= size) continue;
+            units = number(bytes + place + 1, size);
+            place += 1 + size;
+        }
+        unsigned width = kind == 6 ? 2 : 1;
+        if (place > table || units > (table - place) / width) continue;
+        if (units > budget) return true;
+        budget -= units;
+        for (uint64_t unit = 0; unit < units; unit++)
+            if (number(bytes + place + unit * width, width) == 0) return true;
+    }
+    return false;
+}
+
 static bool load(void) {
     static bool is_loaded = false;
     if (is_loaded) return true;
@@ -160,6 +200,10 @@ static bool load(void) {
 char *cplist_to_json(const char *bytes, size_t length, size_t *result_length, char *message, size_t message_size) {
     if (!load()) {
         snprintf(message, message_size, "property lists need libplist: install the package libplist3, or use JSON");
+        return NULL;
+    }
+    if (has_zero_in_text((const uint8_t *)bytes, length)) {
+        snprintf(message, message_size, "it holds a text with a zero in it");
         return NULL;
     }
     node root = NULL;

@@ -4,6 +4,8 @@ public struct StatsSettings: Sendable, Equatable {
     public var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9464)
     /// Whether there is a status page at `/`.
     public var statusPage = true
+    /// Names under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
+    public var hosts: [String] = []
 
     /// The defaults.
     public init() {}
@@ -26,6 +28,10 @@ extension StatsSettings: SettingsSection {
             "listen", \.listen, .listenAddress,
             "Another address lets other machines scrape, without TLS or password; off closes the port.", restart: true),
         .setting("status_page", \.statusPage, .boolean, "false leaves only metrics and health."),
+        .setting(
+            "hosts", \.hosts, .list(of: .text(), count: 0...64, unique: true),
+            "Names that the port may be asked by, as in [\"web1.example.com\"], besides addresses, localhost and the "
+                + "machine's own name.", restart: true),
     ]
 }
 

@@ -86,6 +86,7 @@ extension ValueType where Value == DispatchInterval {
         ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(ValueMistake) in
             switch node.value {
             case .string("off"): return .off
+            case .string(let text) where Int64(text).map { $0 <= 0 } ?? false: return .off
             case .integer(let number) where number <= 0: return .off
             case .double(let number) where number <= 0: return .off
             default: break

@@ -17,18 +17,19 @@ struct ProgressLine {
         last = now
         guard console.isTerminal else { return try console.print(text()) }
         isShown = true
-        try console.write("\r\u{1B}[K" + text())
+        try console.draw(line: text())
     }
 
     /// Prints a line that stays, in place of the one that is shown.
     mutating func end(with text: String) throws(CommandFailure) {
-        try console.write((isShown ? "\r\u{1B}[K" : "") + text + "\n")
+        if isShown { try console.draw(line: "") }
+        try console.write(text + "\n")
         isShown = false
     }
 
     /// Takes the line away that is shown.
     mutating func clear() throws(CommandFailure) {
-        if isShown { try console.write("\r\u{1B}[K") }
+        if isShown { try console.draw(line: "") }
         isShown = false
     }
 }

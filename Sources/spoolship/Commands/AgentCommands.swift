@@ -61,7 +61,7 @@ extension Command {
         details:
             "Prints what changed and what waits for a restart. With a mistake the old configuration stays in force."
     ) { invocation in
-        let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60))
+        let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60), isForMistakes: true)
         let changed = (answer["changed"]?.array ?? []).compactMap(\.string)
         for change in changed { try invocation.console.print(change) }
         let later = (answer["need_restart"]?.array ?? []).compactMap(\.string)

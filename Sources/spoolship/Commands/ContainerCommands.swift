@@ -186,6 +186,10 @@ extension Command {
             key = invocation.has("public") ? try SigningKey.load(path) : try SigningKey.generate()
             if !invocation.has("public") { try key.save(path) }
         } catch {
+            // What fails when a key is made is to make its file.
+            guard error.code != .io || invocation.has("public") else {
+                throw CommandFailure(.cannotCreate, error.message)
+            }
             throw CommandFailure(error)
         }
         try invocation.console.print(key.publicKey.text)

@@ -65,9 +65,11 @@ extension Command {
     }
 
     static let resume = Command(
-        name: "resume", summary: "ends a pause; without --token all of them, holds and open breakers too",
+        name: "resume", summary: "ends pauses; without --token all of them, holds and open breakers too",
         options: [
-            Option(name: "token", value: "TOKEN", help: "release this token only; an unknown one changes nothing"),
+            Option(
+                name: "token", value: "TOKEN",
+                help: "release this token only, wherever it holds; an unknown one changes nothing"),
             destination,
         ]
     ) { invocation in
@@ -83,18 +85,24 @@ extension Command {
     static let interval = Command(
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
         argumentCount: 1...1,
-        details: "VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send) or `default`.",
-        options: [Option(name: "persist", help: "keep it beyond a restart")]
+        details: """
+            VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the same) or \
+            `default`, the configured one. Without --persist a restart brings back what was persisted before.
+            """,
+        options: [Option(name: "persist", help: "keep it beyond a restart; with default, forget what was kept")]
     ) { invocation in
         let value: JSONValue
-        switch invocation.arguments[0] {
-        case "default": value = .null
-        case "off": value = 0
-        case let text:
-            guard let duration = DurationText.parse(text) else {
-                throw CommandFailure(.usage, "\"\(text)\" is no interval; give a duration such as 10s, off or default")
+        if invocation.arguments[0] == "default" {
+            value = .null
+        } else {
+            do throws(Problem) {
+                switch try DispatchInterval(text: invocation.arguments[0]) {
+                case .off: value = 0
+                case .every(let duration): value = .integer(duration.wholeMilliseconds)
+                }
+            } catch {
+                throw CommandFailure(.usage, "\(error.message); give a duration such as 10s, off or default")
             }
-            value = .integer(max(0, duration.wholeMilliseconds))
         }
         let answer = try invocation.ask(
             "PUT", "/v1/interval", body: ["interval_ms": value, "persist": .bool(invocation.has("persist"))])

@@ -32,9 +32,11 @@ extension Command {
             let report = try StatusReport.read(try invocation.ask("GET", "/v1/status"))
             rates.add(report)
             let screen = rates.text + "\n" + StatusText(report, console: invocation.console).screen
-            // From the top left corner, each line cleared to its end, then the rest of the screen.
-            let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\u{1B}[K\n")
-            try invocation.console.write(invocation.console.isTerminal ? "\u{1B}[H\(lines)\u{1B}[J" : screen)
+            if invocation.console.canMove {
+                try invocation.console.draw(screen: screen)
+            } else {
+                try invocation.console.write(screen)
+            }
             if let count = left {
                 left = count - 1
                 if count == 1 { return .success }

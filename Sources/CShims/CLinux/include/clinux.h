@@ -34,4 +34,7 @@ void clinux_name_thread(const char *_Nonnull name);
 /// Whether the kernel takes the time of day for synchronised (adjtimex(2)): 1, or 0; -1 when it may not be asked.
 int clinux_clock_is_synchronised(void);
 
+/// Accepts a connection; not inherited by programs that are started, and never blocking. -1 with errno set when there is none.
+int clinux_accept(int listener);
+
 #endif

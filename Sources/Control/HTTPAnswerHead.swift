@@ -1,0 +1,77 @@
+internal import EventLoops
+internal import Glibc
+
+/// An answer's status line and headers.
+enum HTTPAnswerHead {
+    /// How the client knows where the answer ends.
+    enum Length {
+        case bytes(Int)
+        case chunked
+        /// By the connection's end.
+        case connection
+    }
+
+    static func bytes(
+        _ response: ControlResponse, length: Length, closes: Bool, at time: Timestamp
+    ) -> [UInt8] {
+        var text = "HTTP/1.1 \(response.status) \(reason(response.status))\r\nDate: \(date(time))\r\n"
+        for (name, value) in response.headers + common where isClean(name) && isClean(value) {
+            text += "\(name): \(value)\r\n"
+        }
+        switch length {
+        case .bytes(let count): text += "Content-Length: \(count)\r\n"
+        case .chunked: text += "Transfer-Encoding: chunked\r\n"
+        case .connection: break
+        }
+        if closes { text += "Connection: close\r\n" }
+        return Array((text + "\r\n").utf8)
+    }
+
+    private static let common = [
+        (name: "Cache-Control", value: "no-store"), (name: "X-Content-Type-Options", value: "nosniff"),
+    ]
+
+    /// A name or value that holds a line break must not be sent.
+    private static func isClean(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 400: "Bad Request"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 413: "Content Too Large"
+        case 417: "Expectation Failed"
+        case 421: "Misdirected Request"
+        case 422: "Unprocessable Content"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 503: "Service Unavailable"
+        case 505: "HTTP Version Not Supported"
+        default: "Status"
+        }
+    }
+
+    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+    private static func date(_ time: Timestamp) -> String {
+        var seconds = time_t(time.milliseconds / 1000)
+        var parts = tm()
+        guard gmtime_r(&seconds, &parts) != nil, days.indices.contains(Int(parts.tm_wday)),
+            months.indices.contains(Int(parts.tm_mon))
+        else { return "Thu, 01 Jan 1970 00:00:00 GMT" }
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
+            + "\(Int(parts.tm_year) + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
+    }
+}

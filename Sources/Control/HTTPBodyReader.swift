@@ -1,0 +1,98 @@
+/// A request's body, put together from what has come; never more of it than its bound.
+struct HTTPBodyReader {
+    private enum Step {
+        case bytes(left: Int)
+        case chunkSize
+        case chunk(left: Int)
+        case chunkEnd
+        case trailer(seen: Int)
+        case done
+    }
+
+    /// The longest line of a chunked body that is no content.
+    private static let longestLine = 1024
+
+    private(set) var body: [UInt8] = []
+    private let limit: Int
+    private var step: Step
+
+    /// A reader of a body of that length.
+    ///
+    /// - Throws: 413 when the length is beyond the limit.
+    init(_ length: HTTPRequestHead.Length, limit: Int) throws(ControlRefusal) {
+        self.limit = limit
+        switch length {
+        case .bytes(let count):
+            guard count <= limit else { throw HTTPBodyReader.tooLarge(limit) }
+            step = count == 0 ? .done : .bytes(left: count)
+        case .chunked: step = .chunkSize
+        }
+    }
+
+    /// Whether there is nothing to wait for.
+    var isDone: Bool { if case .done = step { true } else { false } }
+
+    /// Takes what belongs to the body from the beginning of the input; true when it is whole.
+    mutating func take(from input: inout [UInt8]) throws(ControlRefusal) -> Bool {
+        var place = 0
+        defer { input.removeFirst(place) }
+        while true {
+            switch step {
+            case .done: return true
+            case .bytes(let left):
+                let count = min(left, input.count - place)
+                guard count > 0 else { return false }
+                body.append(contentsOf: input[place..<place + count])
+                place += count
+                step = count == left ? .done : .bytes(left: left - count)
+            case .chunkSize:
+                guard let line = try HTTPBodyReader.line(input, &place) else { return false }
+                let size = try HTTPBodyReader.size(line)
+                guard size <= limit - body.count else { throw HTTPBodyReader.tooLarge(limit) }
+                step = size == 0 ? .trailer(seen: 0) : .chunk(left: size)
+            case .chunk(let left):
+                let count = min(left, input.count - place)
+                guard count > 0 else { return false }
+                body.append(contentsOf: input[place..<place + count])
+                place += count
+                step = count == left ? .chunkEnd : .chunk(left: left - count)
+            case .chunkEnd:
+                guard let line = try HTTPBodyReader.line(input, &place) else { return false }
+                guard line.isEmpty else { throw .bad("a chunk does not end where it says") }
+                step = .chunkSize
+            case .trailer(let seen):
+                guard let line = try HTTPBodyReader.line(input, &place) else { return false }
+                guard seen < 32 else { throw .bad("the body ends with too many lines") }
+                step = line.isEmpty ? .done : .trailer(seen: seen + 1)
+            }
+        }
+    }
+
+    /// The next line, without its end; nil when it is not there yet.
+    private static func line(_ input: [UInt8], _ place: inout Int) throws(ControlRefusal) -> ArraySlice<UInt8>? {
+        guard let end = input[place...].firstIndex(of: UInt8(ascii: "\n")) else {
+            guard input.count - place <= longestLine else { throw .bad("a line of a chunked body is too long") }
+            return nil
+        }
+        guard end > place, input[end - 1] == UInt8(ascii: "\r"), end - place <= longestLine else {
+            throw .bad("a line of a chunked body must end with CR LF")
+        }
+        defer { place = end + 1 }
+        return input[place..<end - 1]
+    }
+
+    private static func size(_ line: ArraySlice<UInt8>) throws(ControlRefusal) -> Int {
+        let digits = line.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 }
+        guard !digits.isEmpty, digits.count <= 15 else { throw .bad("a chunk has no size") }
+        var size = 0
+        for digit in digits {
+            guard let value = HTTPRequestHead.hex(digit) else { throw .bad("a chunk's size is no number") }
+            size = size << 4 | Int(value)
+        }
+        return size
+    }
+
+    static func tooLarge(_ limit: Int) -> ControlRefusal {
+        ControlRefusal(status: 413, code: "too_large", message: "the body is larger than \(limit) bytes")
+    }
+}

@@ -1,0 +1,231 @@
+internal import EventLoops
+
+/// A request's line and headers, judged strictly: what two readers could understand in two ways is refused.
+///
+/// Source: RFC 9110, RFC 9112.
+struct HTTPRequestHead: Sendable {
+    /// How the body's end is known.
+    enum Length: Sendable, Equatable {
+        case bytes(Int)
+        case chunked
+    }
+
+    /// `GET`, `POST` and so on.
+    private(set) var method = ""
+    /// Decoded, without the query; `*` for a question about the server itself.
+    private(set) var path = ""
+    /// Decoded; the first of equal names.
+    private(set) var query: [String: String] = [:]
+    /// The host that is asked, from the target or the header, without its port; nil where HTTP/1.0 says none.
+    private(set) var host: String?
+    private(set) var accept: String?
+    private(set) var length = Length.bytes(0)
+    /// HTTP/1.1; otherwise 1.0.
+    private(set) var isCurrent = true
+    /// Whether the connection stays open for another request.
+    private(set) var keepsOpen = true
+    /// Whether the client waits for a word before it sends the body.
+    private(set) var expectsContinue = false
+
+    /// Reads what precedes the empty line.
+    ///
+    /// - Parameter bytes: lines that end with CR LF, without the empty one. A LF without its CR is the caller's to refuse.
+    init(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) {
+        var lines = HTTPRequestHead.lines(bytes)[...]
+        guard let first = lines.popFirst() else { throw .bad("the request is empty") }
+        let target = try readLine(first)
+        try readTarget(target)
+        try readHeaders(lines)
+    }
+
+    private static func lines(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true).map { line in
+            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+        }
+    }
+
+    // MARK: The request line
+
+    /// Reads method and version, and returns the target.
+    private mutating func readLine(_ line: ArraySlice<UInt8>) throws(ControlRefusal) -> ArraySlice<UInt8> {
+        let parts = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        guard parts.count == 3, HTTPRequestHead.isToken(parts[0]), parts[0].count <= 32 else {
+            throw .bad("the request line must be a method, a path and HTTP/1.1, with one space between them")
+        }
+        let version = parts[2]
+        guard version.count == 8, version.starts(with: "HTTP/".utf8) else {
+            throw .bad("the request line must end with HTTP/1.1")
+        }
+        switch String(decoding: version.dropFirst(5), as: UTF8.self) {
+        case "1.1": break
+        case "1.0":
+            isCurrent = false
+            keepsOpen = false
+        default: throw ControlRefusal(status: 505, code: "bad_version", message: "ask with HTTP/1.1")
+        }
+        method = String(decoding: parts[0], as: UTF8.self)
+        guard parts[1].allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw .bad("a path holds neither spaces nor control characters nor other bytes than ASCII: encode them")
+        }
+        return parts[1]
+    }
+
+    private mutating func readTarget(_ target: ArraySlice<UInt8>) throws(ControlRefusal) {
+        var rest = target
+        if target.first != UInt8(ascii: "/") {
+            if target.elementsEqual("*".utf8), method == "OPTIONS" {
+                path = "*"
+                return
+            }
+            // The absolute form, as proxies get it.
+            let scheme = "http://"
+            guard target.count > scheme.utf8.count,
+                String(decoding: target.prefix(scheme.utf8.count), as: UTF8.self).lowercased() == scheme
+            else { throw .bad("the path must begin with a slash") }
+            rest = target.dropFirst(scheme.utf8.count)
+            let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
+            host = try HTTPRequestHead.host(rest[..<end])
+            rest = rest[end...]
+        }
+        // A fragment is the browser's own and is never sent; where one comes nevertheless, it is none of the path.
+        if let hash = rest.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
+        let mark = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
+        path = try HTTPRequestHead.decoded(rest[..<mark])
+        if path.isEmpty { path = "/" }
+        for argument in rest[mark...].dropFirst().split(separator: UInt8(ascii: "&")) {
+            let equals = argument.firstIndex(of: UInt8(ascii: "=")) ?? argument.endIndex
+            let name = try HTTPRequestHead.decoded(argument[..<equals], plusIsSpace: true)
+            let value = try HTTPRequestHead.decoded(argument[equals...].dropFirst(), plusIsSpace: true)
+            if query[name] == nil { query[name] = value }
+        }
+    }
+
+    // MARK: Headers
+
+    private mutating func readHeaders(_ lines: ArraySlice<ArraySlice<UInt8>>) throws(ControlRefusal) {
+        var hosts = 0
+        var lengths: [ArraySlice<UInt8>] = []
+        var isChunked = false
+        for line in lines {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")), HTTPRequestHead.isToken(line[..<colon]) else {
+                throw .bad("a header must be a name, a colon and a value on one line")
+            }
+            let value = HTTPRequestHead.trimmed(line[(colon + 1)...])
+            guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+                throw .bad("a header's value holds a control character")
+            }
+            switch String(decoding: line[..<colon], as: UTF8.self).lowercased() {
+            case "host":
+                hosts += 1
+                let named = try HTTPRequestHead.host(value)
+                // What the target says counts.
+                if host == nil { host = named }
+            case "accept":
+                accept = accept.map { "\($0), " + HTTPRequestHead.text(value) } ?? HTTPRequestHead.text(value)
+            case "content-length": lengths.append(value)
+            case "transfer-encoding":
+                guard HTTPRequestHead.text(value).lowercased() == "chunked", !isChunked, isCurrent else {
+                    throw ControlRefusal(
+                        status: 501, code: "bad_encoding", message: "a body comes with its length, or chunked")
+                }
+                isChunked = true
+            case "connection":
+                let words = HTTPRequestHead.text(value).lowercased().split(separator: ",").map { $0.drop { $0 == " " } }
+                if words.contains("close") { keepsOpen = false }
+            case "expect":
+                guard HTTPRequestHead.text(value).lowercased() == "100-continue" else {
+                    throw ControlRefusal(status: 417, code: "bad_expectation", message: "expect nothing")
+                }
+                expectsContinue = isCurrent
+            default: break
+            }
+        }
+        guard hosts == 1 || hosts == 0 && !isCurrent else { throw .bad("a request has one Host header") }
+        if isChunked {
+            guard lengths.isEmpty else { throw .bad("a body has a length or comes chunked, not both") }
+            length = .chunked
+        } else if let first = lengths.first {
+            guard lengths.allSatisfy({ $0.elementsEqual(first) }) else {
+                throw .bad("the request has more than one Content-Length")
+            }
+            guard !first.isEmpty, first.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
+                throw .bad("Content-Length must be a number")
+            }
+            // A number beyond every bound is too large, not wrong.
+            length = .bytes(Int(HTTPRequestHead.text(first)) ?? .max)
+        }
+    }
+
+    /// The host without its port, in small letters; brackets go as well.
+    private static func host(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) -> String {
+        let text = text(bytes).lowercased()
+        if text.hasPrefix("[") {
+            guard let end = text.lastIndex(of: "]"), isPort(text[text.index(after: end)...]) else {
+                throw .bad("the Host header is no host and port")
+            }
+            return String(text[..<end].dropFirst())
+        }
+        let colon = text.firstIndex(of: ":") ?? text.endIndex
+        let name = text[..<colon]
+        guard isPort(text[colon...]), name.utf8.count <= 255,
+            name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"/?#@\\<>\"".utf8.contains($0) })
+        else { throw .bad("the Host header is no host and port") }
+        return String(name.hasSuffix(".") ? name.dropLast() : name)
+    }
+
+    private static func isPort(_ text: Substring) -> Bool {
+        text.isEmpty || text == ":" || text.first == ":" && UInt16(text.dropFirst()) != nil
+    }
+
+    // MARK: Bytes
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var bytes = bytes.drop { $0 == 0x20 || $0 == 0x09 }
+        while bytes.last == 0x20 || bytes.last == 0x09 { bytes.removeLast() }
+        return bytes
+    }
+
+    static func isTokenByte(_ byte: UInt8) -> Bool {
+        byte >= 0x30 && byte <= 0x39 || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A
+            || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+
+    private static func isToken(_ bytes: ArraySlice<UInt8>) -> Bool {
+        !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
+    }
+
+    /// Replaces `%41` by what it stands for. A zero byte is refused: whoever reads the text as C would read half of it.
+    private static func decoded(
+        _ bytes: ArraySlice<UInt8>, plusIsSpace: Bool = false
+    ) throws(ControlRefusal) -> String {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var place = bytes.startIndex
+        while place < bytes.endIndex {
+            let byte = bytes[place]
+            place += 1
+            if byte == UInt8(ascii: "%") {
+                guard bytes.endIndex - place >= 2, let high = hex(bytes[place]), let low = hex(bytes[place + 1]),
+                    high | low != 0
+                else { throw .bad("a percent sign must be followed by two hexadecimal digits, and not by 00") }
+                result.append(high << 4 | low)
+                place += 2
+            } else {
+                result.append(plusIsSpace && byte == UInt8(ascii: "+") ? 0x20 : byte)
+            }
+        }
+        guard let text = String(validating: result, as: UTF8.self) else { throw .bad("the path is not UTF-8") }
+        return text
+    }
+
+    static func hex(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,57 @@
+internal import EventLoops
+internal import Glibc
+
+// The server asks itself, as a client would: through the kernel, by the way that others come.
+extension HTTPServer {
+    /// Whether the server that a socket leads to answers in time.
+    ///
+    /// - Parameters:
+    ///   - connect: makes a connection without waiting; nil when that cannot be.
+    ///   - limit: how long the answer may take.
+    func answers(within limit: Duration, _ connect: () -> Descriptor?) async -> Bool {
+        guard let socket = connect() else { return false }
+        let raw = socket.raw
+        let isAnswered = await withCheckedContinuation { continuation in
+            var waiting: CheckedContinuation<Bool, Never>? = continuation
+            var timer: EventLoop.TimerID?
+            func end(_ isAnswered: Bool) {
+                guard let continuation = waiting else { return }
+                waiting = nil
+                loop.forget(raw)
+                if let timer { loop.cancel(timer) }
+                continuation.resume(returning: isAnswered)
+            }
+            timer = loop.after(limit) {
+                timer = nil
+                end(false)
+            }
+            do {
+                try loop.watch(raw, for: .writable) { [loop] _ in
+                    let question = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                    guard send(raw, question, question.utf8.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) > 0 else {
+                        return end(false)
+                    }
+                    do {
+                        try loop.watch(raw, for: .readable) { _ in
+                            var answer = [UInt8](repeating: 0, count: 9)
+                            let count = recv(raw, &answer, answer.count, Int32(MSG_DONTWAIT))
+                            end(count > 0 && "HTTP/1.1 ".utf8.starts(with: answer.prefix(count)))
+                        }
+                    } catch {
+                        end(false)
+                    }
+                }
+            } catch {
+                end(false)
+            }
+        }
+        _ = consume socket
+        return isAnswered
+    }
+
+    /// Whether this server's own listening socket leads to an answer.
+    func isAnsweringItself() async -> Bool {
+        guard let listener else { return false }
+        return await answers(within: SelfAnswer.limit) { InternetSocket.connect(toListener: listener) }
+    }
+}
