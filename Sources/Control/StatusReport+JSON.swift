@@ -65,7 +65,8 @@ extension StatusReport.Destination {
                 lastFailure.map { failure -> JSONValue in
                     [
                         "status": JSONValue(failure.status), "kind": .string(failure.kind),
-                        "message": .string(failure.message), "at_ms": failure.at.json,
+                        "message": .string(failure.message), "answer": JSONValue(failure.answer),
+                        "at_ms": failure.at.json,
                     ]
                 }),
             "pause_tokens": .strings(pauseTokens), "in_flight": .integer(inFlight),
@@ -81,8 +82,8 @@ extension StatusReport.Destination {
         lastAcknowledged = Timestamp(json["last_acknowledged_ms"])
         if let failure = json["last_failure"], let at = Timestamp(failure["at_ms"]) {
             lastFailure = StatusReport.LastFailure(
-                status: failure["status"]?.integer, kind: failure.text("kind"), message: failure.text("message"), at: at
-            )
+                status: failure["status"]?.integer, kind: failure.text("kind"), message: failure.text("message"),
+                answer: failure["answer"]?.string, at: at)
         }
         pauseTokens = json.texts("pause_tokens")
         inFlight = json.count("in_flight")

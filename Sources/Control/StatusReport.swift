@@ -54,11 +54,15 @@ public struct StatusReport: Sendable, Equatable {
         public var kind: String
         /// One line for a person.
         public var message: String
+        /// The receiver's own words: the beginning of its answer. It may quote an event, so it is for those who may use the
+        /// control socket, and not for the log or the page. Nil when it said nothing.
+        public var answer: String?
         /// When.
         public var at: Timestamp
 
         /// A failure of known parts.
-        public init(status: Int?, kind: String, message: String, at: Timestamp) {
+        public init(status: Int?, kind: String, message: String, answer: String? = nil, at: Timestamp) {
+            self.answer = answer
             self.status = status
             self.kind = kind
             self.message = message

@@ -28,7 +28,7 @@ public struct StatusText: Sendable {
     /// The whole screen, each line ended.
     public var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
-        lines += [""] + report.destinations.map(destinationLine)
+        lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) }
         if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the queue") }
         lines += [""] + ledger
         lines += ["", intakeLine, spoolLine]
@@ -62,6 +62,14 @@ public struct StatusText: Sendable {
             }
         let waits = waiting(destination)
         return "\(styled(destination.name, .heading)): \(styled(reason(destination), style)); \(waits)"
+    }
+
+    /// What the receiver itself said, while its last word was a refusal. Only for those who may use the control socket.
+    private func answerLines(_ destination: StatusReport.Destination) -> [String] {
+        guard let failure = destination.lastFailure, let answer = failure.answer,
+            destination.state != .active || failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
+        else { return [] }
+        return ["  it says: \(answer)"]
     }
 
     /// Why a destination stands as it does, and what comes next.

@@ -206,6 +206,16 @@ extension MetricFamily {
     public static let sentBytes = MetricFamily(
         .counter, "spoolship_delivery_sent_bytes_total", "Bytes of request bodies sent since the start, as compressed.",
         [destination])
+    /// Values that a format has no place for.
+    public static let valuesLeftOut = MetricFamily(
+        .counter, "spoolship_delivery_values_left_out_total",
+        "Values of acknowledged events that the format has no place for or had to change, since the start.",
+        [destination])
+    /// Events that were rejected without a name.
+    public static let unnamedRejections = MetricFamily(
+        .counter, "spoolship_delivery_unnamed_rejections_total",
+        "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",
+        [destination])
     /// When the last batch was acknowledged.
     public static let lastAcknowledged = MetricFamily(
         .gauge, "spoolship_delivery_last_acknowledged_timestamp_seconds",
@@ -225,7 +235,8 @@ extension MetricFamily {
         "Events acknowledged after their deadline since the start, by deadline.", [.open("deadline")])
 
     private static let delivery = [
-        attempts, failures, responses, inFlight, retries, retryWaiting, attemptSeconds, sentBytes, lastAcknowledged,
+        attempts, failures, responses, inFlight, retries, retryWaiting, attemptSeconds, sentBytes, valuesLeftOut,
+        unnamedRejections, lastAcknowledged,
         destinationState, certificateExpiry, lateEvents,
     ]
 

@@ -5,6 +5,9 @@ public import Model
 public protocol MeasuredOutput: BatchSender {
     /// The bytes that were handed over since this was last asked: bodies as they go over the wire.
     func takeSentBytes() async -> Int
+    /// How many values of events the format had no place for or had to change, in batches acknowledged since this was
+    /// last asked.
+    func takeLeftOutValues() async -> Int
     /// When certificates expire, as of the last look.
     var certificates: OutputCertificates { get async }
 }

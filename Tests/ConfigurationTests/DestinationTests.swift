@@ -18,6 +18,8 @@ struct DestinationTests {
         "index": .string("events"), "labels": .table([.init("job", .string("a"))]), "otlp_encoding": .string("json"),
         "indexer_acknowledgement": .boolean(true), "measurement_id": .string("G-1"), "topic": .string("a"),
         "subject": .string("a"), "path": .string("/a"), "tls.ca_file": .string("/a"),
+        "content_type": .string("application/json"), "structured_metadata": .boolean(false), "host": .string("a"),
+        "source": .string("a"), "sourcetype": .string("a"),
         "tls.certificate_file": .string("/a"), "tls.key_file": .string("/a"),
         "tls.pinned_keys": .array([.string("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")]),
         "tls.minimum_version": .string("1.3"),
@@ -100,12 +102,10 @@ struct DestinationTests {
 struct FormatCheckTests {
     private func problems(_ lines: String) -> [Problem] {
         let text = "[[destination]]\nname = \"a\"\n\(lines)\n"
-        do {
+        do throws(ConfigurationError) {
             return try Settings.read([ConfigurationText(file: "t.toml", text: text)]).warnings
-        } catch let error as ConfigurationError {
-            return error.problems
         } catch {
-            return []
+            return error.problems
         }
     }
 

@@ -123,7 +123,10 @@ struct MistakesTests {
                 "exists already (spoolship.toml:1)"
             ), ("[[destination]]\nname = \"a\"\nurl = \"http://example.com\"", "allow_plain_http"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://u:p@example.com\"", "password_file"),
-            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nindex = \"i\"", "for format elasticsearch only"),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nindex = \"i\"",
+                "for format elasticsearch or splunk_hec only"
+            ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"", "keep one"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nuser = \"u\"", "no password_file"),
             ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nurl = \"kafka://a\"", "has no topic"),

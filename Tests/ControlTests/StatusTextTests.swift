@@ -49,6 +49,23 @@ struct StatusTextTests {
         #expect(throws: ControlError.self) { try StatusReport(json: ["error": "no"]) }
     }
 
+    @Test(
+        "the receiver's own words are in status and its JSON, and neither in the line that others read nor on the page")
+    func receiversWords() throws {
+        var report = SampleReport.failing
+        report.destinations[0].lastFailure?.answer = "Table default.events doesn't exist"
+        #expect(StatusText(report).screen.contains("\n  it says: Table default.events doesn't exist\n"))
+        #expect(report.json.pretty.contains("Table default.events doesn't exist"))
+        #expect(try StatusReport(json: JSONValue(parsing: report.json.pretty)) == report)
+        #expect(!StatusText(report).destinationLine(report.destinations[0]).contains("Table"))
+        let page = StatusPage(report, history: StatusPageTests.history(failing: true)).html
+        #expect(!page.contains("Table default"))
+        // Once it takes events again, an old answer is no news.
+        report.destinations[0].state = .active
+        report.destinations[0].lastAcknowledged = report.now
+        #expect(!StatusText(report).screen.contains("it says"))
+    }
+
     @Test("a ledger that does not balance is shown as what it is")
     func imbalance() {
         var report = SampleReport.healthy

@@ -22,6 +22,44 @@ func retried(_ outcome: Outcome) -> Failure? {
 struct HostileServerTests {
     private let good = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
+    @Test(
+        "a success whose body breaks off or never ends is no acknowledgement where the answer is read: the same batch again",
+        arguments: ["otlp", "splunk_hec", "loki", "elasticsearch", "ndjson"], [true, false])
+    func halfASuccess(format: String, breaks: Bool) async throws {
+        let formats: [String: any BatchEncoder] = [
+            "otlp": OTLPEncoder(.json), "splunk_hec": SplunkEncoder(), "loki": LokiEncoder(),
+            "elasticsearch": ElasticsearchEncoder(index: "a"), "ndjson": NDJSONEncoder(),
+        ]
+        let encoder = try #require(formats[format])
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+            if !breaks { connection.hang() }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url, format: encoder) { $0.requestTimeout = .seconds(1) }
+        let outcome = await output.send(try Sample.batch(5))
+        if format == "ndjson" {
+            #expect(outcome == .acknowledged)
+        } else {
+            #expect(retried(outcome)?.kind == .connection && retried(outcome)?.message.contains("broke off") == true)
+        }
+    }
+
+    @Test("a head of more than 100 KB is a broken connection, tried again, and holds nothing")
+    func hugeHead() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            guard connection.request() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nX: " + String(repeating: "a", count: 150_000) + "\r\n\r\n")
+            connection.hang()
+        }
+        defer { peer.stop() }
+        let outcome = await (try bench.output(to: peer.url)).send(try Sample.batch(5))
+        #expect(retried(outcome)?.kind == .connection, "\(outcome)")
+    }
+
     @Test("fault10: a server that never answers costs the request timeout and no more")
     func fault10_hang() async throws {
         let bench = try Bench()

@@ -74,6 +74,9 @@ public actor FileOutput: MeasuredOutput {
         return sentBytes
     }
 
+    /// None: events are written as they are.
+    public func takeLeftOutValues() -> Int { 0 }
+
     /// What passes by itself is tried again; what a person must mend holds.
     private func outcome(of error: WriteError) -> Outcome {
         let said = SystemError.message(error.number).lowercased()

@@ -49,6 +49,9 @@ public actor StandardOutput: MeasuredOutput {
         return sentBytes
     }
 
+    /// None: events are written as they are.
+    public func takeLeftOutValues() -> Int { 0 }
+
     /// Writes a batch.
     public func send(_ batch: Batch) async -> Outcome {
         let deadline = time.bootTime + timeout

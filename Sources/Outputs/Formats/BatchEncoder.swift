@@ -1,3 +1,4 @@
+public import EventLoops
 public import Model
 
 /// A format: how events become a body, and what an answer in that format says. One folder each.
@@ -10,6 +11,8 @@ public protocol BatchEncoder: Sendable {
     var sendsLinesAsStored: Bool { get }
     /// How much of an answer to so many events the format reads, in bytes; 0: its status says all.
     func answerLimit(events: Int) -> Int
+    /// Whether an answer of success has a body that says what became of the events.
+    var readsAnswers: Bool { get }
     /// Where the format has its token.
     var tokenPlace: TokenPlace { get }
     /// Arguments of the format's own that the address gets, escaped: `measurement_id=G-1`; empty for none.
@@ -22,6 +25,17 @@ public protocol BatchEncoder: Sendable {
 
     /// Which events go into which request, as places in the batch: each in one, in their order.
     func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
+
+    /// Which events the format can never carry, and why: they are not sent, and become dead letters.
+    ///
+    /// - Parameter now: the time of day.
+    func refusals(_ lines: [UInt8], of header: BatchHeader, at now: Timestamp) throws(OutputError) -> [RejectedEvent]
+
+    /// Whether the format may have no place for a value of an event; then `leftOut` counts them.
+    var mayLeaveOut: Bool { get }
+
+    /// How many values of the events the format has no place for, or has to change; asked once they are acknowledged.
+    func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int
 
     /// Turns lines into a body, uncompressed.
     ///
@@ -60,6 +74,8 @@ extension BatchEncoder {
     public var sendsLinesAsStored: Bool { false }
     /// 0.
     public func answerLimit(events: Int) -> Int { 0 }
+    /// `false`.
+    public var readsAnswers: Bool { false }
     /// `Authorization: Bearer …`.
     public var tokenPlace: TokenPlace { .authorization(scheme: "Bearer") }
     /// None.
@@ -69,6 +85,17 @@ extension BatchEncoder {
 
     /// `false`.
     public var boundsRequests: Bool { false }
+
+    /// None.
+    public func refusals(
+        _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
+    ) throws(OutputError) -> [RejectedEvent] { [] }
+
+    /// `false`.
+    public var mayLeaveOut: Bool { false }
+
+    /// None.
+    public func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int { 0 }
 
     /// All in one.
     public func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {

@@ -6,6 +6,8 @@ public struct HTTPAnswerBody: Sendable, Equatable {
     public let bytes: [UInt8]
     /// Whether that is all of it.
     public let isWhole: Bool
+    /// Whether the answer came to its end, even if it is longer than what is kept of it.
+    public let isComplete: Bool
 
     /// The beginning as text, at most 1 KiB, without control characters.
     var excerpt: String { AnswerReader.excerpt(bytes) }

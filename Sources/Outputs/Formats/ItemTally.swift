@@ -15,11 +15,10 @@ struct ItemTally {
             acknowledged += 1
             return
         }
-        let word = type.unicodeScalars.filter { $0.isASCII && $0.value > 0x20 }.prefix(64)
         let failure = Failure(
             kind: .status, status: status,
             message:
-                "an event was answered \(status)\(word.isEmpty ? "" : ": \(String(String.UnicodeScalarView(word)))")",
+                "an event was answered \(status)\(type.isEmpty ? "" : ": \(ErrorWords.known(type))")",
             excerpt: AnswerReader.excerpt(Array(reason.utf8)))
         switch meaning {
         case .acknowledge: break

@@ -16,13 +16,20 @@ struct AnswerReader: Sendable {
         let status = answer.status
         // A person's word stands above the format's, the format's above the table's.
         if table.overrides[status] == nil, table.classOverrides[status / 100] == nil {
-            let body = HTTPAnswerBody(status: status, bytes: answer.body, isWhole: answer.isWhole)
-            if let said = encoder.outcome(ofAnswer: body, for: header, lines: lines) { return said }
+            // A format whose answers say what became of the events has been told nothing by half an answer.
+            if encoder.readsAnswers, (200...299).contains(status), !answer.isComplete {
+                return .retry(
+                    Failure(
+                        kind: .connection, status: status,
+                        message: "the answer broke off or did not end: what became of the events is not known"))
+            }
+            if let said = encoder.outcome(ofAnswer: answer.forFormat, for: header, lines: lines) { return said }
         }
         // Made only for bad answers: most are good.
         func failure() -> Failure {
             Failure(
-                kind: .status, status: status, message: AnswerTable.message(for: status),
+                kind: .status, status: status,
+                message: AnswerTable.message(for: status) + hint(for: status) + code(in: answer.body),
                 excerpt: AnswerReader.excerpt(answer.body))
         }
         switch table.meaning(of: status) {
@@ -35,6 +42,15 @@ struct AnswerReader: Sendable {
                 retryAfter: answer.retryAfter, milliseconds: answer.retryAfterMilliseconds, date: answer.date, now: now)
             return wait.map { .retryAfter($0, failure()) } ?? .retry(failure())
         }
+    }
+
+    /// What the server calls its error, if that is a known word: others may quote an event.
+    private func code(in body: [UInt8]) -> String { ErrorWords.found(in: body).map { "; its error is \($0)" } ?? "" }
+
+    /// What else to look at, by the format.
+    private func hint(for status: Int) -> String {
+        guard [400, 415, 422].contains(status), encoder.contentType == NDJSONEncoder.usualContentType else { return "" }
+        return "; some receivers want another content_type, such as application/json"
     }
 
     /// The beginning of an answer as text, at most 1 KiB: bytes that are not UTF-8 are replaced, none is cut in two, and

@@ -25,6 +25,8 @@ struct HTTPAnswer: Sendable, Equatable {
     var body: [UInt8] = []
     /// Whether `body` is all of it: neither cut by the limit nor by the connection.
     var isWhole = true
+    /// Whether the answer came to its end, even if `body` was cut by the limit.
+    var isComplete = true
     /// `Retry-After`.
     var retryAfter: String?
     /// `x-ms-retry-after-ms`.
@@ -33,6 +35,13 @@ struct HTTPAnswer: Sendable, Equatable {
     var date: String?
     /// `ETag`, of answers to a GET.
     var etag: String?
+}
+
+extension HTTPAnswer {
+    /// What a format may read of it.
+    var forFormat: HTTPAnswerBody {
+        HTTPAnswerBody(status: status, bytes: body, isWhole: isWhole, isComplete: isComplete)
+    }
 }
 
 /// What became of a request.

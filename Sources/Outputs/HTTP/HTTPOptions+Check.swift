@@ -23,6 +23,14 @@ extension HTTPOptions {
                 .invalidSetting,
                 "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
         }
+        if address.scheme == "http", !allowPlainHTTP, case .address(let proxy) = proxy,
+            HTTPAddress(proxy.text)?.isLoopback != true
+        {
+            throw OutputError(
+                .invalidSetting,
+                "plain http through a proxy shows every event and credential on the way; use https, or allow it by name"
+            )
+        }
         for header in headers {
             guard !header.name.isEmpty, header.name.utf8.allSatisfy(HTTPOptions.isTokenByte) else {
                 throw OutputError(.invalidSetting, "\"\(header.name)\" is no header name")
@@ -51,6 +59,15 @@ extension HTTPOptions {
         if let batchIDParameter, !batchIDParameter.utf8.allSatisfy(HTTPOptions.isTokenByte) {
             throw OutputError(.invalidSetting, "\"\(batchIDParameter)\" is no name of a query parameter")
         }
+    }
+
+    /// Whether a request may go where the environment says (`http_proxy` and the like).
+    ///
+    /// What is for this machine stays on it. Plain HTTP that carries a credential goes to a proxy only when a person has
+    /// configured that by name: the environment is often set for something else.
+    var mayUseProxyOfEnvironment: Bool {
+        guard let address = HTTPAddress(url), !address.isLoopback else { return false }
+        return address.scheme == "https" || authorization == .none && headers.isEmpty
     }
 
     /// Where the secret of `authorization` is.
@@ -86,7 +103,7 @@ extension HTTPOptions {
 
     /// The headers that are the same for every request.
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
-        var own = [Header("Content-Type", format.contentType)] + format.headers
+        var own = [Header("Content-Type", contentType ?? format.contentType)] + format.headers
         own.removeAll { header in headers.contains { $0.name.lowercased() == header.name.lowercased() } }
         var lines = ["Expect:"]
         for header in own + headers {

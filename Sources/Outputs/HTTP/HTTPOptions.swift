@@ -43,6 +43,8 @@ public struct HTTPOptions: Sendable, Equatable {
     public var compression = Compression.gzip
     /// Headers that go with every request; one of the format's name replaces it.
     public var headers: [Header] = []
+    /// The body's `Content-Type`; nil for the format's own.
+    public var contentType: String?
     /// How the agent shows that it may write; default not at all.
     public var authorization = Authorization.none
     /// How the destination is known.

@@ -13,6 +13,7 @@ public actor HTTPOutput: MeasuredOutput {
     /// When certificates expire, as of the last look.
     public private(set) var certificates = OutputCertificates()
     private var sentBytes = 0
+    private var leftOutValues = 0
 
     private let loop: EventLoop
     private let options: HTTPOptions
@@ -69,10 +70,16 @@ public actor HTTPOutput: MeasuredOutput {
     public func send(_ batch: Batch) async -> Outcome {
         await readChangedFiles()
         do {
-            guard encoder.boundsRequests else {
-                return await send(try builder.body(of: batch), of: batch)
+            let outcome: Outcome
+            if encoder.boundsRequests {
+                outcome = try await sendInPieces(batch)
+            } else {
+                outcome = await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)")
             }
-            return try await send(try encoder.requests(try builder.lines(of: batch)), of: batch)
+            if encoder.mayLeaveOut, outcome == .acknowledged {
+                leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
+            }
+            return outcome
         } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
@@ -84,22 +91,35 @@ public actor HTTPOutput: MeasuredOutput {
         return sentBytes
     }
 
+    /// How many values the format had no place for or had to change, in batches acknowledged since this was last asked.
+    public func takeLeftOutValues() -> Int {
+        defer { leftOutValues = 0 }
+        return leftOutValues
+    }
+
     /// Sends a batch as several requests, one after the other, until one does not succeed.
     ///
     /// When nothing of it was taken, the batch shares the fate of the first; else what is left goes again.
-    private func send(_ requests: [[Int]], of batch: Batch) async throws(OutputError) -> Outcome {
-        var rejected: [RejectedEvent] = []
+    private func sendInPieces(_ batch: Batch) async throws(OutputError) -> Outcome {
+        let lines = try builder.lines(of: batch)
+        var rejected = try encoder.refusals(lines, of: batch.header, at: time.wallTime)
+        let refused = Set(rejected.map(\.index))
+        let requests = try encoder.requests(lines).map { $0.filter { !refused.contains($0) } }.filter { !$0.isEmpty }
         var retry: [Int] = []
         for (number, events) in requests.enumerated() {
             let piece = try builder.piece(events, of: batch)
-            switch await send(try builder.body(of: piece), of: piece) {
-            case .acknowledged:
+            // One key for one body: the same events of the batch have the same key at every attempt.
+            let key =
+                events.count == batch.header.events
+                ? "\(batch.header.id)" : "\(batch.header.id)-\(HTTPOutput.name(of: events))"
+            switch await send(try builder.body(of: piece), of: piece, key: key) {
+            case .acknowledged, .acknowledgedWithLoss:
                 continue
             case .partial(let some, let again):
                 rejected += some.map { RejectedEvent(index: events[$0.index], failure: $0.failure) }
                 retry += again.map { events[$0] }
             case let outcome:
-                if number == 0 { return outcome }
+                if number == 0, rejected.isEmpty { return outcome }
                 retry += requests[number...].joined()
                 return .partial(rejected: rejected, retry: retry.sorted())
             }
@@ -108,16 +128,26 @@ public actor HTTPOutput: MeasuredOutput {
             ? .acknowledged : .partial(rejected: rejected.sorted { $0.index < $1.index }, retry: retry.sorted())
     }
 
+    /// A short name for some events of a batch: another one for other events.
+    private static func name(of events: [Int]) -> String {
+        guard let first = events.first, let last = events.last else { return "0" }
+        guard last - first + 1 == events.count else {
+            let places = events.map { String($0) }.joined(separator: ",")
+            return "\(first)-\(last)-\(SHA256.hexadecimal(Array(places.utf8)).prefix(16))"
+        }
+        return "\(first)-\(last)"
+    }
+
     /// One request.
-    private func send(_ body: [UInt8], of batch: Batch) async -> Outcome {
+    private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
         var headers = staticHeaders
-        headers.append("Idempotency-Key: \(batch.header.id)")
+        headers.append("Idempotency-Key: \(key)")
         headers.append("X-Spoolship-Events: \(batch.header.events)")
         if case .header(let line) = credential { headers.append(line) }
         sentBytes += body.count
         let result = await client.perform(
             HTTPRequest(
-                url: address(for: batch.header.id), headers: headers, body: body,
+                url: address(for: key), headers: headers, body: body,
                 answerLimit: max(encoder.answerLimit(events: batch.header.events), 2048)))
         switch result {
         case .noRoute:
@@ -128,8 +158,9 @@ public actor HTTPOutput: MeasuredOutput {
             let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: body.count, now: time.wallTime) {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
-            let said = HTTPAnswerBody(status: answer.status, bytes: answer.body, isWhole: answer.isWhole)
-            guard outcome == .acknowledged, let question = encoder.confirmation(ofAnswer: said, url: options.url) else {
+            guard outcome == .acknowledged,
+                let question = encoder.confirmation(ofAnswer: answer.forFormat, url: options.url)
+            else {
                 return outcome
             }
             return await confirm(question)
@@ -137,10 +168,10 @@ public actor HTTPOutput: MeasuredOutput {
     }
 
     /// Where this batch goes.
-    private func address(for id: BatchID) -> String {
+    private func address(for key: String) -> String {
         var arguments = [encoder.arguments]
         if case .argument(let argument) = credential { arguments.append(argument) }
-        if let name = options.batchIDParameter { arguments.append("\(name)=\(id)") }
+        if let name = options.batchIDParameter { arguments.append("\(name)=\(key)") }
         return HTTPAddress.adding(arguments, to: options.url)
     }
 
@@ -156,7 +187,7 @@ public actor HTTPOutput: MeasuredOutput {
                 url: question.url, headers: headers, body: question.body,
                 answerLimit: max(encoder.answerLimit(events: 1), 2048))
             if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
-                question.isGiven(HTTPAnswerBody(status: answer.status, bytes: answer.body, isWhole: answer.isWhole))
+                question.isGiven(answer.forFormat)
             {
                 return .acknowledged
             }

@@ -66,6 +66,9 @@ final class Transfer {
     /// What the library says of the failure, in its words; empty when it says nothing.
     var libraryText: String { String(cString: errorText) }
 
+    /// Whether anything of an answer has come.
+    var hasBegunAnswer: Bool { headBytes > 0 }
+
     /// Takes up a request.
     func prepare(_ request: borrowing HTTPRequest) {
         answer.removeAll(keepingCapacity: true)
@@ -142,7 +145,7 @@ final class Transfer {
     func answerRead(wholly: Bool) -> HTTPAnswer? {
         guard hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
-        var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut)
+        var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut, isComplete: wholly)
         if method == .get { result.etag = header("ETag") }
         // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.
         if status >= 300 {

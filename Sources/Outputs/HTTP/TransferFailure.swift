@@ -43,6 +43,11 @@ enum TransferFailure {
             return Failure(kind: .connection, message: "the connection to \(host) broke before an answer came: \(said)")
         case CURLE_PROXY:
             return Failure(kind: .connect, message: "the proxy made no connection to \(host): \(said)")
+        // The library says the same of a head that is longer than it keeps (100 KB).
+        case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
+            return Failure(
+                kind: .connection,
+                message: "the head of what \(host) answered is too long, or there was no memory for it")
         case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
             CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION:
             return Failure(kind: .local, message: "the request cannot be made: \(said)")
@@ -65,6 +70,7 @@ enum TransferFailure {
         switch options.proxy {
         case .none: return true
         case .address: return false
+        case .environment where !options.mayUseProxyOfEnvironment: return true
         case .environment:
             let names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"]
             return names.allSatisfy { getenv($0) == nil }

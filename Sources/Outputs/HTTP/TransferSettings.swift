@@ -77,8 +77,10 @@ struct TransferSettings: Sendable, Equatable {
 
     private func setProxy(_ easy: UnsafeMutableRawPointer) {
         switch options.proxy {
-        case .environment:
+        case .environment where options.mayUseProxyOfEnvironment:
             break
+        case .environment:
+            shim_curl_set_string(easy, CURLOPT_PROXY, "")
         case .none:
             shim_curl_set_string(easy, CURLOPT_PROXY, "")
         case .address(let address):

@@ -35,8 +35,77 @@ struct GA4Tests {
         "names are brought into form",
         arguments: [("Video clicked", "Video_clicked"), ("1st", "e_1st"), ("", "e_"), ("_x", "e__x"), ("é", "e__")])
     func names(name: String, expected: String) {
-        #expect(GA4Encoder.name(name) == expected)
-        #expect(GA4Encoder.name(String(repeating: "a", count: 99)).count == 40)
+        #expect(GA4Encoder.eventName(name) == expected)
+        #expect(GA4Encoder.eventName(String(repeating: "a", count: 99)).count == 40)
+    }
+
+    @Test(
+        "reserved names are changed and counted, values without a place are counted, engagement time is the app's own")
+    func reservedNames() throws {
+        let encoder = GA4Encoder(measurementID: "G-1")
+        let line =
+            #"{"name":"session_start","properties":{"ga_x":1,"firebase_conversion":1,"engagement_time_msec":4200,"l":[1],"ok":2}}"#
+            + "\n"
+        let event = try #require(slice(try encoded(encoder, line))?["events"]?.elements?.first)
+        #expect(event["name"]?.string == "e_session_start")
+        #expect(
+            event["params"]?.text == #"{"engagement_time_msec":4200,"e_ga_x":1,"e_firebase_conversion":1,"ok":2}"#)
+        #expect(try encoder.leftOut(Array(line.utf8)) == 4)
+        #expect(try encoder.leftOut(Array(#"{"name":"a","properties":{"b":"c"}}"#.utf8) + [0x0A]) == 0)
+    }
+
+    @Test("requests are split by bytes, and each body has a key of its own that is the same at every attempt")
+    func requestsBySize() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, body) = connection.request() {
+                let key = head.split(separator: "\r\n").first { $0.hasPrefix("Idempotency-Key: ") } ?? ""
+                seen.note("\(key.dropFirst(17))|\(body.count)|\(String(decoding: body, as: UTF8.self))")
+                connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) { $0.compression = .none }
+        // 24 texts of 100 characters that take six bytes each: 15 kB an event.
+        let text = String(repeating: "\\u0001", count: 100)
+        let properties = (0..<24).map { #""k\#($0)":"\#(text)""# }.joined(separator: ",")
+        let lines = (0..<50).map { #"{"name":"e\#($0)","properties":{\#(properties)}}"# + "\n" }.joined()
+        #expect(await output.send(batch(lines, 50)) == .acknowledged)
+        let first = seen.all
+        #expect(await output.send(batch(lines, 50)) == .acknowledged)
+        #expect(Array(seen.all.dropFirst(first.count)) == first)
+        let keys = first.map { $0.prefix { $0 != "|" } }
+        #expect(Set(keys).count == keys.count && keys.count >= 6, "\(keys)")
+        #expect(keys.allSatisfy { $0.hasPrefix("01930000-0000-7000-0000-000000000001-") })
+        for request in first {
+            let size = Int(request.split(separator: "|")[1]) ?? .max
+            #expect(size <= 130_000)
+        }
+    }
+
+    @Test("events older than 72 hours are not sent and become dead letters with the reason; the others go")
+    func tooOld() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (_, body) = connection.request() {
+                seen.note(String(decoding: body, as: UTF8.self))
+                connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) { $0.compression = .none }
+        let now = SystemTime().wallTime.milliseconds / 1000
+        let ages = [0, 73 * 3600, 71 * 3600, 90 * 3600]
+        let lines = ages.map { #"{"name":"e\#($0)","timestamp":\#(now - Int64($0))}"# + "\n" }.joined()
+        guard case .partial(let rejected, let retry) = await output.send(batch(lines, 4)) else {
+            Issue.record("not partial")
+            return
+        }
+        #expect(rejected.map(\.index) == [1, 3] && retry.isEmpty && rejected[0].failure.kind == .local)
+        #expect(rejected[0].failure.message.contains("72 hours"))
+        #expect(seen.all.count == 1 && !seen.last.contains("e262800") && seen.last.contains("e255600"))
     }
 
     @Test("a batch of several clients becomes requests of one client and 25 events each; each event arrives once")
@@ -100,18 +169,25 @@ struct AppCenterTests {
         let logs = try #require(slice(text)?["logs"]?.elements)
         #expect(
             logs[0].text
-                == #"{"type":"event","timestamp":"2026-11-20T10:00:00.123Z","sid":"0192f3a4-0000-7abc-8def-0123456789ab","id":"0192f3a4-0000-7abc-8def-000000000001","name":"Video clicked","typedProperties":[{"type":"string","name":"Category","value":"Music"},{"type":"long","name":"Count","value":3},{"type":"double","name":"Ratio","value":0.5},{"type":"boolean","name":"Paid","value":true},{"type":"dateTime","name":"At","value":"2026-11-20T09:00:00.000Z"}],"device":{"sdkName":"spoolship","sdkVersion":"0.1.0","osName":"Debian GNU/Linux","osVersion":"12","timeZoneOffset":60,"carrierCountry":"IT"}}"#
+                == #"{"type":"event","timestamp":"2026-11-20T10:00:00.123Z","sid":"0192f3a4-0000-7abc-8def-0123456789ab","id":"0192f3a4-0000-7abc-8def-000000000001","name":"Video clicked","typedProperties":[{"type":"string","name":"Category","value":"Music"},{"type":"long","name":"Count","value":3},{"type":"double","name":"Ratio","value":0.5},{"type":"boolean","name":"Paid","value":true},{"type":"dateTime","name":"At","value":"2026-11-20T09:00:00.000Z"}],"device":{"sdkName":"spoolship","sdkVersion":"0.1.0","osName":"Debian GNU/Linux","osVersion":"12","locale":"und","timeZoneOffset":60,"appVersion":"0","appBuild":"0","carrierCountry":"IT"}}"#
         )
+        let placeholders =
+            #"{"sdkName":"spoolship","sdkVersion":"0","osName":"Linux","osVersion":"0","locale":"und","timeZoneOffset":0,"appVersion":"0","appBuild":"0"}"#
+        #expect(logs[1]["device"]?.text == placeholders)
+        // An id that is no UUID becomes one, the same at every attempt.
+        let made = AppCenterEncoder.uuid("01930000-0000-7000-0000-000000000001-1")
         #expect(
-            logs[1].text
-                == #"{"type":"event","timestamp":"2026-11-20T10:00:02.000Z","id":"01930000-0000-7000-0000-000000000001-1","name":"say \"hi\"\\","device":{}}"#
-        )
+            logs[1]["id"]?.string == made && made != AppCenterEncoder.uuid("01930000-0000-7000-0000-000000000001-2"))
+        #expect(made.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
+        #expect(try AppCenterEncoder(installID: "i").leftOut(Array(sampleLines.utf8)) == 2)
         let session = try encoded(
             AppCenterEncoder(installID: "i"),
             #"{"type":"start_session","name":"x","timestamp":"2026-11-20T10:00:00Z","session_id":"s"}"# + "\n")
+        let sid = AppCenterEncoder.uuid("s")
         #expect(
             session
-                == #"{"logs":[{"type":"startSession","timestamp":"2026-11-20T10:00:00.000Z","sid":"s","device":{}}]}"#)
+                == #"{"logs":[{"type":"startSession","timestamp":"2026-11-20T10:00:00.000Z","sid":"\#(sid)","device":\#(placeholders)}]}"#
+        )
     }
 
     @Test("the secret and the install id go in headers, the version in the address")
@@ -129,6 +205,13 @@ struct AppCenterTests {
             $0.authorization = .token(.inline(Secret("app")))
         }
         #expect(await output.send(try Sample.batch(3)) == .acknowledged)
+        #expect(await output.takeLeftOutValues() == 0)
+        let part = Batch.Part(
+            compression: .none, frame: Array(sampleLines.utf8), bytes: sampleLines.utf8.count, eventsInFrame: 2,
+            events: 0..<2)
+        // Two properties of the sample have no type there (ac20).
+        #expect(await output.send(Sample.batch([part])) == .acknowledged)
+        #expect(await output.takeLeftOutValues() == 2)
         #expect(seen.last.hasPrefix("POST /logs?api-version=1.0.0 HTTP/1.1\r\n"))
         #expect(seen.last.contains("\r\nApp-Secret: app\r\n") && seen.last.contains("\r\nInstall-ID: abc\r\n"))
     }

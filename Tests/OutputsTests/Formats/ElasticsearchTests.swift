@@ -25,8 +25,11 @@ struct ElasticsearchTests {
 
     @Test("no errors: all of it is there")
     func acknowledged() {
-        #expect(outcome(encoder, events: 2, #"{"took":3,"errors":false,"items":[]}"#) == .acknowledged)
+        let items = #"[{"create":{"status":201}},{"create":{"status":201}}]"#
+        #expect(outcome(encoder, events: 2, #"{"took":3,"errors":false,"items":\#(items)}"#) == .acknowledged)
+        #expect(outcome(encoder, events: 2, #"{"took":3,"errors":false}"#) == .acknowledged)
         #expect(outcome(encoder, events: 2, #"{"num_docs_for_processing":2}"#) == .acknowledged)
+        #expect(outcome(encoder, events: 2, #"{"message":"ok","record_count":2}"#) == .acknowledged)
     }
 
     @Test("each item by itself: there, there already, later, never")
@@ -45,6 +48,17 @@ struct ElasticsearchTests {
         #expect(retry == [2, 4] && rejected.map(\.index) == [3])
         #expect(rejected.first?.failure.status == 400 && rejected.first?.failure.excerpt == "[1:9] failed")
         #expect(rejected.first?.failure.message == "an event was answered 400: document_parsing_exception")
+    }
+
+    @Test("the server's word for an error is shown only when it is a known one: another may be an event's text")
+    func knownErrorWords() {
+        let answer =
+            #"{"errors":true,"items":[{"create":{"status":201}},{"create":{"status":400,"error":{"type":"alice@example.com"}}}]}"#
+        guard case .partial(let rejected, _) = outcome(encoder, events: 2, answer) else {
+            Issue.record("not partial")
+            return
+        }
+        #expect(rejected.first?.failure.message == "an event was answered 400: other")
     }
 
     @Test("when nothing was taken, the batch waits or is held as a whole")
@@ -66,6 +80,8 @@ struct ElasticsearchTests {
         "an answer that does not tell goes again, harmlessly",
         arguments: [
             #"{"errors":true,"items":[{"create":{"status":201}}]}"#, #"{"errors":true,"items":[{"cre"#,
+            "", "{}", #"{"took":3,"errors":false,"items":[]}"#, #"{"num_docs_for_processing":1}"#,
+            #"{"took":3,"errors":false,"items":[{"create":{"status":201}}]}"#, #"{"acknowledged":true}"#,
             #"{"errors":true}"#, "<html>Please log in</html>", "[]", "ok",
         ])
     func unreadable(answer: String) {
@@ -115,15 +131,34 @@ struct ElasticsearchTests {
 struct LokiTests {
     @Test("one stream with the labels, each event a line at its time")
     func body() throws {
-        let text = try encoded(LokiEncoder(labels: ["job": "shop", "env": "te\"st"]))
+        let text = try encoded(LokiEncoder(labels: ["job": "shop", "env": "te\"st"], host: "web-1"))
         let stream = try #require(slice(text)?["streams"]?.elements?.first)
-        #expect(stream["stream"]?.text == #"{"env":"te\"st","job":"shop"}"#)
+        #expect(stream["stream"]?.text == #"{"app":"web","env":"te\"st","host":"web-1","job":"shop"}"#)
         let values = try #require(stream["values"]?.elements)
-        #expect(values.count == 2 && values[0].elements?[0].string == "1795168800123000000")
+        #expect(values.count == 1 && values[0].elements?[0].string == "1795168800123000000")
         let lines = sampleLines.split(separator: "\n").map { String($0) }
-        #expect(values.map { $0.elements?[1].string } == lines)
-        #expect(values[1].elements?[0].string == "1795168802000000000")
-        #expect(try encoded(LokiEncoder()).hasPrefix(#"{"streams":[{"stream":{"job":"spoolship"},"values":["#))
+        #expect(values[0].elements?[1].string == lines[0])
+        #expect(
+            values[0].elements?[2].text
+                == #"{"event_id":"0192f3a4-0000-7abc-8def-000000000001","session_id":"0192f3a4-0000-7abc-8def-0123456789ab"}"#
+        )
+        // An event without an app is in a stream of its own.
+        let other = try #require(slice(text)?["streams"]?.elements?.last)
+        #expect(other["stream"]?.text == #"{"env":"te\"st","host":"web-1","job":"shop"}"#)
+        #expect(other["values"]?.elements?.first?.elements?[0].string == "1795168802000000000")
+        #expect(other["values"]?.elements?.first?.elements?[1].string == lines[1])
+        let plain = try encoded(LokiEncoder(labels: ["app": ""], structuredMetadata: false))
+        #expect(plain.hasPrefix(#"{"streams":[{"stream":{"job":"spoolship"},"values":["#))
+        #expect(slice(plain)?["streams"]?.elements?.first?["values"]?.elements?.map { $0.elements?.count } == [2, 2])
+    }
+
+    @Test("many apps in a batch share a stream: labels are bounded, no event is left out")
+    func manyApps() throws {
+        let lines = (0..<100).map { #"{"name":"a","app":"app\#($0)"}"# + "\n" }.joined()
+        let streams = try #require(slice(try encoded(LokiEncoder(), lines))?["streams"]?.elements)
+        #expect(streams.count <= LokiEncoder.mostApps + 1)
+        #expect(streams.reduce(0) { $0 + ($1["values"]?.elements?.count ?? 0) } == 100)
+        #expect(streams.last?["stream"]?["app"]?.string == "other")
     }
 }
 
@@ -136,6 +171,29 @@ struct SplunkTests {
         #expect(
             lines[1]
                 == #"{"time":1795168802.000,"event":{"name":"say \"hi\"\\","observed_at":"2026-11-20T10:00:02.000Z"}}"#)
+    }
+
+    @Test("host, source, sourcetype and index go beside each event")
+    func metadata() throws {
+        let encoder = SplunkEncoder(
+            metadata: .init(host: "web-1", source: "shop", sourcetype: "_json", index: "main"))
+        for line in try encoded(encoder).split(separator: "\n") {
+            let event = try #require(slice(String(line)))
+            #expect(event["host"]?.string == "web-1" && event["source"]?.string == "shop")
+            #expect(event["sourcetype"]?.string == "_json" && event["index"]?.string == "main")
+            #expect(event["event"]?.kind == .object)
+        }
+    }
+
+    @Test("with indexer acknowledgement, an answer without an ackId acknowledges nothing")
+    func noAcknowledgementID() {
+        let encoder = SplunkEncoder(channel: "11111111-2222-4333-8444-555555555555")
+        for answer in ["", "{}", #"{"text":"Success","code":0}"#, #"{"ackId":"x"}"#] {
+            guard case .held = outcome(encoder, events: 4, answer) else {
+                Issue.record("\(answer) was taken for an acknowledgement")
+                return
+            }
+        }
     }
 
     @Test("the event that the collector names is rejected, those after it go again")

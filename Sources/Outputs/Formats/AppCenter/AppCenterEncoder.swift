@@ -21,14 +21,18 @@ public struct AppCenterEncoder: BatchEncoder {
     public var arguments: String { "api-version=1.0.0" }
     /// `App-Secret`.
     public var tokenPlace: TokenPlace { .header("App-Secret") }
+    /// `true`.
+    public var mayLeaveOut: Bool { true }
     /// `Install-ID`.
     public var headers: [HTTPOptions.Header] { [.init("Install-ID", installID)] }
 
-    /// The device's members, by the names that App Center has for them.
-    private static let device: [(own: String, theirs: StaticString)] = [
-        ("sdk_name", "sdkName"), ("sdk_version", "sdkVersion"), ("model", "model"), ("manufacturer", "oemName"),
-        ("os_name", "osName"), ("os_version", "osVersion"), ("os_build", "osBuild"), ("locale", "locale"),
-        ("time_zone_offset", "timeZoneOffset"), ("app_version", "appVersion"), ("app_build", "appBuild"),
+    /// The device's members, by the names that App Center has for them; and what is sent where one is not known that a log
+    /// must have.
+    private static let device: [(own: String, theirs: StaticString, placeholder: StaticString?)] = [
+        ("sdk_name", "sdkName", #""spoolship""#), ("sdk_version", "sdkVersion", #""0""#), ("model", "model", nil),
+        ("manufacturer", "oemName", nil), ("os_name", "osName", #""Linux""#), ("os_version", "osVersion", #""0""#),
+        ("os_build", "osBuild", nil), ("locale", "locale", #""und""#), ("time_zone_offset", "timeZoneOffset", "0"),
+        ("app_version", "appVersion", #""0""#), ("app_build", "appBuild", #""0""#),
     ]
 
     /// A container of logs.
@@ -51,17 +55,45 @@ public struct AppCenterEncoder: BatchEncoder {
         text.string(TimestampText.text(event.time ?? header.acceptedAt))
         if let session = event.sessionID {
             text.raw(#","sid":"#)
-            text.string(session)
+            text.string(AppCenterEncoder.uuid(session))
         }
         if !startsSession {
             text.raw(#","id":"#)
-            text.string(event.stableID(in: header.id, at: index))
+            text.string(AppCenterEncoder.uuid(event.stableID(in: header.id, at: index)))
             text.raw(#","name":"#)
             text.string(event.name)
             writeProperties(of: event, to: &text)
         }
         writeDevice(of: event, to: &text)
         text.raw("}")
+    }
+
+    /// Properties without a type there: null, lists and objects (ac20).
+    public func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
+        try EventView.all(lines).reduce(0) { count, event in
+            guard event["type"]?.string != "start_session" else { return count + event.properties.count }
+            return count + event.properties.count { AppCenterEncoder.typed($0.value) == nil }
+        }
+    }
+
+    /// An id as the UUID that the service wants: itself if it is one, or else the same for the same id.
+    ///
+    /// Source: RFC 9562, version 8: a hash of the id with the bits of version and variant.
+    static func uuid(_ id: String) -> String {
+        let parts = id.split(separator: "-", omittingEmptySubsequences: false)
+        if parts.map({ $0.utf8.count }) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) {
+            return id
+        }
+        var hash = Array(SHA256.hexadecimal(Array(id.utf8)).utf8.prefix(32))
+        hash[12] = UInt8(ascii: "8")
+        hash[16] = UInt8(ascii: "8")
+        let text = String(decoding: hash, as: UTF8.self)
+        var made = ""
+        for (place, digit) in text.enumerated() {
+            if [8, 12, 16, 20].contains(place) { made += "-" }
+            made.append(digit)
+        }
+        return made
     }
 
     private func writeProperties(of event: EventView, to text: inout JSONText) {
@@ -102,12 +134,13 @@ public struct AppCenterEncoder: BatchEncoder {
         let members = event.device?.members ?? []
         text.raw(#","device":{"#)
         var isFirst = true
-        for (own, theirs) in AppCenterEncoder.device {
-            guard let value = members.last(where: { $0.key == own })?.value else { continue }
+        for (own, theirs, placeholder) in AppCenterEncoder.device {
+            let value = members.last { $0.key == own }?.value
+            guard value != nil || placeholder != nil else { continue }
             text.raw(isFirst ? "\"" : ",\"")
             text.raw(theirs)
             text.raw("\":")
-            text.raw(value.bytes)
+            if let value { text.raw(value.bytes) } else if let placeholder { text.raw(placeholder) }
             isFirst = false
         }
         if let country = event["country"], country.kind == .string {

@@ -19,6 +19,8 @@ public struct ElasticsearchEncoder: BatchEncoder {
     /// An item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the reason
     /// why not. An answer that was cut would send the batch again for ever.
     public func answerLimit(events: Int) -> Int { 65_536 + 1024 * events }
+    /// `true`.
+    public var readsAnswers: Bool { true }
     /// `ApiKey`, as Elastic's tokens are sent.
     public var tokenPlace: TokenPlace { .authorization(scheme: "ApiKey") }
 
@@ -60,16 +62,17 @@ public struct ElasticsearchEncoder: BatchEncoder {
         ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
-        guard answer.isWhole, let body = JSONSlice(answer.bytes[...]), let hasErrors = body["errors"]?.boolean else {
-            // Quickwit answers without a word on errors when there are none; a status of success then says all. Text or a
-            // page does not: somebody else answers at this address.
-            let isPlain = JSONSlice(answer.bytes[...]).map { body in
-                body.members?.allSatisfy { $0.key != "items" && $0.key != "errors" } ?? false
-            }
-            return answer.isWhole && isPlain ?? true ? .acknowledged : unreadable(answer)
+        guard answer.isWhole, let body = JSONSlice(answer.bytes[...]) else { return unreadable(answer) }
+        guard let hasErrors = body["errors"]?.boolean else {
+            // The words of Quickwit and of ZincSearch for so many events that were taken.
+            let taken = (body["num_docs_for_processing"] ?? body["record_count"])?.integer ?? -1
+            let namesOthers = body["items"] != nil || body["errors"] != nil
+            return taken >= Int64(header.events) && !namesOthers ? .acknowledged : unreadable(answer)
         }
+        // Items may be left out of an answer on request (`filter_path`); where they are given, they are all of them.
+        guard let given = body["items"] else { return hasErrors ? unreadable(answer) : .acknowledged }
+        guard let items = given.elements, items.count == header.events else { return unreadable(answer) }
         guard hasErrors else { return .acknowledged }
-        guard let items = body["items"]?.elements, items.count == header.events else { return unreadable(answer) }
         var tally = ItemTally()
         for (place, item) in items.enumerated() {
             // {"create": {"status": 400, "error": {"type": …, "reason": …}}}

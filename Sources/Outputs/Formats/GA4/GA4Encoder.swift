@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 public import Model
 
 /// Google Analytics 4, Measurement Protocol: at most 25 events a request, all of one client.
@@ -12,6 +12,10 @@ public struct GA4Encoder: BatchEncoder {
     public static let eventsInRequest = 25
     /// The most parameters that an event may have, those that are added included.
     static let parameters = 25
+    /// The most bytes that a request may have (the limit is 130 kB).
+    static let bytesInRequest = 130_000
+    /// Events that happened longer ago are not taken.
+    static let oldest = Duration.seconds(72 * 3600)
 
     private let measurementID: String
 
@@ -27,22 +31,53 @@ public struct GA4Encoder: BatchEncoder {
     /// `api_secret` in the address: the protocol knows no other place.
     public var tokenPlace: TokenPlace { .argument("api_secret") }
     /// `true`.
+    public var mayLeaveOut: Bool { true }
+    /// `true`.
     public var boundsRequests: Bool { true }
 
-    /// A request for each 25 events of a client, in the order of their first events.
+    /// A request for each 25 events or 130 kB of a client, in the order of their first events.
     public func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {
         var requests: [[Int]] = []
+        var bytes: [Int] = []
         var open: [Client: Int] = [:]
         for (index, event) in try EventView.all(lines).enumerated() {
             let client = Client(event)
-            if let number = open[client], requests[number].count < GA4Encoder.eventsInRequest {
+            var text = JSONText()
+            // Any time does: all take the same room, but for a digit that the margin below has room for.
+            _ = GA4Encoder.write(event, at: event.time ?? Timestamp(milliseconds: 1_800_000_000_000), to: &text)
+            let size = text.bytes.count + 8
+            if let number = open[client], requests[number].count < GA4Encoder.eventsInRequest,
+                bytes[number] + size <= GA4Encoder.bytesInRequest
+            {
                 requests[number].append(index)
+                bytes[number] += size
             } else {
                 open[client] = requests.count
                 requests.append([index])
+                bytes.append(client.size + size)
             }
         }
         return requests
+    }
+
+    /// Events that are too old: they would be acknowledged and vanish.
+    public func refusals(
+        _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
+    ) throws(OutputError) -> [RejectedEvent] {
+        let failure = Failure(
+            kind: .local, message: "Google Analytics takes no event that is older than 72 hours; this one was not sent")
+        return try EventView.all(lines).enumerated().compactMap { index, event in
+            now - (event.time ?? header.acceptedAt) > GA4Encoder.oldest
+                ? RejectedEvent(index: index, failure: failure) : nil
+        }
+    }
+
+    /// Names that had to be changed, values that are no text or number or are too long, and parameters beyond 25.
+    public func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
+        var text = JSONText()
+        return try EventView.all(lines).reduce(0) {
+            $0 + GA4Encoder.write($1, at: Timestamp(milliseconds: 0), to: &text)
+        }
     }
 
     /// One client's events.
@@ -59,7 +94,7 @@ public struct GA4Encoder: BatchEncoder {
         }
         text.raw(#","events":["#)
         for event in events {
-            write(event, of: header, to: &text)
+            _ = GA4Encoder.write(event, at: event.time ?? header.acceptedAt, to: &text)
             text.raw(",")
         }
         text.dropLast()
@@ -67,12 +102,19 @@ public struct GA4Encoder: BatchEncoder {
         return text.bytes
     }
 
-    private func write(_ event: EventView, of header: BatchHeader, to text: inout JSONText) {
+    /// - Returns: how many names and values could not go as they are.
+    private static func write(_ event: EventView, at time: Timestamp, to text: inout JSONText) -> Int {
+        var changed = 0
+        let name = GA4Encoder.eventName(event.name)
+        if name != event.name { changed += 1 }
         text.raw(#"{"name":"#)
-        text.string(GA4Encoder.name(event.name))
+        text.string(name)
         text.raw(#","timestamp_micros":"#)
-        text.number((event.time ?? header.acceptedAt).nanoseconds / 1000)
-        text.raw(#","params":{"engagement_time_msec":1"#)
+        text.number(time.nanoseconds / 1000)
+        text.raw(#","params":{"engagement_time_msec":"#)
+        // Without any the event counts for no active user.
+        let engagement = event.properties.last { $0.key == "engagement_time_msec" }?.value.integer
+        text.number(engagement.flatMap { $0 > 0 ? $0 : nil } ?? 1)
         var room = GA4Encoder.parameters - 1
         if let session = event.sessionID {
             text.raw(#","session_id":"#)
@@ -80,9 +122,14 @@ public struct GA4Encoder: BatchEncoder {
             room -= 1
         }
         var seen: Set<String> = ["engagement_time_msec", "session_id"]
-        for property in event.properties where room > 0 {
-            let name = GA4Encoder.name(property.key)
-            guard let value = GA4Encoder.value(property.value), seen.insert(name).inserted else { continue }
+        for property in event.properties {
+            if property.key == "engagement_time_msec", engagement.map({ $0 > 0 }) == true { continue }
+            let name = GA4Encoder.parameterName(property.key)
+            guard room > 0, let (value, isWhole) = GA4Encoder.value(property.value), seen.insert(name).inserted else {
+                changed += 1
+                continue
+            }
+            if name != property.key || !isWhole { changed += 1 }
             text.raw(",")
             text.string(name)
             text.raw(":")
@@ -90,28 +137,42 @@ public struct GA4Encoder: BatchEncoder {
             room -= 1
         }
         text.raw("}}")
+        return changed
     }
 
-    /// A name that is taken.
-    static func name(_ text: String) -> String {
+    /// An event's name that is taken.
+    static func eventName(_ text: String) -> String { name(text, reserved: ReservedNames.events) }
+
+    /// A parameter's name that is taken.
+    static func parameterName(_ text: String) -> String { name(text, reserved: ReservedNames.parameters) }
+
+    private static func name(_ text: String, reserved: Set<String>) -> String {
         let kept = text.unicodeScalars.map { scalar -> Character in
             let isPlain = scalar.isASCII && (Character(scalar).isLetter || Character(scalar).isNumber)
             return isPlain ? Character(scalar) : "_"
         }
         let name = String(kept)
-        return String((name.first?.isLetter == true ? name : "e_\(name)").prefix(40))
+        let isFree =
+            name.first?.isLetter == true && !reserved.contains(name)
+            && !ReservedNames.prefixes.contains { name.hasPrefix($0) }
+        return String((isFree ? name : "e_\(name)").prefix(40))
     }
 
     /// A value that is taken: a number, or a text of at most 100 characters; nil for what has no place.
-    private static func value(_ json: JSONSlice) -> [UInt8]? {
+    private static func value(_ json: JSONSlice) -> (json: [UInt8], isWhole: Bool)? {
         var text = JSONText()
+        var isWhole = true
         switch json.kind {
-        case .number: return Array(json.bytes)
-        case .string: text.string(String((json.string ?? "").prefix(100)))
+        case .number: return (Array(json.bytes), true)
+        case .string:
+            let string = json.string ?? ""
+            let kept = String(string.prefix(100))
+            isWhole = kept.utf8.count == string.utf8.count
+            text.string(kept)
         case .boolean: text.string(json.text)
         case .null, .array, .object: return nil
         }
-        return text.bytes
+        return (text.bytes, isWhole)
     }
 
     /// A session's id as the digits that the protocol wants: the same for the same session.
@@ -127,6 +188,9 @@ public struct GA4Encoder: BatchEncoder {
     private struct Client: Hashable {
         let id: String
         let user: String?
+
+        /// What it takes of a request at most, in bytes: every byte of its ids may be escaped.
+        var size: Int { 64 + 6 * (id.utf8.count + (user?.utf8.count ?? 0)) }
 
         /// By the event's own word, or else by the machine.
         init(_ event: EventView) {

@@ -5,8 +5,10 @@ public struct NDJSONEncoder: BatchEncoder {
     /// The format has no settings.
     public init() {}
 
+    static let usualContentType = "application/x-ndjson"
+
     /// `application/x-ndjson`.
-    public var contentType: String { "application/x-ndjson" }
+    public var contentType: String { NDJSONEncoder.usualContentType }
     /// The body is what the queue stores.
     public var sendsLinesAsStored: Bool { true }
 

@@ -25,6 +25,8 @@ public struct OTLPEncoder: BatchEncoder {
 
     /// As the encoding says.
     public var contentType: String { encoding == .protobuf ? "application/x-protobuf" : "application/json" }
+    /// `true`.
+    public var readsAnswers: Bool { true }
     /// A short message.
     public func answerLimit(events: Int) -> Int { 65_536 }
 
@@ -39,8 +41,8 @@ public struct OTLPEncoder: BatchEncoder {
 
     /// Whether some events were rejected.
     ///
-    /// The protocol tells how many, not which. A batch of which some were rejected is bisected to them: those that were
-    /// taken arrive again, which their `log.record.uid` tells, but none is lost without a word.
+    /// The protocol tells how many, not which, and that a request must not be sent again. A batch of which some were
+    /// rejected is acknowledged, and the rejected ones are counted; one that was rejected wholly is known event by event.
     public func outcome(
         ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
@@ -57,6 +59,6 @@ public struct OTLPEncoder: BatchEncoder {
             return .partial(
                 rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure) }, retry: [])
         }
-        return .rejected(failure)
+        return .acknowledgedWithLoss(rejected: Int(partial.rejected), failure)
     }
 }

@@ -39,14 +39,29 @@ enum OTLPJSON {
         text.raw(#"","observedTimeUnixNano":""#)
         text.number(record.observed)
         text.raw(#"","severityNumber":"#)
-        text.number(record.severity)
+        text.number(record.severity.number)
+        if !record.severity.text.isEmpty {
+            text.raw(#","severityText":"#)
+            text.string(record.severity.text)
+        }
+        for (name, id) in [("traceId", record.traceID), ("spanId", record.spanID)] where !id.isEmpty {
+            text.raw(",")
+            text.string(name)
+            text.raw(":")
+            text.string(OTLPJSON.hexadecimal(id))
+        }
         text.raw(#","eventName":"#)
         text.string(record.name)
         text.raw(#","body":{"stringValue":"#)
-        text.string(record.name)
+        text.string(record.body)
         text.raw(#"},"attributes":"#)
         write(record.attributes, to: &text)
         text.raw("}")
+    }
+
+    /// Ids are in hexadecimal digits, unlike other bytes. Source: OTLP, "JSON Protobuf Encoding".
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { $0 < 16 ? "0\(String($0, radix: 16))" : String($0, radix: 16) }.joined()
     }
 
     private static func write(_ attributes: [OTLPAttribute], to text: inout JSONText) {

@@ -45,9 +45,12 @@ enum OTLPProtobuf {
     private static func message(_ record: OTLPRecord) -> ProtobufWriter {
         var writer = ProtobufWriter()
         writer.fixed(1, record.time)
-        writer.varint(2, UInt64(record.severity))
-        writer.message(5, message(OTLPValue.string(record.name)))
+        writer.varint(2, UInt64(record.severity.number))
+        if !record.severity.text.isEmpty { writer.text(3, record.severity.text) }
+        writer.message(5, message(OTLPValue.string(record.body)))
         for attribute in record.attributes { writer.message(6, message(attribute)) }
+        if !record.traceID.isEmpty { writer.bytes(9, record.traceID) }
+        if !record.spanID.isEmpty { writer.bytes(10, record.spanID) }
         writer.fixed(11, record.observed)
         writer.text(12, record.name)
         return writer
@@ -96,6 +99,8 @@ struct ProtobufWriter {
     }
 
     mutating func text(_ field: Int, _ text: String) { self.field(field, Array(text.utf8)) }
+
+    mutating func bytes(_ field: Int, _ bytes: [UInt8]) { self.field(field, bytes) }
 
     mutating func message(_ field: Int, _ message: ProtobufWriter) { self.field(field, message.bytes) }
 

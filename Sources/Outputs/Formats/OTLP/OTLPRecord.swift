@@ -28,7 +28,9 @@ indirect enum OTLPValue: Equatable {
         case .array where depth > 0:
             self = .array((json.elements ?? []).map { OTLPValue($0, depth: depth - 1) })
         case .object where depth > 0:
-            self = .map((json.members ?? []).map { OTLPAttribute($0.key, OTLPValue($0.value, depth: depth - 1)) })
+            self = .map(
+                (json.members ?? []).map { OTLPAttribute($0.key, OTLPValue($0.value, depth: depth - 1)) }
+                    .withUniqueKeys())
         case .array, .object:
             self = .string(json.text)
         }
@@ -46,13 +48,39 @@ struct OTLPAttribute: Equatable {
     }
 }
 
+extension [OTLPAttribute] {
+    /// Of each key the last value, in the place of its first: keys must be unique.
+    func withUniqueKeys() -> [OTLPAttribute] {
+        var places: [String: Int] = [:]
+        var unique: [OTLPAttribute] = []
+        for attribute in self {
+            if let place = places[attribute.key] {
+                unique[place] = attribute
+            } else {
+                places[attribute.key] = unique.count
+                unique.append(attribute)
+            }
+        }
+        return unique
+    }
+}
+
 /// An event as a log record.
+///
+/// Its attributes' keys are unique: readers remove repeats by `log.record.uid`, which no app may shadow. The agent's own
+/// come first and win; a property of the same name is called `property.NAME`; a member of the event's own that a property
+/// or one of the agent's is called like is `member.NAME`.
 struct OTLPRecord: Equatable {
     let time: UInt64
     let observed: UInt64
-    /// 9 is INFO, 21 is FATAL.
-    let severity: Int
+    let severity: OTLPSeverity
     let name: String
+    /// The event's `message`, or else its name.
+    let body: String
+    /// 16 bytes; empty when the event has none, or none that is valid.
+    let traceID: [UInt8]
+    /// 8 bytes; empty when the event has none, or none that is valid.
+    let spanID: [UInt8]
     let attributes: [OTLPAttribute]
 
     /// Members with a place of their own in a record or a resource.
@@ -64,20 +92,32 @@ struct OTLPRecord: Equatable {
         let time = event.time ?? batch.acceptedAt
         self.time = UInt64(clamping: time.nanoseconds)
         observed = UInt64(clamping: (event.observedAt ?? batch.acceptedAt).nanoseconds)
-        let type = event["type"]?.string
-        severity = type == "crash" ? 21 : 9
         name = event.name
-        var attributes = event.properties.map { OTLPAttribute($0.key, OTLPValue($0.value)) }
-        attributes.append(OTLPAttribute("log.record.uid", .string(event.stableID(in: batch.id, at: index))))
-        if let session = event.sessionID { attributes.append(OTLPAttribute("session.id", .string(session))) }
+        let type = event["type"]?.string
+        var own = [OTLPAttribute("log.record.uid", .string(event.stableID(in: batch.id, at: index)))]
+        if let session = event.sessionID { own.append(OTLPAttribute("session.id", .string(session))) }
         if let country = event["country"]?.string {
-            attributes.append(OTLPAttribute("geo.country.iso_code", .string(country)))
+            own.append(OTLPAttribute("geo.country.iso_code", .string(country)))
         }
-        if let type { attributes.append(OTLPAttribute("event.type", .string(type))) }
-        for member in event.members where !OTLPRecord.placed.contains(member.key) {
-            attributes.append(OTLPAttribute(member.key, OTLPValue(member.value)))
+        if let type { own.append(OTLPAttribute("event.type", .string(type))) }
+        var fields = OTLPFields(event)
+        traceID = fields.identifier("trace_id", bytes: 16)
+        spanID = traceID.isEmpty ? [] : fields.identifier("span_id", bytes: 8)
+        severity = fields.severity() ?? (type == "crash" ? .fatal : .info)
+        body = fields.message() ?? event.name
+        let reserved: Set<String> = ["log.record.uid", "session.id", "geo.country.iso_code", "event.type"]
+        var keys = reserved
+        var attributes = own
+        for property in fields.properties {
+            let key = reserved.contains(property.key) ? "property.\(property.key)" : property.key
+            keys.insert(key)
+            attributes.append(OTLPAttribute(key, OTLPValue(property.value)))
         }
-        self.attributes = attributes
+        for member in fields.members where !OTLPRecord.placed.contains(member.key) {
+            let key = keys.contains(member.key) ? "member.\(member.key)" : member.key
+            attributes.append(OTLPAttribute(key, OTLPValue(member.value)))
+        }
+        self.attributes = attributes.withUniqueKeys()
     }
 }
 
@@ -113,6 +153,6 @@ struct OTLPGroup: Equatable {
         for member in event.device?.members ?? [] {
             attributes.append(OTLPAttribute(names[member.key] ?? "device.\(member.key)", OTLPValue(member.value)))
         }
-        return attributes
+        return attributes.withUniqueKeys()
     }
 }

@@ -11,18 +11,56 @@ public struct SplunkEncoder: BatchEncoder {
     /// missing or none, acknowledgement that is off.
     private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
 
-    private let channel: String?
+    /// What the collector keeps beside each event.
+    public struct Metadata: Sendable, Equatable {
+        /// The machine; nil leaves it to the collector, which takes the sender's address.
+        public var host: String?
+        /// Where the events come from; nil for the token's.
+        public var source: String?
+        /// What they are; nil for the token's.
+        public var sourcetype: String?
+        /// Where they are kept; nil for the token's.
+        public var index: String?
 
-    /// - Parameter channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does
-    ///   not wait for indexers.
-    public init(channel: String? = nil) {
+        /// As the token says.
+        public init(host: String? = nil, source: String? = nil, sourcetype: String? = nil, index: String? = nil) {
+            self.host = host
+            self.source = source
+            self.sourcetype = sourcetype
+            self.index = index
+        }
+    }
+
+    private let channel: String?
+    /// The metadata as members of an object, each with a comma behind it.
+    private let metadata: [UInt8]
+
+    /// - Parameters:
+    ///   - channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does not wait
+    ///     for indexers.
+    ///   - metadata: what the collector keeps beside each event.
+    public init(channel: String? = nil, metadata: Metadata = Metadata()) {
         self.channel = channel
+        var text = JSONText()
+        for (name, value) in [
+            ("host", metadata.host), ("source", metadata.source), ("sourcetype", metadata.sourcetype),
+            ("index", metadata.index),
+        ] {
+            guard let value, !value.isEmpty else { continue }
+            text.string(name)
+            text.raw(":")
+            text.string(value)
+            text.raw(",")
+        }
+        self.metadata = text.bytes
     }
 
     /// `application/json`.
     public var contentType: String { "application/json" }
     /// A short object.
     public func answerLimit(events: Int) -> Int { 65_536 }
+    /// `true`.
+    public var readsAnswers: Bool { true }
     /// `Authorization: Splunk …`.
     public var tokenPlace: TokenPlace { .authorization(scheme: "Splunk") }
 
@@ -32,7 +70,7 @@ public struct SplunkEncoder: BatchEncoder {
     /// Objects one after the other.
     public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
-        var text = JSONText(capacity: lines.count + events.count * 48)
+        var text = JSONText(capacity: lines.count + events.count * (48 + metadata.count))
         for event in events {
             text.raw("{")
             if let time = event.time {
@@ -40,6 +78,7 @@ public struct SplunkEncoder: BatchEncoder {
                 text.raw(SplunkEncoder.seconds(time).utf8)
                 text.raw(",")
             }
+            text.raw(metadata)
             text.raw(#""event":"#)
             text.raw(event.line)
             text.raw("}\n")
@@ -61,6 +100,11 @@ public struct SplunkEncoder: BatchEncoder {
     public func outcome(
         ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
+        if channel != nil, (200...299).contains(answer.status), ackID(in: answer) == nil {
+            let message = "the collector gives no ackId: is indexer acknowledgement on for this token?"
+            return .held(
+                Failure(kind: .protocolViolation, status: answer.status, message: message, excerpt: answer.excerpt))
+        }
         guard answer.status == 400, let body = JSONSlice(answer.bytes[...]) else { return nil }
         if let code = body["code"]?.integer, SplunkEncoder.settingCodes.contains(code) {
             let message =
@@ -78,13 +122,15 @@ public struct SplunkEncoder: BatchEncoder {
 
     /// Whether the indexers have the batch: asked by the number that the collector gave it.
     public func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation? {
-        guard channel != nil, let number = JSONSlice(answer.bytes[...])?["ackId"]?.integer else { return nil }
+        guard channel != nil, let number = ackID(in: answer) else { return nil }
         return Confirmation(
             url: SplunkEncoder.acknowledgementAddress(for: url), body: Array("{\"acks\":[\(number)]}".utf8)
         ) { answer in
             JSONSlice(answer.bytes[...])?["acks"]?["\(number)"]?.boolean ?? false
         }
     }
+
+    private func ackID(in answer: HTTPAnswerBody) -> Int64? { JSONSlice(answer.bytes[...])?["ackId"]?.integer }
 
     /// `…/services/collector/ack`, beside `…/services/collector`, `…/event` and `…/event/1.0`.
     static func acknowledgementAddress(for url: String) -> String {
