@@ -84,10 +84,6 @@ struct StatusPageTests {
             #expect(Array(header[1...3]) == Array("PNG".utf8).map { Int($0) })
             #expect(header[18] * 256 + header[19] == size.0)
             #expect(header[22] * 256 + header[23] == size.1)
-            if getenv("SPOOLSHIP_UPDATE_GOLDEN") != nil {
-                let kept = "\(GoldenFile.root)/docs/status-page"
-                _ = try runShell("mkdir -p '\(kept)' && cp '\(path)' '\(kept)/'")
-            }
         }
     }
 

@@ -1,4 +1,5 @@
 import EventLoops
+import Glibc
 import TestKit
 import Testing
 
@@ -22,6 +23,31 @@ extension EndToEnd {
                 "systemd-analyze",
                 ["verify", "--man=no", "--recursive-errors=no", "\(directory.path)/spoolship.service"])
             #expect(verdict.code == 0 && verdict.text.isEmpty, "\(verdict.text)")
+        }
+
+        @Test("every link in the packaged documents leads to something that the package brings")
+        func links() throws {
+            let directory = try TemporaryDirectory()
+            let root = PackagingTests.packaging.replacing("/packaging", with: "")
+            let made = try run("\(root)/scripts/package-docs", [directory.path])
+            try #require(made.code == 0, "\(made)")
+            let script = """
+                import os, re, sys
+                count = 0
+                for place, _, names in os.walk(sys.argv[1]):
+                    for name in (n for n in names if n.endswith(".md")):
+                        for link in re.findall(r"\\]\\(([^)#\\s]+)", open(os.path.join(place, name)).read()):
+                            count += 1
+                            # Absolute ones are of the package's other files; three are made by scripts/deb.
+                            if link.startswith(("http", "/")) or link.rstrip("/") in ("changelog.gz", "copyright", "monitoring"):
+                                continue
+                            if not os.path.exists(os.path.join(place, link)):
+                                print(os.path.join(place, name), link)
+                print(count > 30)
+                """
+            let found = try run("python3", ["-c", script, directory.path])
+            #expect(found.code == 0 && found.text == "True\n", "\(found.text)")
+            #expect(access("\(directory.path)/README.md", F_OK) == 0)
         }
 
         @Test("it may do little: systemd's score of its exposure is 1.5 at most, and CAP_LEASE is its only capability")

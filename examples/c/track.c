@@ -31,5 +31,6 @@ int main(int argc, char **argv) {
     bad |= fchmod(descriptor, 0640) < 0 || fsync(descriptor) < 0; // The agent reads as the group.
     snprintf(final, sizeof final, "%s/%.*s.json", argv[1], 12, strrchr(hidden, '/') + 2);
     if (bad || rename(hidden, final) < 0) return perror("track"), unlink(hidden), 74;
+    if (syncfs(descriptor) < 0) return perror("track"), 74; // The new name survives a power cut as well.
     return 0;
 }

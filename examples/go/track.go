@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -35,4 +36,11 @@ func main() {
 	check(file.Sync())
 	hidden := filepath.Base(file.Name())
 	check(os.Rename(file.Name(), directory+"/"+strings.TrimSuffix(hidden[1:], ".tmp")+".json"))
+	folder, err := os.Open(directory)
+	if os.IsPermission(err) {
+		syscall.Sync() // The drop box incoming/ lets nobody open it.
+		return
+	}
+	check(err)
+	check(folder.Sync()) // The new name survives a power cut as well.
 }

@@ -1,5 +1,6 @@
 // Tracks one event: node track.mjs DIRECTORY NAME
 import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 
 const [directory, name] = process.argv.slice(2);
@@ -15,3 +16,11 @@ writeSync(file, JSON.stringify(event));
 fsyncSync(file);
 closeSync(file);
 renameSync(hidden, `${directory}/event-${id}.json`);
+try {
+  const folder = openSync(directory, "r");
+  fsyncSync(folder); // The new name survives a power cut as well.
+  closeSync(folder);
+} catch (error) {
+  if (error.code !== "EACCES") throw error;
+  execFileSync("sync", ["-f", `${directory}/event-${id}.json`]); // The drop box incoming/ lets nobody open it.
+}

@@ -15,3 +15,8 @@ with os.fdopen(descriptor, "w", encoding="utf-8") as file:
     os.fchmod(descriptor, 0o640)  # The agent reads as the group.
     os.fsync(descriptor)
 os.rename(hidden, f"{directory}/{os.path.basename(hidden)[1:-4]}.json")
+try:
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(folder)  # The new name survives a power cut as well.
+except PermissionError:
+    os.sync()  # The drop box incoming/ lets nobody open it.

@@ -13,3 +13,4 @@ chmod 640 "$hidden" # The agent reads as the group.
 sync "$hidden"
 final=${hidden##*/.}
 mv -n "$hidden" "$directory/${final%.tmp}.json"
+sync -f "$directory/${final%.tmp}.json" # The new name survives a power cut as well.
