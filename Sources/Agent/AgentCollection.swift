@@ -1,5 +1,7 @@
+internal import Configuration
 internal import Control
 internal import Logs
+internal import Synchronization
 
 /// What the control API asks of the agent as a whole.
 struct AgentCollection: CollectionControl {
@@ -14,8 +16,9 @@ struct AgentCollection: CollectionControl {
     func setCountry(_ code: String?) async throws(ControlRefusal) { try await agent.setCountry(code) }
 
     func setLogLevel(_ level: String) async throws(ControlRefusal) {
-        guard let level = LogLevel(name: level) else {
-            let names = LogLevel.allCases.map(\.name).joined(separator: ", ")
+        let configured = agent.sharedSettings.withLock { $0.agent.logLevel }
+        guard let level = level == "default" ? configured : LogLevel(name: level) else {
+            let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")
             throw ControlRefusal(status: 400, code: "out_of_range", message: "the level is one of \(names)")
         }
         agent.sink.level = level

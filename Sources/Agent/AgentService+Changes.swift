@@ -24,7 +24,10 @@ extension AgentService {
         defer { manager?.notify("READY=1") }
         do throws(ControlRefusal) {
             let result = try await applyConfiguration()
-            reloads.withLock { $0 = Reloads(problem: nil, lastSuccess: time.wallTime) }
+            let discarded = parts?.queue.snapshot.withoutDestination ?? 0
+            reloads.withLock {
+                $0 = Reloads(problem: nil, lastSuccess: time.wallTime, withoutDestination: discarded)
+            }
             log.info("configuration reloaded", ["changed": result.changed.count, "restart": result.needRestart.count])
             return result
         } catch {
@@ -60,7 +63,19 @@ extension AgentService {
         await applyContainers(parts)
         return ReloadResult(
             changed: changes.filter { !$0.needsRestart }.map(\.description),
-            needRestart: changes.filter(\.needsRestart).map(\.path))
+            needRestart: changes.filter(\.needsRestart).map(\.path),
+            warnings: loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot))
+    }
+
+    /// Says which destinations the configuration has lost while events wait for them; gives the texts.
+    @discardableResult
+    func warnOfOrphans(_ state: QueueSnapshot) -> [String] {
+        state.orphans.map { name, events in
+            log.warning(
+                "events wait for a destination that is not configured",
+                ["destination": name, "events": events, "hint": OrphanText.advice(name.text)])
+            return OrphanText.warning(destination: name.text, events: events)
+        }
     }
 
     /// Brings settings into force: all of them, or nothing changes.

@@ -62,8 +62,12 @@ extension AgentService {
             log: log, spool: { reader.figures }
         ) { await self.backfillOptions(cap: queue.snapshot.maxSize) }
         let notice = WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log)
+        let unreadSpool = UnreadSpool(
+            time: time,
+            read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: { max($0, $1) }))
         let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes }
         let collectors: [any MetricCollector] = [
+            KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),
             IntakeCollector(figures: figures, backfill: backfillFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
@@ -74,8 +78,8 @@ extension AgentService {
         let status = AgentStatus(
             program: program, settings: { self.sharedSettings.withLock { $0 } },
             country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
-            unread: unread, containers: keeper, recorder: recorder,
-            ports: ports, started: time.wallTime, time: time, reloads: reloads)
+            unreadSpool: unreadSpool, unread: unread, containers: keeper, recorder: recorder,
+            ports: ports, started: time.bootTime, time: time, reloads: reloads)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
         ) {
@@ -108,6 +112,8 @@ extension AgentService {
             recorder.addIfDue(at: now) { StatusHistory.Sample(snapshot, at: now) }
         }
         notice.queueAccepts(queue.snapshot.accepting)
+        reloads.withLock { $0.withoutDestination = queue.snapshot.withoutDestination }
+        warnOfOrphans(queue.snapshot)
         await driver.start()
         watchClock(driver)
         let network = await startNetworkMonitor(driver, keeper)

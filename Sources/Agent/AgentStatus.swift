@@ -20,11 +20,13 @@ struct AgentStatus: StatusSource {
     let queue: QueueStore
     let driver: DeliveryDriver
     let reader: SpoolReader
+    let unreadSpool: UnreadSpool
     let unread: UnreadGuard
     let containers: ContainerKeeper
     let recorder: StatusRecorder
     let ports: PortWatch
-    let started: Timestamp
+    /// By the clock that nobody sets: the time of day may have been wrong at the start.
+    let started: BootInstant
     let time: any TimeSource
     let reloads: SharedReloads
 
@@ -36,7 +38,8 @@ struct AgentStatus: StatusSource {
 
     /// The state at this moment. From any thread.
     func report() -> StatusReport {
-        var report = StatusReport(started: started, now: time.wallTime)
+        let now = time.wallTime
+        var report = StatusReport(started: now - (time.bootTime - started), now: now)
         let state = queue.snapshot
         let delivery = driver.snapshot
         report.version = program.version
@@ -64,16 +67,31 @@ struct AgentStatus: StatusSource {
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles =
-            queue.obstacles + ports.obstacles + containers.obstacles
+            noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles
             + report.standstills(interval: delivery.interval.duration)
         return report
+    }
+
+    /// Events without anywhere to go: all of them, or those of some apps.
+    private func noDestination(_ state: QueueSnapshot, _ settings: Settings) -> [String] {
+        guard !settings.destinations.isEmpty else {
+            return ["no destination is configured: nothing is read from the spool; add a [[destination]] and reload"]
+        }
+        let discarded = state.withoutDestination - reloads.withLock { $0.withoutDestination }
+        guard discarded > 0 else { return [] }
+        return [
+            "\(HumanText.plural(discarded, "event")) discarded since the last reload: no destination wants"
+                + " \(discarded == 1 ? "it" : "them") (by_default, [apps.NAME] destinations)"
+        ]
     }
 
     private func destinations(_ state: QueueSnapshot, _ delivery: DeliverySnapshot, _ settings: Settings)
         -> [StatusReport.Destination]
     {
         var names: [DestinationName] = []
-        for lane in state.lanes where !names.contains(lane.destination) { names.append(lane.destination) }
+        for lane in state.lanes where !names.contains(lane.destination) && (lane.isConfigured || state.waits(lane)) {
+            names.append(lane.destination)
+        }
         return names.map { name in
             let known = delivery.destinations.first { $0.name == name }
             var destination = StatusReport.Destination(
@@ -131,6 +149,14 @@ struct AgentStatus: StatusSource {
         let figures = reader.figures
         var spool = StatusReport.Spool()
         spool.directory = settings.spool.directory
+        if settings.destinations.isEmpty {
+            let backlog = unreadSpool.look(in: settings.spool.directory)
+            spool.lagBytes = Int(backlog.bytes)
+            spool.lagSeconds = backlog.oldest.map { max(0, Int(time.wallTime.milliseconds / 1000 - $0)) } ?? 0
+            spool.files = backlog.files
+            spool.waits = "no destination"
+            return spool
+        }
         spool.lagBytes = Int(figures.unreadBytes)
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
         spool.files = figures.appendFiles + figures.waitingDropFiles
@@ -169,12 +195,42 @@ extension StatusHistory.Sample {
     }
 }
 
+extension QueueSnapshot {
+    /// Events that were discarded because no destination wants them, ever.
+    var withoutDestination: Int {
+        discarded.reduce(0) { $0 + ($1.reason == "no_destination" ? $1.events : 0) }
+    }
+
+    /// Whether anything is left of a lane's destination that a person may want to look at.
+    func waits(_ lane: LaneState) -> Bool {
+        lanes.contains { $0.destination == lane.destination && ($0.ledger.queued > 0 || $0.deadLetters > 0) }
+    }
+
+    /// Destinations that the configuration does not name and events wait for, with how many.
+    var orphans: [(name: DestinationName, events: Int)] {
+        var found: [(name: DestinationName, events: Int)] = []
+        for lane in lanes where !lane.isConfigured && lane.ledger.queued > 0 {
+            if let index = found.firstIndex(where: { $0.name == lane.destination }) {
+                found[index].events += lane.ledger.queued
+            } else {
+                found.append((lane.destination, lane.ledger.queued))
+            }
+        }
+        return found
+    }
+}
+
 /// Whether the agent is ready, as `/readyz` says it.
 struct StatusCollector: MetricCollector {
     let status: AgentStatus
 
     func collect(into exposition: inout Exposition) {
-        exposition.set(.ready, to: status.report().obstacles.isEmpty)
+        let report = status.report()
+        exposition.set(.ready, to: report.obstacles.isEmpty)
+        // Without a destination nobody reads, and the reader has no figures.
+        guard report.spool.waits == "no destination" else { return }
+        exposition.set(.spoolLagBytes, to: report.spool.lagBytes)
+        exposition.set(.spoolLagSeconds, to: Double(report.spool.lagSeconds))
     }
 }
 

@@ -29,14 +29,21 @@ struct HostFacts: Sendable {
         // The queue makes its directory when it opens, which is later: the first start needs an id too.
         mkdir(settings.agent.stateDirectory, 0o700)
         do throws(HostError) {
-            let id = try InstallID.load(in: settings.agent.stateDirectory, using: &random)
+            let id = try InstallID.load(
+                in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
             if id.wasReplaced { log.warning("install id made anew: the old file held none") }
+            if let original = id.clonedFrom {
+                log.warning(
+                    "install id made anew: the state directory came from another machine",
+                    ["before": original, "now": id.text])
+            }
             installID = id.text
         } catch {
             log.warning("no install id", ["hint": error.message])
         }
         self.installID = installID
-        found = DeviceReader(environment: environment).read(version: version, installID: installID)
+        found = DeviceReader(environment: environment).read(
+            version: version, installID: installID, hostName: name)
         do throws(TimeZoneError) {
             zone = try TimeZoneLoader().loadLocal()
         } catch {

@@ -117,19 +117,21 @@ extension Intake {
         room.end()
     }
 
-    /// One log line for what went to the quarantine, at most every ten seconds: where the first one lies, and how many
-    /// there were since the last line.
+    /// One log line for what went to the quarantine, at most every ten seconds: where the first one lies, how many there were
+    /// for the same reason since the last line, and how many for others.
     private func report(_ records: [QuarantineRecord]) {
-        unreported += records.count
+        for record in records { unreported[record.reason, default: 0] += 1 }
         guard let first = records.first, time.bootTime >= nextReport else { return }
         nextReport = time.bootTime + .seconds(10)
         log.warning(
             "quarantined",
             [
                 "path": first.path, "offset": first.offset, "length": first.length, "reason": first.reason.rawValue,
-                "detail": first.detail, "count": unreported, "see": "spoolship quarantine list",
+                "detail": first.detail, "count": unreported[first.reason] ?? 0,
+                "other_reasons": unreported.reduce(0) { $0 + ($1.key == first.reason ? 0 : $1.value) },
+                "see": "spoolship quarantine list",
             ])
-        unreported = 0
+        unreported = [:]
     }
 
     private func publish(_ commit: Commit) {

@@ -51,7 +51,7 @@ final class Intake: SpoolSink {
     var pendingBytes = 0
 
     private var wasTrusted: Bool?
-    var unreported = 0
+    var unreported: [QuarantineRecord.Reason: Int] = [:]
     var nextReport = BootInstant(nanoseconds: .min)
 
     let turn = Turnstile()

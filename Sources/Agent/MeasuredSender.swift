@@ -38,7 +38,8 @@ final class SendingFigures: MetricCollector {
         bytes.collect(into: &exposition)
         leftOut.collect(into: &exposition)
         for (name, known) in certificates.withLock({ $0 }).sorted(by: { $0.key.text < $1.key.text }) {
-            for (kind, end) in [("ca", known.authorityExpiry), ("client", known.ownExpiry)] {
+            let ends = [("ca", known.authorityExpiry), ("client", known.ownExpiry), ("server", known.serverExpiry)]
+            for (kind, end) in ends {
                 guard let end else { continue }
                 exposition.set(.certificateExpiry, [name.text, kind], to: Double(end.milliseconds) / 1000)
             }

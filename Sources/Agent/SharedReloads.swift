@@ -7,6 +7,8 @@ struct Reloads: Sendable {
     var problem: String?
     /// When a configuration was last taken.
     var lastSuccess: Timestamp
+    /// How many events had been discarded for want of a destination by then: those since are a reason not to be ready.
+    var withoutDestination = 0
 }
 
 /// How reloading went: written by the agent, read from any thread.

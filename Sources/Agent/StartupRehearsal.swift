@@ -48,7 +48,11 @@ public struct StartupRehearsal: Sendable {
                 found.append(Refusal(setting: "destination.\(destination.name).url", message: message))
             }
         }
-        if let stored = StoredBytes.of(stateDirectory: settings.agent.stateDirectory), stored > settings.queue.maxSize {
+        let queue = StoredQueue.look(in: settings.agent.stateDirectory)
+        if let refusal = queue?.refusal {
+            found.append(Refusal(setting: "agent.state_directory", message: "cannot be used: \(refusal)"))
+        }
+        if let stored = queue?.storedBytes, stored > settings.queue.maxSize {
             found.append(
                 Refusal(
                     setting: "queue.max_size",
@@ -57,6 +61,16 @@ public struct StartupRehearsal: Sendable {
                         + " or purge first"))
         }
         return found
+    }
+
+    /// Destinations that the settings do not name and events wait for: renamed, or taken out too early.
+    ///
+    /// - Returns: each with how many events wait; empty where the queue cannot be looked at.
+    public var orphans: [(name: String, events: Int)] {
+        let known = Set(settings.destinations.map(\.name))
+        return (StoredQueue.look(in: settings.agent.stateDirectory)?.waiting ?? []).filter {
+            $0.deliveries > 0 && !known.contains($0.destination.text)
+        }.map { ($0.destination.text, $0.deliveries) }
     }
 
     /// Opens a connection to a destination and closes it; sends nothing. Blocks, for its `connect_timeout` at most.

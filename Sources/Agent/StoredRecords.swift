@@ -70,7 +70,8 @@ extension AgentError {
         case .locked: self.init(.locked, error.message)
         case .missing: self.init(.missing, error.message)
         case .noPermission: self.init(.noPermission, error.message)
-        case .capBelowStored, .misuse: self.init(.configuration, error.message)
+        // Nothing that starting again would change.
+        case .capBelowStored, .misuse, .newerSchema, .foreign: self.init(.configuration, error.message)
         default: self.init(.io, error.message)
         }
     }

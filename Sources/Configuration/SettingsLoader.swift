@@ -171,6 +171,22 @@ extension Settings {
         return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
+    private static func ownName() -> String {
+        "user " + (getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())")
+    }
+
+    /// Whose a file is, for a person; empty where not even that can be seen.
+    private static func owner(of path: String) -> String {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return "" }
+        func text(_ name: UnsafeMutablePointer<CChar>?, _ number: UInt32) -> String {
+            name.map { String(cString: $0) } ?? "\(number)"
+        }
+        let user = text(getpwuid(status.st_uid)?.pointee.pw_name, status.st_uid)
+        let group = text(getgrgid(status.st_gid)?.pointee.gr_name, status.st_gid)
+        return "owner \(user):\(group), mode 0\(String(status.st_mode & 0o777, radix: 8)); "
+    }
+
     private static func readBytes(path: String) throws(Problem) -> (bytes: [UInt8], distrust: Problem?) {
         // Never blocks: a FIFO of that name is refused below.
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -178,7 +194,7 @@ extension Settings {
             let error = SystemError("open")
             let advice =
                 switch error.number {
-                case EACCES: "; run as a user who may read it"
+                case EACCES: "; \(ownName()) may not read it (\(owner(of: path))chmod and chgrp change that)"
                 case ENOENT: "; give another with --config FILE"
                 default: ""
                 }

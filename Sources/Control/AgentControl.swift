@@ -108,7 +108,7 @@ public protocol CollectionControl: Sendable {
     /// Overrides the country code; nil ends the override.
     func setCountry(_ code: String?) async throws(ControlRefusal)
 
-    /// Changes the log's level until a restart or reload; a word of the settings.
+    /// Changes the log's level until a restart or reload; a word of the settings, or `default`.
     func setLogLevel(_ level: String) async throws(ControlRefusal)
 
     /// Reads the configuration again, as a whole or not at all.
@@ -121,11 +121,14 @@ public struct ReloadResult: Sendable, Equatable {
     public let changed: [String]
     /// Settings that wait for a restart.
     public let needRestart: [String]
+    /// What is allowed and probably not meant, each a sentence for a person.
+    public let warnings: [String]
 
     /// A result of known parts.
-    public init(changed: [String], needRestart: [String]) {
+    public init(changed: [String], needRestart: [String], warnings: [String] = []) {
         self.changed = changed
         self.needRestart = needRestart
+        self.warnings = warnings
     }
 }
 

@@ -60,6 +60,7 @@ public enum ControlAPI {
                 return .json([
                     "changed": .array(result.changed.map(JSONValue.string)),
                     "need_restart": .array(result.needRestart.map(JSONValue.string)),
+                    "warnings": .array(result.warnings.map(JSONValue.string)),
                 ])
             }
         }

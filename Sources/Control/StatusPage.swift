@@ -5,6 +5,9 @@ internal import Model
 /// A status report as one HTML page for a person: no script, nothing loaded from anywhere, readable on a phone, by a
 /// screen reader, in the light and in the dark. Pure: the same report and history give the same page.
 public struct StatusPage: Sendable {
+    /// The page loads itself again so often, without a script.
+    private static let refreshSeconds = 15
+
     private let report: StatusReport
     private let history: StatusHistory
     private let words: StatusText
@@ -27,6 +30,7 @@ public struct StatusPage: Sendable {
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <meta name="color-scheme" content="light dark">
+            <meta http-equiv="refresh" content="\(StatusPage.refreshSeconds)">
             <link rel="icon" href="data:,">
             <title>\(state): Spoolship\(host)</title>
             <style>
@@ -38,7 +42,7 @@ public struct StatusPage: Sendable {
             <h1>Spoolship\(host)</h1>
             <p class="pill \(report.obstacles.isEmpty ? "good" : "bad")">\(state)</p>
             <p class="quiet">Version \(HTMLText.escaped(report.version)), up \
-            \(HumanText.duration(report.now - report.started)), at \(time(report.now)). <a href="/">Refresh</a></p>
+            \(HumanText.duration(report.now - report.started)), at \(time(report.now)). Shown again every \(StatusPage.refreshSeconds) s. <a href="/">Now</a></p>
             </header>
             <main>
             \(obstacles)\(destinations)\(plots)\(ledger)\(stores)\(containers)</main>
@@ -72,7 +76,8 @@ public struct StatusPage: Sendable {
 
     private var destinations: String {
         guard !report.destinations.isEmpty else {
-            return "<section><h2>Destinations</h2><p>None is configured: events wait in the queue.</p></section>\n"
+            return "<section><h2>Destinations</h2><p>None is configured: nothing is read, events wait in the spool.</p>"
+                + "</section>\n"
         }
         let cards = report.destinations.map { destination in
             let critical = destination.lane(.critical).ledger.queued
@@ -91,6 +96,7 @@ public struct StatusPage: Sendable {
                 \(StatusPage.term("Waiting, normal", HumanText.count(normal)))\
                 \(StatusPage.term("Oldest", oldest ?? "–"))\
                 \(StatusPage.term("In flight", HumanText.count(destination.inFlight)))\
+                \(failure(destination).map { StatusPage.term("Last failure", $0) } ?? "")\
                 \(cap.map { StatusPage.term("Cap reached in", $0) } ?? "")</dl>
                 </article>
                 """
@@ -146,7 +152,8 @@ public struct StatusPage: Sendable {
                 let ledger = destination.lane(priority).ledger
                 let cells = columns.map { column in
                     let value = column.1(ledger)
-                    return "<td\(value == 0 ? " class=\"zero\"" : "")>\(HumanText.count(value))</td>"
+                    let tone = value == 0 ? " class=\"zero\"" : ""
+                    return "<td\(tone) data-name=\"\(column.0)\">\(HumanText.count(value))</td>"
                 }
                 return "<tr><th scope=\"row\">\(HTMLText.escaped(destination.name)), \(priority.name)</th>"
                     + "\(cells.joined())</tr>"
@@ -208,14 +215,16 @@ public struct StatusPage: Sendable {
             let age = container.confirmed.map { HumanText.duration(report.now - $0) + " ago" } ?? "–"
             let ends = container.previewEnds.map { ", ends in \(HumanText.duration($0 - report.now))" } ?? ""
             let cells = [
-                container.id, container.version, container.source + ends, age, container.problem ?? "none",
+                ("Version", container.version), ("Source", container.source + ends), ("Confirmed", age),
+                ("Problem", container.problem ?? "none"),
             ]
-            return "<tr>" + cells.map { "<td class=\"text\">\(HTMLText.escaped($0))</td>" }.joined() + "</tr>"
+            return "<tr><th scope=\"row\">\(HTMLText.escaped(container.id))</th>"
+                + cells.map { "<td class=\"text\" data-name=\"\($0)\">\(HTMLText.escaped($1))</td>" }.joined() + "</tr>"
         }
         return """
             <section aria-labelledby="containers"><h2 id="containers">Containers</h2>
             <div class="scroll" tabindex="0" role="region" aria-labelledby="containers"><table>
-            <thead><tr><th scope="col">Id</th><th scope="col">Version</th><th scope="col">Source</th>\
+            <thead><tr class="text"><th scope="col">Id</th><th scope="col">Version</th><th scope="col">Source</th>\
             <th scope="col">Confirmed</th><th scope="col">Problem</th></tr></thead>
             <tbody>
             \(rows.joined(separator: "\n"))
@@ -244,6 +253,13 @@ public struct StatusPage: Sendable {
         // What stands between two backticks is a command; one that has no second is itself.
         guard parts.count % 2 == 1 else { return HTMLText.escaped(reason) }
         return parts.enumerated().map { $0 % 2 == 1 ? "<code>\($1)</code>" : $1 }.joined()
+    }
+
+    /// What a destination last said when it did not take a batch, in its code, never in its words.
+    private func failure(_ destination: StatusReport.Destination) -> String? {
+        guard let failure = destination.lastFailure else { return nil }
+        let what = failure.status.map { "HTTP \($0)" } ?? HTMLText.escaped(failure.kind)
+        return "\(what), \(HumanText.duration(report.now - failure.at)) ago"
     }
 
     private static func term(_ name: String, _ value: String) -> String {
@@ -316,8 +332,13 @@ public struct StatusPage: Sendable {
         .axis{display:flex;justify-content:space-between;margin:.15rem 0 0}
         .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;padding-bottom:.25rem}
         th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
-        th:first-child,td.text{text-align:left}thead th{color:var(--quiet);font-size:.9rem}.zero{color:var(--quiet)}
-        td.text{white-space:normal}meter{width:100%;max-width:24rem;height:1rem}
+        th:first-child,td.text,.text th{text-align:left}thead th{color:var(--quiet);font-size:.9rem}.zero{color:var(--quiet)}
+        td.text{white-space:normal}
+        @media(max-width:40rem){thead{display:none}tr{display:flex;flex-wrap:wrap;gap:.1rem 1.25rem;padding:.5rem 0;
+        border-bottom:1px solid var(--edge)}tbody th{flex-basis:100%}th,td,td.text{border:0;padding:0;text-align:left;
+        overflow-wrap:anywhere;white-space:normal}td::before{content:attr(data-name) " ";color:var(--quiet);font-size:.9rem}
+        header,footer,li,p{overflow-wrap:anywhere}}
+        meter{width:100%;max-width:24rem;height:1rem}
         a{color:var(--one)}code{font-family:ui-monospace,monospace;font-size:.95em}
         """
 }

@@ -29,7 +29,7 @@ public struct StatusText: Sendable {
     public var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
         lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) }
-        if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the queue") }
+        if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the spool") }
         lines += [""] + ledger
         lines += ["", intakeLine, spoolLine]
         lines += report.spool.complaints.map { "  " + styled($0, .warning) }
@@ -88,12 +88,16 @@ public struct StatusText: Sendable {
         case .offline: return "offline\(standing(destination)): no route leads there"
         case .paused:
             let tokens = Set(destination.pauseTokens + report.pauseTokens).sorted().joined(separator: ", ")
-            return "paused by \(tokens.isEmpty ? "a command" : tokens)\(standing(destination)) (`spoolship resume`)"
+            let isOne = !tokens.isEmpty && !tokens.contains(", ")
+            let command = isOne ? "spoolship resume --token \(tokens)" : "spoolship resume"
+            return "paused by \(tokens.isEmpty ? "a command" : tokens)\(standing(destination)) (`\(command)`)"
         case .networkOff: return "the network is switched off (`spoolship network on`)"
         case .disabled: return "collection is disabled (`spoolship enable`)"
         case .stopping: return "the agent is stopping"
         case .orphaned:
-            return "not in the configuration any more (`spoolship queue purge --destination \(destination.name)`)"
+            if destination.queued > 0 { return "not in the configuration: \(OrphanText.advice(destination.name))" }
+            let command = "spoolship dead-letters purge --destination \(destination.name)"
+            return "not in the configuration: `\(command)` removes what is left"
         }
     }
 
@@ -188,7 +192,7 @@ public struct StatusText: Sendable {
         let spool = report.spool
         var text = "spool:  "
         if spool.lagBytes == 0 {
-            text += "all is read"
+            text += spool.waits == nil ? "all is read" : "nothing unread"
         } else {
             text +=
                 "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"

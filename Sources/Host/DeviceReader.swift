@@ -12,7 +12,8 @@ public struct DeviceReader: Sendable {
     /// The members of `device`, in the order in which they are written. `time_zone_offset` is not among them: it depends on
     /// the event.
     public static let members = [
-        "sdk_name", "sdk_version", "os_name", "os_version", "os_build", "kernel", "model", "manufacturer", "locale",
+        "sdk_name", "sdk_version", "host_name", "os_name", "os_version", "os_build", "kernel", "model", "manufacturer",
+        "locale",
         "install_id",
     ]
 
@@ -32,8 +33,10 @@ public struct DeviceReader: Sendable {
     /// - Parameters:
     ///   - version: the agent's.
     ///   - installID: see `InstallID`; nil leaves it out.
-    public func read(version: String, installID: String?) -> [String: String] {
+    ///   - hostName: the machine's name; nil or empty leaves it out.
+    public func read(version: String, installID: String?, hostName: String? = nil) -> [String: String] {
         var found: [String: String] = ["sdk_name": "spoolship", "sdk_version": version]
+        found["host_name"] = hostName
         let system = osRelease()
         found["os_name"] = system["NAME"]
         found["os_version"] = system["VERSION_ID"]

@@ -7,15 +7,42 @@ public struct InstallID: Sendable, Equatable {
     public let text: String
     /// Whether a file was there whose content is no id, so that a new one was made: worth a warning.
     public let wasReplaced: Bool
+    /// The id of the machine that this one is a copy of, where the state directory was copied with it; then `text` is new.
+    public var clonedFrom: String?
 
     /// The installation's id; a new one is made and kept, durably, when there is none.
     ///
+    /// A state directory that was copied with its machine's image, or moved to another one, gets a new id: two machines with
+    /// one id would be one to whoever counts them. `machine-id` beside it says whose the id is.
     /// - Parameters:
     ///   - stateDirectory: where it is kept.
+    ///   - machine: what tells this machine from its copies (`MachineID`); nil where nothing does.
     ///   - random: where a new one comes from.
     /// - Throws: `HostError` with code `installID` when it can be neither read nor written.
     public static func load(
-        in stateDirectory: String, using random: inout some RandomNumberGenerator
+        in stateDirectory: String, machine: String? = nil, using random: inout some RandomNumberGenerator
+    ) throws(HostError) -> InstallID {
+        guard let machine else { return try load(from: stateDirectory, using: &random) }
+        let path = "\(stateDirectory)/machine-id"
+        let known = HostFile.read(path).map { String($0.prefix { !$0.isWhitespace }) } ?? ""
+        guard known != machine else { return try load(from: stateDirectory, using: &random) }
+        var id = try load(from: stateDirectory, using: &random)
+        if !known.isEmpty {
+            let original = id.text
+            id = try reset(in: stateDirectory, using: &random)
+            id.clonedFrom = original
+        }
+        do {
+            // After the id: a crash in between makes one id more, never two machines with the same.
+            try WholeFile.replace(path, with: Array((machine + "\n").utf8), mode: 0o600)
+        } catch {
+            throw HostError(.installID, "\(path) cannot be written: \(error)")
+        }
+        return id
+    }
+
+    private static func load(
+        from stateDirectory: String, using random: inout some RandomNumberGenerator
     ) throws(HostError) -> InstallID {
         let path = "\(stateDirectory)/install-id"
         let kept = HostFile.read(path)

@@ -224,11 +224,14 @@ extension MetricFamily {
     public static let destinationState = MetricFamily(
         .gauge, "spoolship_destination_state", "1 for the state that a destination is in, 0 for the others.",
         [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
+    /// Destinations.
+    public static let destinations = MetricFamily(
+        .gauge, "spoolship_destinations", "Destinations that the configuration names; 0 means that nothing is read.")
     /// When a destination's certificate ends.
     public static let certificateExpiry = MetricFamily(
         .gauge, "spoolship_destination_certificate_expiry_timestamp_seconds",
-        "When a certificate that we use for a destination ends (Unix time).",
-        [destination, .closed("certificate", ["ca", "client"])])
+        "When a certificate that we use for a destination, or its own as last seen in a handshake, ends (Unix time).",
+        [destination, .closed("certificate", ["ca", "client", "server"])])
     /// Events that missed their deadline.
     public static let lateEvents = MetricFamily(
         .counter, "spoolship_deadline_late_events_total",
@@ -237,7 +240,7 @@ extension MetricFamily {
     private static let delivery = [
         attempts, failures, responses, inFlight, retries, retryWaiting, attemptSeconds, sentBytes, valuesLeftOut,
         unnamedRejections, lastAcknowledged,
-        destinationState, certificateExpiry, lateEvents,
+        destinations, destinationState, certificateExpiry, lateEvents,
     ]
 
     // MARK: Spool
@@ -265,7 +268,8 @@ extension MetricFamily {
         "Bytes that were truncated or deleted before they could be read, since the start.")
     /// Files that may not or cannot be read.
     public static let spoolRefusedFiles = MetricFamily(
-        .gauge, "spoolship_spool_refused_files", "Files that are not read, by reason.",
+        .gauge, "spoolship_spool_refused_files",
+        "Files that are not read: permission those of now, the other reasons all since the start.",
         [
             .closed(
                 "reason",

@@ -18,6 +18,8 @@ public struct OutputCertificates: Sendable, Equatable {
     public var ownExpiry: Timestamp?
     /// When the first of the certificates of `tls.ca_file` expires; nil without one.
     public var authorityExpiry: Timestamp?
+    /// When the destination's own certificate expires, as of the last handshake; nil before one, and without TLS.
+    public var serverExpiry: Timestamp?
     /// How often they could not be read again, so that older ones stayed in force.
     public var failedReloads = 0
 

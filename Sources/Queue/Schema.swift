@@ -16,15 +16,8 @@ enum Schema {
         let application = try database.integer("PRAGMA application_id") ?? 0
         let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
         let isEmpty = version == 0 && application == 0 && tables == 0
-        guard isEmpty || application == applicationID else {
-            throw QueueError(
-                .foreign, "\(database.path) is not a queue of Spoolship; move it away or name another state_directory")
-        }
-        guard version <= Schema.version else {
-            throw QueueError(
-                .newerSchema,
-                "\(database.path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
-                    + "install that version again")
+        if !isEmpty, let refusal = refusal(version: version, application: application, path: database.path) {
+            throw QueueError(application == applicationID ? .newerSchema : .foreign, refusal)
         }
         if isEmpty {
             try database.execute("PRAGMA page_size = \(FileBounds(options).pageSize)")
@@ -44,6 +37,16 @@ enum Schema {
             database.rollback()
             throw error
         }
+    }
+
+    /// Why a file that is not empty is not opened; nil when it is. For the start and for `check`.
+    static func refusal(version: Int, application: Int, path: String) -> String? {
+        guard application == applicationID else {
+            return "\(path) is not a queue of Spoolship; move it away or name another state_directory"
+        }
+        guard version > Schema.version else { return nil }
+        return "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
+            + "install that version again"
     }
 
     private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {

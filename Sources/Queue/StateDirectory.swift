@@ -30,7 +30,7 @@ final class StateDirectory {
             throw StateDirectory.error("cannot open \(path)", error)
         }
         // SQLite would call a database that it may not make one that is not there.
-        guard faccessat(opened.raw, ".", W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES else {
+        guard faccessat(opened.raw, ".", W_OK | X_OK, AT_EACCESS) == 0 || (errno != EACCES && errno != EROFS) else {
             throw StateDirectory.error("cannot write in \(path)", SystemError("faccessat"))
         }
         guard flock(opened.raw, LOCK_EX | LOCK_NB) == 0 else {
@@ -86,7 +86,11 @@ final class StateDirectory {
         switch error.number {
         case EACCES, EPERM:
             QueueError(.noPermission, "\(what) (\(error)); run this as the agent's user or root")
-        case EROFS: QueueError(.readOnly, "\(what) (\(error)); remount the file system writable")
+        case EROFS:
+            QueueError(
+                .readOnly,
+                "\(what) (\(error)); remount the file system writable, or, where spoolship.service starts the agent, let it"
+                    + " write there: ReadWritePaths= in a drop-in (systemctl edit spoolship)")
         case ENOSPC, EDQUOT: QueueError(.diskFull, "\(what) (\(error)); free some space")
         default: QueueError(.io, "\(what) (\(error))")
         }

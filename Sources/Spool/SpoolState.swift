@@ -58,6 +58,13 @@ public struct SpoolState: Sendable, Equatable {
         do throws(SystemError) {
             if mkdir("\(spool)/.spoolship", 0o755) != 0, errno != EEXIST { throw SystemError("mkdir") }
             let directory = try SpoolState.folder(in: spool)
+            var status = stat()
+            // Writers may look into it, whatever the umask took away when it was made. Another user's stays as it is.
+            if fstat(directory.raw, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o055 != 0o055,
+                fchmod(directory.raw, status.st_mode & 0o7777 | 0o055) != 0
+            {
+                throw SystemError("fchmod")
+            }
             // One agent writes here; what an earlier one left half-written is in the way of nobody else.
             unlinkat(directory.raw, "state.new", 0)
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW

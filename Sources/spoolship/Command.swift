@@ -70,6 +70,8 @@ struct Invocation: Sendable {
     let console: Console
     /// The command line without the program's name, for a message that repeats it.
     var words: [String] = []
+    /// Whether the process is the command's alone.
+    var ownsProcess = false
 
     /// Whether an option without a value stands there.
     func has(_ option: String) -> Bool { options[option] != nil }

@@ -4,6 +4,8 @@ internal import EventLoops
 /// Finds the command, reads its options, runs it, and turns what it throws into a line and an exit code.
 struct CommandLineTool: Sendable {
     let console: Console
+    /// Whether the process is the command's alone, so that it may become another user for good.
+    var ownsProcess = false
     var commands: [Command] = CommandTable.all
 
     /// Runs a command line, the program's name not included.
@@ -59,7 +61,9 @@ struct CommandLineTool: Sendable {
                 .usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")
         }
         return try command.run(
-            Invocation(arguments: parsed.arguments, options: parsed.options, console: console, words: words))
+            Invocation(
+                arguments: parsed.arguments, options: parsed.options, console: console, words: words,
+                ownsProcess: ownsProcess))
     }
 
     /// The command that the first words name; two words stand before one.

@@ -12,7 +12,7 @@ enum Main {
         // Whoever may set it could read what TLS hides; libcurl and OpenSSL look for it.
         unsetenv("SSLKEYLOGFILE")
         refuseWhatIsNoText()
-        let code = CommandLineTool(console: .standard).run(Array(CommandLine.arguments.dropFirst()))
+        let code = CommandLineTool(console: .standard, ownsProcess: true).run(Array(CommandLine.arguments.dropFirst()))
         exit(code.rawValue)
     }
 

@@ -12,9 +12,7 @@ import Testing
 struct StartupCheckTests {
     let directory: TemporaryDirectory
     var root: String { directory.path }
-    /// Somebody who owns nothing here.
-    let stranger = FileAccess(user: "stranger", userID: 54_321, groups: [54_321])
-    let own = FileAccess(user: "me", userID: geteuid(), groups: [getegid()])
+    let own = FileAccess.own
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -33,7 +31,7 @@ struct StartupCheckTests {
     }
 
     /// A configuration that this machine can start with, and what a test adds.
-    func problems(_ text: String, access: FileAccess? = nil) throws -> [Problem] {
+    func problems(_ text: String, sandbox: UnitSandbox? = nil) throws -> [Problem] {
         let base = """
             agent.state_directory = "\(root)/state"
             spool.directory = "\(root)/spool"
@@ -43,11 +41,11 @@ struct StartupCheckTests {
 
             """
         let loaded = try Settings.read([ConfigurationText(file: "t.toml", text: base + text)])
-        return StartupCheck.problems(of: loaded, access: access ?? own)
+        return StartupCheck.problems(of: loaded, sandbox: sandbox)
     }
 
-    func expect(_ text: String, access: FileAccess? = nil, says message: String, warning: Bool = false) throws {
-        let found = try problems(text, access: access)
+    func expect(_ text: String, sandbox: UnitSandbox? = nil, says message: String, warning: Bool = false) throws {
+        let found = try problems(text, sandbox: sandbox)
         let fitting = found.first { $0.message.contains(message) }
         #expect(fitting != nil, "\(found.map(\.text))")
         #expect(fitting?.severity == (warning ? .warning : .error))
@@ -60,7 +58,6 @@ struct StartupCheckTests {
 
     @Test("fault22: directories that are not there, are none, or may not be entered, with what to do")
     func fault22_directories() throws {
-        try expect("agent.runtime_directory = \"/x\"\n[queue]\n", access: stranger, says: "user stranger")
         let missing = try Settings.read([
             ConfigurationText(
                 file: "t.toml",
@@ -69,10 +66,10 @@ struct StartupCheckTests {
             )
         ])
         _ = try write("t.toml", "")
-        let found = StartupCheck.problems(of: missing, access: own)
+        let found = StartupCheck.problems(of: missing)
         #expect(
             found.first?.text == """
-                t.toml:2:19: agent.state_directory \(root)/none does not exist; make it: install -d -o me -m 0750 \(root)/none
+                t.toml:2:19: agent.state_directory \(root)/none does not exist; make it: install -d -o \(own.user) -m 0750 \(root)/none
                     state_directory = "\(root)/none"
                                       ^
                 """)
@@ -80,15 +77,11 @@ struct StartupCheckTests {
         #expect(access("\(root)/none", F_OK) != 0, "check must not make directories")
     }
 
-    @Test("fault22: a state directory that others may write, and one that its user may not")
+    @Test("fault22: a state directory that others may write")
     func fault22_permissions() throws {
         chmod("\(root)/state", 0o777)
         try expect("", says: "can be written by others (mode 0777); run chmod go-w")
         chmod("\(root)/state", 0o750)
-        try expect("", access: stranger, says: "cannot be read, written and entered by user stranger")
-        chmod(root, 0o700)
-        try expect("", access: stranger, says: "lies in \(root), which user stranger may not enter")
-        chmod(root, 0o755)
     }
 
     @Test("fault22: settings that a start refuses, each with its place")
@@ -96,19 +89,6 @@ struct StartupCheckTests {
         try expect(
             "[[destination]]\nname = \"main\"\ntype = \"nats\"\nurl = \"nats://h\"\nsubject = \"a\"",
             says: "destination.main.type is not in this version yet")
-    }
-
-    @Test("fault22: an app's directory that the agent may not read")
-    func fault22_appDirectories() throws {
-        mkdir("\(root)/spool/shop", 0o755)
-        #expect(try problems("").map(\.text) == [])
-        chmod("\(root)/state", 0o777)
-        chmod("\(root)/spool", 0o777)
-        try expect(
-            "", access: stranger, says: "spool/shop cannot be read, written and entered by user stranger",
-            warning: true)
-        chmod("\(root)/spool", 0o755)
-        chmod("\(root)/state", 0o750)
     }
 
     @Test("fault22: a state directory that another agent has, which does not answer")
@@ -144,7 +124,7 @@ struct StartupCheckTests {
         let port = UInt16(bigEndian: address.sin_port)
         func problem(_ address: String) throws -> String? {
             let loaded = try Settings.read([ConfigurationText(file: "t", text: "stats.listen = \"\(address)\"")])
-            return StartupCheck.problems(of: loaded, access: own).map(\.message).first { $0.contains("cannot listen") }
+            return StartupCheck.problems(of: loaded).map(\.message).first { $0.contains("cannot listen") }
         }
         #expect(try problem("127.0.0.1:\(port)")?.hasSuffix("another program has it: `ss -ltnp` says which") == true)
         #expect(try problem("192.0.2.1:9464")?.contains("this machine has no such address") == true)
@@ -185,8 +165,6 @@ struct StartupCheckTests {
             warning: true)
         #expect(try problems(destination("ca_file = \"\(try write("ca.pem", authority.certificate))\"")).isEmpty)
         try expect(destination("ca_file = \"\(try write("empty.pem", ""))\""), says: "must be in PEM form")
-        try expect(
-            destination("ca_file = \"\(certificate)\""), access: stranger, says: "cannot be read by user stranger")
     }
 
     @Test("fault22: files of secrets that are missing, empty, or open to everybody")
@@ -231,8 +209,6 @@ struct StartupCheckTests {
         chmod(file, 0o664)
         try expect(container(file), says: "can be written by others (mode 0664)")
         chmod(file, 0o644)
-        let other = FileAccess(user: "agent", userID: 54_321, groups: [])
-        if geteuid() != 0 { try expect(container(file), access: other, says: "must belong to root or agent") }
         _ = try write("GTM-1", #"{"id": "GTM-1", "version": 1}"#, mode: 0o644)
         try expect(
             container(file), says: "GTM-1.json stands behind GTM-1, which lies beside it and wins", warning: true)
@@ -244,7 +220,7 @@ struct StartupCheckTests {
         try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is no program")
         let program = try write("program", "#!/bin/sh\n", mode: 0o644)
         try expect(
-            "[functions.f]\ncommand = [\"\(program)\"]", access: stranger, says: "cannot be run by user stranger")
+            "[functions.f]\ncommand = [\"\(program)\"]", says: "cannot be run by user \(own.user)")
         try expect("[country]\ndatabase = \"\(root)/none\"", says: "no such file")
         try expect("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Atlantis\"", says: "not known to this system")
         let deadline = "[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Atlantis\""
@@ -257,7 +233,37 @@ struct StartupCheckTests {
         _ = try write("control.sock", "")
         try expect("", says: "is no socket; remove it")
         let loaded = try Settings.read([ConfigurationText(file: "t", text: "control.group = \"no-such-group\"")])
-        let found = StartupCheck.problems(of: loaded, access: own)
+        let found = StartupCheck.problems(of: loaded)
         #expect(found.contains { $0.message.contains("there is no such group; make it") && $0.severity == .error })
+    }
+
+    @Test("fault22: what the unit forbids is refused outside of it, with the drop-in to write; a drop-in ends that")
+    func fault22_sandbox() throws {
+        let units = "\(root)/units"
+        mkdir(units, 0o755)
+        mkdir("\(units)/spoolship.service.d", 0o755)
+        _ = try write(
+            "units/spoolship.service",
+            "[Service]\nStateDirectory=spoolship\nReadWritePaths=/var/spool/spoolship\nProtectSystem=strict\nProtectHome=yes\n"
+        )
+        let strict = try #require(UnitSandbox(places: ["\(root)/none", units]))
+        try expect(
+            "", sandbox: strict,
+            says: "add ReadWritePaths=\(root)/state in a drop-in (systemctl edit spoolship)")
+        #expect(strict.refusal("/var/lib/spoolship", writes: true) == nil)
+        #expect(strict.refusal("/var/spool/spoolship/archive", writes: true) == nil)
+        #expect(strict.refusal("/var/spool/spoolship2", writes: true) != nil)
+        #expect(strict.refusal("/srv/ca.pem", writes: false) == nil)
+        #expect(strict.refusal("/home/web/ca.pem", writes: false)?.contains("hides") == true)
+        _ = try write(
+            "units/spoolship.service.d/50.conf", "[Service]\nReadWritePaths=-\(root)/\nProtectHome=read-only\n")
+        let open = try #require(UnitSandbox(places: ["\(root)/none", units]))
+        #expect(try problems("", sandbox: open).map(\.text) == [])
+        #expect(open.refusal("/home/web/ca.pem", writes: false) == nil)
+        #expect(UnitSandbox(places: ["\(root)/none"]) == nil)
+        // The shipped unit is one that it understands.
+        let shipped = try #require(UnitSandbox(places: ["\(GoldenFile.root)/packaging/systemd"]))
+        #expect(shipped.isStrict && shipped.writable.contains("/var/lib/spoolship"))
+        #expect(shipped.refusal("/srv/queue", writes: true) != nil)
     }
 }

@@ -56,6 +56,15 @@ struct TrackCommandTests {
         return events
     }
 
+    @Test("with --spool no configuration is needed: apps' users may not be able to read it")
+    func withoutConfiguration() throws {
+        let kept = KeptConsole()
+        let tool = CommandLineTool(console: kept.console())
+        #expect(tool.run(["track", "a", "--spool", spool, "--config", "\(directory.path)/none.toml"]) == .success)
+        #expect(try taken(spool).map { $0["name"]?.string } == ["a"])
+        #expect(tool.run(["track", "a", "--config", "\(directory.path)/none.toml"]) == .configuration)
+    }
+
     @Test("an event with typed properties, its time and its priority, in a file that is complete at once")
     func event() throws {
         let before = SystemTime().wallTime

@@ -188,7 +188,9 @@ struct ControlAPITests {
             #expect(try client.request("PUT", "/v1/collection", body: ["enabled": false]).json() == ["discarded": 12])
             #expect(
                 try client.request("POST", "/v1/reload").json()
-                    == ["changed": ["queue.max_size: 10MiB → 20MiB"], "need_restart": ["stats.listen"]])
+                    == [
+                        "changed": ["queue.max_size: 10MiB → 20MiB"], "need_restart": ["stats.listen"], "warnings": [],
+                    ])
             #expect(
                 agent.notes.withLock { $0 } == [
                     "dispatch all", "pause t main 1.5 seconds true", "pause manual all - false", "resume t",

@@ -65,5 +65,78 @@ extension EndToEnd {
             #expect(json.code == 75 && json.text.contains(#""destination":"main","connected":false"#), "\(json)")
             #expect(try bench.command("check", "--connect", "--text-only").code == 64)
         }
+
+        private static let asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+        /// What `check` as root says of an agent that runs as nobody, and what a start as nobody does.
+        private func expectAgreement(
+            _ bench: Workbench, _ phrase: String, sourceLocation: SourceLocation = #_sourceLocation
+        ) throws {
+            let check = try bench.command("check", "--user", "nobody")
+            let words = CheckTests.asNobody + [spoolship, "run", "--config", bench.configuration]
+            let agent = try RunningProgram(words[0], Array(words.dropFirst()), output: "\(bench.path)/try.log")
+            let code = try agent.exit()
+            #expect(check.code == 78 && check.text.contains(phrase), "\(check)", sourceLocation: sourceLocation)
+            #expect(code != 0, "\(agent.printed)", sourceLocation: sourceLocation)
+        }
+
+        @Test(
+            "fault22: check by root has the agent's eyes: what only root may read is a mistake, as at the start",
+            .enabled(if: getuid() == 0))
+        func fault22_agentsEyes() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.configure()
+            for path in [bench.path, "\(bench.path)/receiver"] { chmod(path, 0o755) }
+            for path in [bench.path, bench.state, bench.spool] { chown(path, 65534, 65534) }
+            chmod(bench.caFile, 0o644)
+            #expect(try bench.command("check", "--user", "nobody").code == 0)
+            // umask 027, and a file that root wrote.
+            mkdir("\(bench.path)/conf.d", 0o755)
+            let part = "\(bench.path)/conf.d/main.toml"
+            try write("[queue]\nmax_size = \"20MiB\"\n", to: part)
+            chmod(part, 0o600)
+            #expect(try bench.command("check", "--user", "root").code == 0)
+            try expectAgreement(
+                bench, "cannot read \(part): Permission denied; user nobody may not read it (owner root:root, mode 0600"
+            )
+            chmod(part, 0o644)
+            chmod("\(bench.path)/conf.d", 0o700)
+            try expectAgreement(bench, "cannot list \(bench.path)/conf.d")
+            chmod("\(bench.path)/conf.d", 0o755)
+            chmod(bench.caFile, 0o600)
+            try expectAgreement(bench, "cannot be read by user nobody (owner root, mode 0600)")
+            chmod(bench.caFile, 0o644)
+            chmod("\(bench.path)/receiver", 0o700)
+            try expectAgreement(bench, "lies in \(bench.path)/receiver, which user nobody may not enter")
+            chmod("\(bench.path)/receiver", 0o755)
+            chown(bench.state, 0, 0)
+            try expectAgreement(bench, "cannot be read, written and entered by user nobody")
+            chown(bench.state, 65534, 65534)
+            mkdir("\(bench.spool)/shop", 0o700)
+            let warned = try bench.command("check", "--user", "nobody")
+            #expect(warned.code == 0 && warned.text.contains("its files are not shipped"), "\(warned)")
+            #expect(try bench.command("check", "--user", "no-such-user").code == 64)
+        }
+
+        @Test(
+            "a queue of a newer version, or none of ours: check and start both end with 78, and systemd does not try again"
+        )
+        func newerQueue() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            #expect(try bench.stopAgent() == 0)
+            for (pragma, phrase) in [
+                ("user_version = 99", "was written by a newer version (schema 99"),
+                ("application_id = 7", "is not a queue of Spoolship"),
+            ] {
+                let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA \(pragma)')"
+                try #require(try run("python3", ["-c", script, "\(bench.state)/queue.sqlite"]).code == 0)
+                let found = try codes(bench)
+                #expect(found.check == 78 && found.text.contains(phrase), "\(found)")
+                #expect(found.run == 78 && found.log.contains(phrase), "\(found)")
+            }
+        }
     }
 }

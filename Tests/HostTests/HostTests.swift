@@ -27,20 +27,23 @@ struct HostTests {
         try write("PowerEdge R650 \n", to: "\(root.path)/sys/class/dmi/id/product_name")
         try write("To Be Filled By O.E.M.\n", to: "\(root.path)/sys/class/dmi/id/sys_vendor")
         reader = DeviceReader(root: root.path, environment: ["LANG": "en_US.UTF-8", "LC_ALL": "it_IT@euro"])
-        var found = reader.read(version: "1.0", installID: "x")
+        var found = reader.read(version: "1.0", installID: "x", hostName: "web3")
         #expect(found.removeValue(forKey: "kernel")?.isEmpty == false)
         #expect(
             found == [
-                "sdk_name": "spoolship", "sdk_version": "1.0", "os_name": "Debian GNU/Linux", "os_version": "12",
+                "sdk_name": "spoolship", "sdk_version": "1.0", "host_name": "web3", "os_name": "Debian GNU/Linux",
+                "os_version": "12",
                 "os_build": "a$b", "model": "PowerEdge R650", "locale": "it_IT", "install_id": "x",
             ])
         let all = Set(DeviceReader.members + ["time_zone_offset"])
         let text = DeviceReader.text(found, wanted: all, overrides: ["model": "rack 12", "locale": ""], zone: .utc)
         #expect(
             text?.members.map(\.name) == [
-                "sdk_name", "sdk_version", "os_name", "os_version", "os_build", "model", "install_id",
+                "sdk_name", "sdk_version", "host_name", "os_name", "os_version", "os_build", "model", "install_id",
             ])
         #expect(text?.members.contains(.init("model", "rack 12")) == true && text?.zone == .utc)
+        let renamed = DeviceReader.text(found, wanted: all, overrides: ["host_name": "shop"], zone: .utc)
+        #expect(renamed?.members.contains(.init("host_name", "shop")) == true)
         #expect(DeviceReader.text(found, wanted: [], overrides: ["model": "x"], zone: .utc) == nil)
     }
 
@@ -62,6 +65,31 @@ struct HostTests {
         #expect(try InstallID.load(in: directory.path, using: &random) == first)
         #expect(try InstallID.reset(in: directory.path, using: &random).text != first.text)
         #expect(throws: HostError.self) { try InstallID.load(in: "\(directory.path)/none", using: &random) }
+    }
+
+    @Test("ac22: a machine made of another one's image gets an install id of its own, once, and says whose it was")
+    func ac22_clonedMachine() throws {
+        let directory = try TemporaryDirectory()
+        var random = SplitMix64(seed: 23)
+        let (one, two) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32))
+        // An agent before this knew no machine: what it has stays.
+        let first = try InstallID.load(in: directory.path, using: &random)
+        #expect(try InstallID.load(in: directory.path, machine: one, using: &random) == first)
+        #expect(try InstallID.load(in: directory.path, machine: one, using: &random) == first)
+        // A machine that does not say who it is changes nothing.
+        #expect(try InstallID.load(in: directory.path, using: &random) == first)
+        let clone = try InstallID.load(in: directory.path, machine: two, using: &random)
+        #expect(clone.text != first.text && clone.clonedFrom == first.text && !clone.wasReplaced)
+        let again = try InstallID.load(in: directory.path, machine: two, using: &random)
+        #expect(again.text == clone.text && again.clonedFrom == nil)
+
+        let root = try TemporaryDirectory()
+        mkdir("\(root.path)/etc", 0o755)
+        #expect(MachineID.read(root: root.path) == nil)
+        try write("uninitialized\n", to: "\(root.path)/etc/machine-id")
+        #expect(MachineID.read(root: root.path) == nil)
+        try write(one.uppercased() + "\n", to: "\(root.path)/etc/machine-id")
+        #expect(MachineID.read(root: root.path) == one)
     }
 
     @Test("ac23: countries from a MaxMind database, by either version of address")

@@ -26,8 +26,31 @@ struct MonitoringKitTests {
             #expect(tests.contains("\(alert) fires"), "\(alert)")
             #expect(tests.contains("\(alert) is silent"), "\(alert)")
         }
-        let runbooks = try words(after: "runbook: docs/runbook.md#", in: "\(directory)/alerts.yml")
+        // Absolute: an alert is read far from this tree.
+        let runbooks = try words(
+            after: "runbook_url: file:///usr/share/doc/spoolship/runbook.md#", in: "\(directory)/alerts.yml")
         #expect(runbooks == alerts.map { $0.lowercased() })
+    }
+
+    @Test("inhibition names alerts that there are, and labels that its targets have; a cause never silences itself")
+    func inhibition() throws {
+        let alerts = Set(try words(after: "- alert: ", in: "\(directory)/alerts.yml"))
+        let text = try readFile("\(directory)/alertmanager.yml")
+        var rules = 0
+        var sources: Set<String> = []
+        for line in text.split(separator: "\n") where line.contains("_matchers:") {
+            let named = Set(
+                line.split { !($0.isLetter || $0.isNumber) }.map(String.init).filter { $0.hasPrefix("Spoolship") })
+            #expect(named.subtracting(alerts).subtracting(["Spoolship"]).isEmpty, "\(line)")
+            if line.contains("source_matchers") {
+                sources = named
+            } else {
+                rules += 1
+                #expect(line.contains("!=") || sources.isDisjoint(with: named), "\(line)")
+            }
+        }
+        #expect(rules >= 5)
+        #expect(try words(after: "equal: [job, instance", in: "\(directory)/alertmanager.yml").count == rules)
     }
 
     @Test("alerts and dashboard ask only for metrics that there are, with labels and values that they have")

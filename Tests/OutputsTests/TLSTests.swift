@@ -87,6 +87,48 @@ struct TLSTests {
         #expect(abs((expiry - (SystemTime().wallTime + .seconds(86_400))).components.seconds) < 60)
     }
 
+    @Test("mTLS: a server that wants a certificate, or another's, is told as such, by its alert or by its hanging up")
+    func whatTheServerThinksOfOurCertificate() async throws {
+        let bench = try Bench()
+        let stranger = try CertificateAuthority(now: SystemTime().wallTime)
+        let now = SystemTime().wallTime
+        let client = try stranger.issue(
+            .init(notBefore: now - .seconds(60), notAfter: now + .seconds(3600), isClient: true))
+        let certificate = "\(bench.directory.path)/client.pem"
+        let key = "\(bench.directory.path)/client.key"
+        try PrivateFile.replace(certificate, with: client.certificate)
+        try PrivateFile.replace(key, with: client.key)
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { $0.hang() }
+        defer { peer.stop() }
+        // TLS 1.3 tells late, and the kernel may be faster than the alert: each of several attempts must make sense.
+        for _ in 0..<10 {
+            let none = try #require(retried(await bench.output(to: peer.url).send(try Sample.batch(5))))
+            #expect(none.kind == .tls && none.message.contains("client certificate"), "\(none.message)")
+            let other = try bench.output(to: peer.url) {
+                $0.tls.certificateFile = certificate
+                $0.tls.keyFile = key
+            }
+            let refused = try #require(retried(await other.send(try Sample.batch(5))))
+            #expect(refused.kind == .tls, "\(refused.message)")
+            let isTold = ["unknown ca", "take ours"].contains { refused.message.contains($0) }
+            #expect(isTold, "\(refused.message)")
+        }
+    }
+
+    @Test("the server's own certificate: its end is known after the first answer")
+    func serverExpiry() async throws {
+        let bench = try Bench()
+        let identity = try bench.identity(until: .seconds(7200))
+        let receiver = try bench.receiver { $0.identity = identity }
+        let output = try bench.output(to: receiver.url)
+        #expect(await output.certificates.serverExpiry == nil)
+        for _ in 0..<2 {
+            #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+            let expiry = try #require(await output.certificates.serverExpiry)
+            #expect(abs((expiry - (SystemTime().wallTime + .seconds(7200))).components.seconds) < 60)
+        }
+    }
+
     @Test("a pinned key is enough of a reason to refuse, and the message says what to do")
     func pins() async throws {
         let bench = try Bench()

@@ -26,6 +26,17 @@ struct SpoolStateTests {
         #expect(throws: SpoolError.self) { try SpoolState(.all).publish(in: "/nonexistent") }
     }
 
+    @Test("ac08: writers may look into it whatever the agent's umask is, and although an earlier agent closed it")
+    func ac08_readableByWriters() throws {
+        let spool = try TemporaryDirectory()
+        // As the unit's umask (0077) left it.
+        mkdir("\(spool.path)/.spoolship", 0o700)
+        try SpoolState(.none, reason: "disabled").publish(in: spool.path)
+        var status = stat()
+        #expect(stat("\(spool.path)/.spoolship", &status) == 0 && status.st_mode & 0o777 == 0o755)
+        #expect(stat("\(spool.path)/.spoolship/state", &status) == 0 && status.st_mode & 0o777 == 0o644)
+    }
+
     @Test("fault 26: a link in the place of the state, or of its directory, is not followed")
     func fault26_linksAreNotFollowed() throws {
         let spool = try TemporaryDirectory()

@@ -7,7 +7,7 @@ _spoolship() {
         return
     fi
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help" -- "$word")
         return
     fi
     case $command in
@@ -70,8 +70,8 @@ _spoolship() {
     esac
     case $command in
     "run") options="--once --app --timeout --config --help -h" ;;
-    "check") options="--connect --print --text-only --json --config --help -h" ;;
-    "track") options="--property -p --text -t --critical --app --config --help -h" ;;
+    "check") options="--connect --print --user --text-only --json --config --help -h" ;;
+    "track") options="--property -p --text -t --critical --spool --app --config --help -h" ;;
     "app add") options="--user --config --help -h" ;;
     "app list") options="--json --config --help -h" ;;
     "status") options="--json --quiet -q --socket --config --help -h" ;;
@@ -117,13 +117,14 @@ _spoolship() {
     "container sign") options="--key -k --output -o --config --help -h" ;;
     "container test") options="--events --app --json --config --help -h" ;;
     "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
+    "diagnose") options="--output -o --hash-names --log --socket --config --help -h" ;;
     "version") options="--json --config --help -h" ;;
     "help") options="--config --help -h" ;;
     esac
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive version help configuration" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help configuration" -- "$word")
     else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     fi

@@ -28,6 +28,7 @@ _spoolship() {
         'quarantine:list, show, export, retry, purge'
         'container:list, show, get, refresh, watch, export, preview, keygen, sign, test'
         'receive:takes batches over HTTPS and prints or stores them, for development'
+        'diagnose:gathers what a bug report needs into one text'
         'version:prints version, commit, toolchain and the libraries it is linked with'
         'help:explains the commands and the settings'
     )
@@ -109,6 +110,7 @@ _spoolship() {
         _arguments \
             '--connect[also open a connection to each destination]' \
             '--print[print the effective configuration, with the origin of each value]' \
+            '--user[the agent'\''s user, for root; default spoolship]:USER:' \
             '--text-only[judge the text only, not this machine\: for files of another one]' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -123,6 +125,7 @@ _spoolship() {
             '*--text[a property that is text]:KEY=VALUE:' \
             '*-t[a property that is text]:KEY=VALUE:' \
             '--critical[give it the priority critical]' \
+            '--spool[the spool; default the configuration'\''s]:DIRECTORY:' \
             '--app[the app whose it is\: its directory in the spool; default incoming/ where there is one]:APP:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -582,6 +585,18 @@ _spoolship() {
             '-h[show this help]' \
             '*:argument:_files'
         ;;
+    'diagnose')
+        _arguments \
+            '--output[write to FILE (mode 0600) instead of printing]:FILE:' \
+            '-o[write to FILE (mode 0600) instead of printing]:FILE:' \
+            '--hash-names[show files of the spool by a hash of their names]' \
+            '--log[take the log from FILE; default the journal of spoolship.service]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
     'version')
         _arguments \
             '--json[print JSON]' \
@@ -595,7 +610,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive version help configuration)'
+            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help configuration)'
         ;;
     esac
 }

@@ -53,6 +53,13 @@ static inline curl_off_t shim_curl_info_offset(CURL *easy, CURLINFO information)
     return curl_easy_getinfo(easy, information, &value) == CURLE_OK ? value : 0;
 }
 
+/// The `SSL *` of the connection that a transfer uses; NULL without TLS. Only inside a callback of the transfer.
+static inline void *shim_curl_tls(CURL *easy) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return NULL;
+    return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+}
+
 /// The last value of a header of the answer; NULL when there is none. Valid until the handle's next transfer.
 static inline const char *shim_curl_header(CURL *easy, const char *name) {
     struct curl_header *header = NULL;

@@ -185,7 +185,8 @@ extension DestinationSettings: SettingsSection {
             example: "\"…\""
         ).only(.servers),
         .setting(
-            "token_file", \.tokenFile, optional: .path, "The file that holds the token; read again at reload.",
+            "token_file", \.tokenFile, optional: .path,
+            "The file that holds the token; read again by itself when it changes.",
             example: "\"/etc/spoolship/main.token\""
         ).only(.servers),
         .setting(
@@ -205,7 +206,8 @@ extension DestinationSettings: SettingsSection {
             example: "\"…\""
         ).only(.servers),
         .setting(
-            "password_file", \.passwordFile, optional: .path, "The file that holds the password; read again at reload.",
+            "password_file", \.passwordFile, optional: .path,
+            "The file that holds the password; read again by itself when it changes.",
             example: "\"/etc/spoolship/main.password\""
         ).only(.servers),
         .setting(

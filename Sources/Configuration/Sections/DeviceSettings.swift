@@ -4,6 +4,8 @@ public enum DeviceProperty: String, SettingChoice {
     case sdkName = "sdk_name"
     /// The agent's version.
     case sdkVersion = "sdk_version"
+    /// The machine's name.
+    case hostName = "host_name"
     /// The system's name.
     case osName = "os_name"
     /// The system's version.

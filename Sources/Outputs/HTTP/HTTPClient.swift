@@ -18,6 +18,8 @@ actor HTTPClient {
     private var idle: [Transfer] = []
     private var active: [UnsafeMutableRawPointer: Transfer] = [:]
     private var lastID: UInt64 = 0
+    /// When the certificate that the destination last showed ends; nil before a handshake.
+    private(set) var serverExpiry: Timestamp?
 
     /// When the library wants to be called; nil: not by time.
     private var wanted: BootInstant?
@@ -190,6 +192,7 @@ actor HTTPClient {
 
     private func end(_ transfer: Transfer, wholly: Bool) {
         guard let answer = transfer.answerRead(wholly: wholly) else { return }
+        if let expiry = transfer.serverExpiry { serverExpiry = expiry }
         curl_multi_remove_handle(multi, transfer.easy)
         active[transfer.easy] = nil
         transfer.continuation?.resume(returning: .answered(answer))
@@ -199,6 +202,7 @@ actor HTTPClient {
 
     /// A status that has come counts, even if the rest of the answer does not come: the destination has decided.
     private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
+        if let expiry = transfer.serverExpiry { serverExpiry = expiry }
         if let answer = transfer.answerRead(wholly: result == CURLE_OK) { return .answered(answer) }
         let failure = TransferFailure.describe(result, transfer, url: settings.url)
         return TransferFailure.lacksRoute(result, transfer, settings.options) ? .noRoute(failure) : .failed(failure)

@@ -149,6 +149,7 @@ public actor HTTPOutput: MeasuredOutput {
             HTTPRequest(
                 url: address(for: key), headers: headers, body: body,
                 answerLimit: max(encoder.answerLimit(events: batch.header.events), 2048)))
+        if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
             return .offline

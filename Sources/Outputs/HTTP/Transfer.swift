@@ -1,4 +1,6 @@
 internal import CCurl
+internal import COpenSSL
+internal import EventLoops
 internal import Glibc
 
 /// A reusable easy handle with what it needs while it works: the body, the headers, room for the answer.
@@ -25,6 +27,8 @@ final class Transfer {
     private var answered = 0
     private var headBytes = 0
     private var hasHead = false
+    /// When the certificate ends that the destination has shown; nil where the connection was made before.
+    private(set) var serverExpiry: Timestamp?
     private var sent = 0
     private var url = ""
     private var method = HTTPRequest.Method.post
@@ -77,6 +81,7 @@ final class Transfer {
         answered = 0
         headBytes = 0
         hasHead = false
+        serverExpiry = nil
         sent = request.body.count
         errorText.pointee = 0
         // The library reads the body where it lies until the transfer ends, and an array may not promise to stay.
@@ -118,8 +123,19 @@ final class Transfer {
         headBytes += line.count
         if line.first == 0x0D || line.first == 0x0A, shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200 {
             hasHead = true
+            // The connection's TLS is at hand only inside the library's calls, and new with the connection.
+            if shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 { serverExpiry = peerExpiry() }
         }
         return headBytes <= Transfer.largestHead
+    }
+
+    /// When the certificate of the other side of this connection ends; nil without TLS.
+    private func peerExpiry() -> Timestamp? {
+        guard let tls = OpaquePointer(shim_curl_tls(easy)), let certificate = SSL_get1_peer_certificate(tls) else {
+            return nil
+        }
+        defer { X509_free(certificate) }
+        return CertificateFile.end(of: certificate)
     }
 
     /// Keeps a piece of the answer's body; false ends the transfer.

@@ -17,6 +17,7 @@ enum TransferFailure {
             let hint = tunnel == 407 ? "it wants other credentials; see proxy" : "see its rules"
             return Failure(kind: .connect, message: "the proxy answered \(tunnel) for \(host): \(hint)")
         }
+        if let refusal = refusedByServer(code, said, host) { return Failure(kind: .tls, message: refusal) }
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST:
             return Failure(kind: .resolve, message: "cannot resolve \(host): check the url and the name servers")
@@ -54,6 +55,37 @@ enum TransferFailure {
         default:
             return Failure(kind: .protocolViolation, message: "what \(host) answered is no HTTP: \(said)")
         }
+    }
+
+    /// What the server's TLS said of us before it hung up; nil when it said nothing of that kind.
+    ///
+    /// With TLS 1.3 the server judges our certificate after our side is done: its alert, or only the end of the connection,
+    /// comes when the request is on its way.
+    private static func refusedByServer(_ code: CURLcode, _ said: String, _ host: String) -> String? {
+        let alerts = [
+            (
+                "certificate required",
+                "the server wants a client certificate, and \(host) got none: see tls.certificate_file and tls.key_file"
+            ),
+            (
+                "alert unknown ca",
+                "\(host) does not know the CA of our client certificate (unknown ca): use one that it trusts"
+            ),
+            ("alert bad certificate", "\(host) does not take our client certificate (bad certificate)"),
+            ("alert certificate expired", "\(host) says that our client certificate has expired: renew it"),
+            ("alert certificate revoked", "\(host) says that our client certificate was revoked"),
+            (
+                "alert handshake failure",
+                "\(host) agrees to no way of encrypting, or wants a client certificate (handshake failure):"
+                    + " see tls.certificate_file and tls.minimum_version"
+            ),
+            ("alert protocol version", "\(host) speaks no TLS version that is allowed here: see tls.minimum_version"),
+        ]
+        if let alert = alerts.first(where: { said.contains($0.0) }) { return alert.1 }
+        // The library looks who is at the other end and finds that nobody is: its words hide why.
+        guard said.contains("getpeername() failed") else { return nil }
+        return "\(host) closed the connection right after the TLS handshake: it may want a client certificate, or not"
+            + " take ours (tls.certificate_file)"
     }
 
     /// Whether the kernel knows no way to the destination (ac15). For those who may not watch its routes.

@@ -51,10 +51,13 @@ struct CertificateFile: ~Copyable {
     }
 
     private static func expiry(of certificate: OpaquePointer) -> Timestamp {
+        end(of: certificate) ?? Timestamp(nanoseconds: .max)
+    }
+
+    /// When a certificate ends; nil when it does not say so.
+    static func end(of certificate: OpaquePointer) -> Timestamp? {
         var time = tm()
-        guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) == 1 else {
-            return Timestamp(nanoseconds: .max)
-        }
+        guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) == 1 else { return nil }
         return Timestamp(milliseconds: Int64(timegm(&time)) * 1000)
     }
 }

@@ -50,7 +50,8 @@ extension Command {
 
     static let logLevel = Command(
         name: "log-level", summary: "changes the log's level until a restart or a reload", arguments: "LEVEL",
-        argumentCount: 1...1, details: "LEVEL is error, warning, info, debug or verbose."
+        argumentCount: 1...1,
+        details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one."
     ) { invocation in
         _ = try invocation.ask("PUT", "/v1/log-level", body: ["level": .string(invocation.arguments[0])])
         return .success
@@ -59,14 +60,17 @@ extension Command {
     static let reload = Command(
         name: "reload", summary: "makes the agent read its configuration again, as a whole or not at all",
         details:
-            "Prints what changed and what waits for a restart. With a mistake the old configuration stays in force."
+            "Prints what changed, what waits for a restart, and what is probably not meant. With a mistake the old configuration stays in force."
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60), isForMistakes: true)
         let changed = (answer["changed"]?.array ?? []).compactMap(\.string)
-        for change in changed { try invocation.console.print(change) }
+        for change in ReloadText.short(changed) { try invocation.console.print(change) }
         let later = (answer["need_restart"]?.array ?? []).compactMap(\.string)
         for change in later { try invocation.console.print("\(change) (after a restart)") }
         if changed.isEmpty && later.isEmpty { try invocation.console.print("nothing has changed") }
+        for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
+            invocation.console.printError("warning: \(warning)")
+        }
         return .success
     }
 }

@@ -36,6 +36,7 @@ extension Command {
         name: "app list", summary: "lists the apps' directories in the spool, and what is wrong with them",
         options: [.json]
     ) { invocation in
+        if invocation.ownsProcess { try AgentUser.become(nil) }
         let spool = try invocation.loadSettings().settings.spool.directory
         let entries = try AppDirectory.list(in: spool)
         guard !invocation.has("json") else {
@@ -202,7 +203,7 @@ extension AppDirectory {
                 errno == EACCES ? .noPermission : .inputOutput, "cannot list \(spool): \(SystemError.message(errno))")
         }
         defer { closedir(directory) }
-        let agent = FileAccess.ofAgent()
+        let agent = FileAccess.own
         var found: [Found] = []
         while let entry = readdir(directory) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
@@ -212,12 +213,13 @@ extension AppDirectory {
             guard !name.hasPrefix("."), lstat("\(spool)/\(name)", &link) == 0, link.st_mode & S_IFMT == S_IFDIR,
                 let status = FileStatus("\(spool)/\(name)")
             else { continue }
-            // Only root and the agent can tell what the agent may do.
-            let isJudged =
-                geteuid() == 0 || getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } == agent.user
+            // Only the agent's user can tell what the agent may do; root has become it.
+            let isJudged = agent.user == AgentUser.name
             let refusal = isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
             found.append(
-                Found(name: name, status: status, problem: refusal.map { "\($0): spoolship app add \(name) mends it" }))
+                Found(
+                    name: name, status: status,
+                    problem: refusal.map { "\($0): spoolship app add \(name) --user \(status.ownerName) corrects it" }))
         }
         return found.sorted { $0.name < $1.name }
     }

@@ -8,10 +8,11 @@ extension Command {
         summary: "reads the configuration and every file it names, and prints each mistake with its place",
         details: """
             Walks the way that a start takes, and changes nothing: the text of the configuration, what this version does not \
-            do, directories and their permissions, free space, sockets, certificates, containers. Run by root, it looks with \
-            the eyes of the user spoolship. Ends with 0 when the agent could start, with 78 when it could not, or should not: \
-            a state directory that is not there yet, or that others may write, is a mistake here, although a start takes \
-            it. Warnings do not change that.
+            do, directories and their permissions, free space, sockets, certificates, containers, the queue, and what \
+            spoolship.service lets the agent write. Run by root, it becomes the user spoolship first, where there is one, and \
+            so reads and may do exactly what the agent can. Ends with 0 when the agent could start, with 78 when it could \
+            not, or should not: a state directory that is not there yet, or that others may write, is a mistake here, \
+            although a start takes it. Warnings do not change that.
 
             --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
             certificates, and closes it again. No request is sent, and no secret. Ends with 75 when only that fails.
@@ -21,6 +22,7 @@ extension Command {
         options: [
             Option(name: "connect", help: "also open a connection to each destination"),
             Option(name: "print", help: "print the effective configuration, with the origin of each value"),
+            Option(name: "user", value: "USER", help: "the agent's user, for root; default spoolship"),
             Option(name: "text-only", help: "judge the text only, not this machine: for files of another one"),
             .json,
         ]
@@ -28,6 +30,7 @@ extension Command {
         if invocation.has("connect"), invocation.has("text-only") {
             throw CommandFailure(.usage, "--connect asks the network, --text-only nobody; give one of them")
         }
+        if invocation.ownsProcess { try AgentUser.become(invocation.value("user")) }
         return try CheckReport(invocation).print()
     }
 }
@@ -53,11 +56,17 @@ private struct CheckReport {
             let loaded = try Settings.load(path: invocation.configurationPath)
             self.loaded = loaded
             problems = loaded.warnings
-            if !invocation.has("text-only") { problems += StartupCheck.problems(of: loaded) }
+            if !invocation.has("text-only") { problems += CheckReport.problems(of: loaded, invocation) }
             if invocation.has("connect"), isGood { connections = CheckReport.connect(loaded) }
         } catch {
             problems = error.problems
         }
+    }
+
+    private static func problems(of loaded: LoadedSettings, _ invocation: Invocation) -> [Problem] {
+        // The service starts the agent with the default configuration, and no other.
+        let isService = invocation.configurationPath == Invocation.defaultConfiguration
+        return StartupCheck.problems(of: loaded, sandbox: isService ? UnitSandbox() : nil)
     }
 
     private static func connect(_ loaded: LoadedSettings) -> [Connection] {

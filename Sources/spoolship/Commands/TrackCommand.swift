@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -13,6 +14,9 @@ extension Command {
             survives a power cut. It ends with 75, and writes nothing, when the agent has said in the spool \
             (.spoolship/state) that it does not accept such an event now.
 
+            The spool is --spool, or the configuration's. Who may not read the configuration gets the one that the running \
+            agent names, or else the package's.
+
             Numbers, true and false keep their type in properties; everything else, and all that --text gives, is text.
             """,
         options: [
@@ -20,15 +24,16 @@ extension Command {
                 name: "property", letter: "p", value: "KEY=VALUE", repeats: true, help: "a property, typed by its look"),
             Option(name: "text", letter: "t", value: "KEY=VALUE", repeats: true, help: "a property that is text"),
             Option(name: "critical", help: "give it the priority critical"),
+            Option(name: "spool", value: "DIRECTORY", help: "the spool; default the configuration's"),
             Option(
                 name: "app", value: "APP",
                 help: "the app whose it is: its directory in the spool; default incoming/ where there is one"),
         ]
     ) { invocation in
-        let settings = try invocation.loadSettings().settings
+        let spool = try invocation.spoolDirectory()
         let event = try TrackedEvent(invocation)
-        let directory = try TrackedEvent.directory(in: settings.spool.directory, app: invocation.value("app"))
-        let state = SpoolState.read(in: settings.spool.directory)
+        let directory = try TrackedEvent.directory(in: spool, app: invocation.value("app"))
+        let state = SpoolState.read(in: spool)
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
                 .temporaryFailure,
@@ -46,6 +51,26 @@ extension Command {
         } catch {
             throw CommandFailure(.cannotCreate, error.message)
         }
+    }
+}
+
+extension Invocation {
+    /// Where apps write: apps' users need not be able to read the configuration, which may hold secrets.
+    fileprivate func spoolDirectory() throws -> String {
+        if let named = value("spool") { return named }
+        do throws(ConfigurationError) {
+            return try loadSettings().settings.spool.directory
+        } catch {
+            let isOnlyClosed = error.problems.allSatisfy { $0.code == .unreadable || $0.severity == .warning }
+            guard configurationPath == Invocation.defaultConfiguration, isOnlyClosed, geteuid() != 0 else {
+                throw error
+            }
+        }
+        var client = ControlClient(socket: ControlSettings().socket)
+        client.timeout = .seconds(2)
+        let status = try? client.request("GET", "/v1/status").json()
+        if let told = status?["spool"]?["directory"]?.string, !told.isEmpty { return told }
+        return SpoolSettings().directory
     }
 }
 

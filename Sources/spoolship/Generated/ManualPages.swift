@@ -4,12 +4,15 @@ internal import Configuration
 struct ManualPages {
     let commands: [Command]
 
+    /// The day of the version that the pages describe; moves with it.
+    private static let date = "2026\\-11\\-22"
+
     /// spoolship(1).
     var program: String {
         let shown = commands.filter { !$0.isHidden }
         var page = """
             .\\" Made by scripts/generate.
-            .TH SPOOLSHIP 1 "" "Spoolship \(Build.version)" "User Commands"
+            .TH SPOOLSHIP 1 "\(ManualPages.date)" "Spoolship \(Build.version)" "User Commands"
             .SH NAME
             spoolship \\- ships the events that apps write to a spool directory
             .SH SYNOPSIS
@@ -36,7 +39,38 @@ struct ManualPages {
         page += ".SH EXIT STATUS\n"
         for code in ExitCode.allCases { page += ".TP\n.B \(code.rawValue)\n\(roff(sentence(code.meaning)))\n" }
         return page + """
+            .SH EXAMPLES
+            What is wrong with the configuration, and whether the destinations answer:
+            .PP
+            .RS
+            # spoolship check \\-\\-connect
+            .RE
+            .PP
+            One event, by hand:
+            .PP
+            .RS
+            $ spoolship track "Video clicked" \\-p Category=Music \\-p seconds=12.5
+            .RE
+            .PP
+            Nothing is sent for at most an hour, then again:
+            .PP
+            .RS
+            # spoolship pause \\-\\-token deploy \\-\\-ttl 1h
+            .br
+            # spoolship resume \\-\\-token deploy
+            .RE
+            .PP
+            What a bug report needs:
+            .PP
+            .RS
+            # spoolship diagnose \\-\\-output report.txt
+            .RE
             .SH ENVIRONMENT
+            .TP
+            .BR https_proxy ", " http_proxy ", " all_proxy ", " no_proxy
+            The way to destinations that name no
+            .IR proxy ;
+            the last names hosts that are reached without one.
             .TP
             .B NO_COLOR
             When set and not empty, no colours are used.
@@ -67,7 +101,7 @@ struct ManualPages {
     var configuration: String {
         var page = """
             .\\" Made by scripts/generate.
-            .TH SPOOLSHIP.TOML 5 "" "Spoolship \(Build.version)" "File Formats"
+            .TH SPOOLSHIP.TOML 5 "\(ManualPages.date)" "Spoolship \(Build.version)" "File Formats"
             .SH NAME
             spoolship.toml \\- configuration of spoolship
             .SH SYNOPSIS

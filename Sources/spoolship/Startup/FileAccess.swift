@@ -2,10 +2,9 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// Who the agent runs as, and what that user may do with files.
+/// What the user of this process may do with files: the kernel's own answer, as the agent's start will get it.
 ///
-/// `check` is often run by root and the agent never is: then the answer is reckoned from owner and mode. For the own
-/// user the kernel is asked.
+/// `check` has become the agent's user by then (`AgentUser`).
 struct FileAccess: Sendable {
     /// What is to be done with a file or directory.
     struct Purpose: OptionSet, Sendable {
@@ -18,54 +17,35 @@ struct FileAccess: Sendable {
     /// The user's name, for messages.
     let user: String
     let userID: uid_t
-    let groups: Set<gid_t>
 
-    /// The agent's user, or who runs the command, unless that is root and the agent's user exists.
-    static func ofAgent(user name: String = "spoolship") -> FileAccess {
-        if geteuid() == 0, let entry = getpwnam(name) {
-            var count: Int32 = 256
-            var list = [gid_t](repeating: 0, count: Int(count))
-            let found = getgrouplist(name, entry.pointee.pw_gid, &list, &count)
-            return FileAccess(
-                user: name, userID: entry.pointee.pw_uid,
-                groups: Set(found < 0 ? [entry.pointee.pw_gid] : Array(list.prefix(Int(count)))))
-        }
+    /// Whoever this process is.
+    static var own: FileAccess {
         let own = geteuid()
-        let ownName = getpwuid(own).map { String(cString: $0.pointee.pw_name) } ?? "\(own)"
-        return FileAccess(user: ownName, userID: own, groups: [getegid()])
+        return FileAccess(user: getpwuid(own).map { String(cString: $0.pointee.pw_name) } ?? "\(own)", userID: own)
     }
 
     /// Why the user may not; nil when the user may, or there is no such file.
     ///
     /// Looks at every directory on the way: a readable file behind a closed door is not readable.
     func refusal(_ path: String, _ purpose: Purpose) -> String? {
-        if userID == geteuid() {
-            guard faccessat(AT_FDCWD, path, Int32(purpose.rawValue), AT_EACCESS) != 0, errno != ENOENT else {
-                return nil
-            }
-            let number = errno
-            if number == EROFS { return "lies on a file system that is mounted read-only" }
-            return "cannot be \(purpose.words) by \(user): \(SystemError.message(number))"
+        guard faccessat(AT_FDCWD, path, Int32(purpose.rawValue), AT_EACCESS) != 0, errno != ENOENT else { return nil }
+        let number = errno
+        if number == EROFS { return "lies on a file system that is mounted read-only" }
+        if let door = closedDoor(on: path) { return "lies in \(door), which user \(user) may not enter" }
+        guard number == EACCES, let status = FileStatus(path) else {
+            return "cannot be \(purpose.words) by user \(user): \(SystemError.message(number))"
         }
-        var directory = ""
-        for part in path.split(separator: "/").dropLast() {
-            directory += "/\(part)"
-            guard let status = FileStatus(directory) else { return nil }
-            guard allows(status, directory, .execute) else {
-                return "lies in \(directory), which user \(user) may not enter"
-            }
-        }
-        guard let status = FileStatus(path), !allows(status, path, purpose) else { return nil }
         return "cannot be \(purpose.words) by user \(user) (owner \(status.ownerName), mode \(status.shownMode))"
     }
 
-    private func allows(_ status: FileStatus, _ path: String, _ purpose: Purpose) -> Bool {
-        if userID == 0 { return true }
-        // What an access control list says is not reckoned here: it gets the benefit of the doubt.
-        if getxattr(path, "system.posix_acl_access", nil, 0) > 0 { return true }
-        let shift: UInt32 =
-            status.owner == userID ? 6 : groups.contains(status.group) ? 3 : 0
-        return Purpose(rawValue: (status.mode >> shift) & 7).isSuperset(of: purpose)
+    /// The first directory on the way that the user may not enter.
+    func closedDoor(on path: String) -> String? {
+        var directory = ""
+        for part in path.split(separator: "/").dropLast() {
+            directory += "/\(part)"
+            if faccessat(AT_FDCWD, directory, X_OK, AT_EACCESS) != 0, errno == EACCES { return directory }
+        }
+        return nil
     }
 }
 

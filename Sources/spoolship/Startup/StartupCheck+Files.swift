@@ -140,6 +140,7 @@ extension StartupCheck {
 
     /// A file's bytes; what is wrong with it is added.
     private mutating func checkReadable(_ file: String, _ setting: String) -> [UInt8]? {
+        if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
         if let absent = missing(file) {
             add(setting, "\(file): \(absent)")
             return nil
@@ -167,7 +168,12 @@ extension StartupCheck {
     }
 
     private func missing(_ path: String) -> String? {
-        FileStatus(path) == nil ? SystemError.message(errno).lowercased() : nil
+        guard FileStatus(path) == nil else { return nil }
+        let number = errno
+        if number == EACCES, let door = access.closedDoor(on: path) {
+            return "lies in \(door), which user \(access.user) may not enter"
+        }
+        return SystemError.message(number).lowercased()
     }
 
     /// A regular file's bytes; nil when it cannot be read or has more than so many.

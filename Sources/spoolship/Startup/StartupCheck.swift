@@ -1,6 +1,7 @@
 internal import Agent
 internal import CLinux
 internal import Configuration
+internal import Control
 internal import EventLoops
 internal import Glibc
 
@@ -10,19 +11,21 @@ internal import Glibc
 /// configuration that it is about.
 struct StartupCheck {
     let loaded: LoadedSettings
-    let access: FileAccess
+    let access = FileAccess.own
+    /// What the service lets the agent use; nil where it is not what starts the agent with this configuration.
+    let sandbox: UnitSandbox?
     private(set) var problems: [Problem] = []
 
     var settings: Settings { loaded.settings }
 
-    init(_ loaded: LoadedSettings, access: FileAccess) {
+    init(_ loaded: LoadedSettings, sandbox: UnitSandbox?) {
         self.loaded = loaded
-        self.access = access
+        self.sandbox = sandbox
     }
 
     /// All that was found, in the order of the start.
-    static func problems(of loaded: LoadedSettings, access: FileAccess = .ofAgent()) -> [Problem] {
-        var check = StartupCheck(loaded, access: access)
+    static func problems(of loaded: LoadedSettings, sandbox: UnitSandbox? = nil) -> [Problem] {
+        var check = StartupCheck(loaded, sandbox: sandbox)
         check.checkSupported()
         check.checkStateDirectory()
         check.checkRuntimeDirectory()
@@ -32,6 +35,7 @@ struct StartupCheck {
         for destination in loaded.settings.destinations { check.checkFiles(of: destination) }
         for container in loaded.settings.containers { check.checkFiles(of: container) }
         check.checkNamedFiles()
+        check.checkOrphans()
         return check.problems
     }
 
@@ -43,6 +47,14 @@ struct StartupCheck {
     private mutating func checkSupported() {
         for refusal in StartupRehearsal(settings, version: Build.version).refusals {
             add(refusal.setting, refusal.message)
+        }
+    }
+
+    /// What waits in the queue for destinations that the configuration does not name.
+    private mutating func checkOrphans() {
+        for (name, events) in StartupRehearsal(settings, version: Build.version).orphans {
+            problems.append(
+                Problem(.environment, OrphanText.warning(destination: name, events: events), severity: .warning))
         }
     }
 
@@ -154,9 +166,12 @@ struct StartupCheck {
     private mutating func checkDirectory(
         _ path: String, _ setting: String, _ purpose: FileAccess.Purpose
     ) -> FileStatus? {
+        if let refusal = sandbox?.refusal(path, writes: purpose.contains(.write)) { add(setting, "\(path) \(refusal)") }
         guard let status = FileStatus(path) else {
             let number = errno
-            if number == ENOENT {
+            if number == EACCES, let door = access.closedDoor(on: path) {
+                add(setting, "\(path) lies in \(door), which user \(access.user) may not enter")
+            } else if number == ENOENT {
                 add(setting, "\(path) does not exist; make it: install -d -o \(access.user) -m 0750 \(path)")
             } else {
                 add(setting, "\(path) cannot be looked at: \(SystemError.message(number))")

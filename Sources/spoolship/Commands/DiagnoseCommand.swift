@@ -1,0 +1,31 @@
+internal import Configuration
+
+extension Command {
+    static let diagnose = Command(
+        name: "diagnose", summary: "gathers what a bug report needs into one text",
+        details: """
+            Version, system, configuration with secrets masked, what check finds, status and ledger of the running agent, the \
+            newest lines of its log, and the files of spool and state directory by name, size and time. No content of \
+            events, no secret: whatever the configuration calls one is taken out wherever it stands. Look through it before \
+            you send it all the same.
+
+            Works without an agent, and with a configuration that has mistakes; what cannot be had says why. Root sees most.
+            """,
+        options: [
+            Option(name: "output", letter: "o", value: "FILE", help: "write to FILE (mode 0600) instead of printing"),
+            Option(name: "hash-names", help: "show files of the spool by a hash of their names"),
+            Option(
+                name: "log", value: "FILE", help: "take the log from FILE; default the journal of spoolship.service"),
+            .socket,
+        ]
+    ) { invocation in
+        let text = DiagnoseReport(invocation).text
+        guard let path = invocation.value("output") else {
+            try invocation.console.write(text)
+            return .success
+        }
+        try PrivateText.write(text, to: path)
+        try invocation.console.print("\(path): \(text.utf8.count) bytes; look through it before you send it")
+        return .success
+    }
+}

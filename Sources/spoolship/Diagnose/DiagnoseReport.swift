@@ -1,0 +1,150 @@
+internal import Configuration
+internal import Control
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// What a bug report needs, section by section. A section that cannot be had says why; none ends the report.
+struct DiagnoseReport {
+    private static let logLines = 300
+
+    private let invocation: Invocation
+    private let loaded: LoadedSettings?
+    private let mistakes: [Problem]
+
+    init(_ invocation: Invocation) {
+        self.invocation = invocation
+        do throws(ConfigurationError) {
+            loaded = try Settings.load(path: invocation.configurationPath)
+            mistakes = []
+        } catch {
+            loaded = nil
+            mistakes = error.problems
+        }
+    }
+
+    /// The whole report.
+    var text: String {
+        let sections = [
+            ("program", program), ("system", system), ("configuration", configuration), ("check", check),
+            ("status", status), ("log", log), ("files of the state directory", stateFiles),
+            ("files of the spool", spoolFiles),
+        ]
+        let text = sections.map { "== \($0.0)\n\($0.1)\n" }.joined(separator: "\n")
+        return Redaction(loaded?.settings).redacted(text)
+    }
+
+    // MARK: Sections
+
+    private var program: String {
+        let libraries = Build.libraries.map { "\($0.name) \($0.version)" }.joined(separator: ", ")
+        return "spoolship \(Build.version), commit \(Build.commit), \(Build.toolchain)\n\(libraries)"
+    }
+
+    private var system: String {
+        var names = utsname()
+        uname(&names)
+        func text(_ field: UnsafeRawBufferPointer) -> String {
+            String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        let kernel = withUnsafeBytes(of: &names.release) { text($0) }
+        let machine = withUnsafeBytes(of: &names.machine) { text($0) }
+        let release = StartupCheck.bytes(of: "/etc/os-release", atMost: 65_536) ?? []
+        let pretty = String(decoding: release, as: UTF8.self).split(separator: "\n").first {
+            $0.hasPrefix("PRETTY_NAME=")
+        }
+        let user = FileAccess.own.user
+        return """
+            \(pretty.map { String($0.dropFirst(12)) } ?? "unknown system"), kernel \(kernel), \(machine)
+            \(SystemTime().wallTime), run by \(user)
+            """
+    }
+
+    private var configuration: String {
+        guard let loaded else {
+            // Without the lines themselves: one may hold a secret.
+            let places = mistakes.map { problem in
+                let place = problem.position.map { "\($0.file):\($0.line):\($0.column): " } ?? ""
+                return "\(place)\(problem.code.rawValue)"
+            }
+            return "cannot be used, `spoolship check` says why:\n" + places.joined(separator: "\n")
+        }
+        return "files: \(loaded.files.joined(separator: ", "))\n\n\(EffectiveConfiguration(loaded.settings).toml)"
+    }
+
+    private var check: String {
+        guard let loaded else { return "not done" }
+        let isService = invocation.configurationPath == Invocation.defaultConfiguration
+        let problems = loaded.warnings + StartupCheck.problems(of: loaded, sandbox: isService ? UnitSandbox() : nil)
+        guard !problems.isEmpty else { return "good" }
+        return problems.map { "\($0.severity.rawValue): \($0.message)" }.joined(separator: "\n")
+    }
+
+    private var status: String {
+        let socket = invocation.value("socket") ?? loaded?.settings.control.socket ?? ControlSettings().socket
+        var client = ControlClient(socket: socket)
+        client.timeout = .seconds(10)
+        do throws(ControlError) {
+            let json = try client.request("GET", "/v1/status").json()
+            return "\(StatusText(try StatusReport(json: json)).screen)\n\(json.pretty)"
+        } catch {
+            return error.message
+        }
+    }
+
+    private var log: String {
+        if let file = invocation.value("log") {
+            guard let bytes = StartupCheck.bytes(of: file, atMost: 1 << 30) else { return "\(file) cannot be read" }
+            let lines = bytes.split(separator: UInt8(ascii: "\n")).suffix(DiagnoseReport.logLines)
+            return lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
+        }
+        return Journal.newest(DiagnoseReport.logLines, of: "spoolship.service")
+    }
+
+    private var stateFiles: String {
+        guard let settings = loaded?.settings else { return "not known" }
+        return FileListing(settings.agent.stateDirectory, isHashed: false).text
+    }
+
+    private var spoolFiles: String {
+        guard let settings = loaded?.settings else { return "not known" }
+        return FileListing(settings.spool.directory, isHashed: invocation.has("hash-names")).text
+    }
+}
+
+/// Takes out of a text what the configuration calls a secret, wherever it stands, and what is left of it in masks.
+struct Redaction {
+    private var secrets: [String] = []
+
+    init(_ settings: Settings?) {
+        for destination in settings?.destinations ?? [] {
+            secrets += destination.headers.values.map(\.revealed)
+            for source in [destination.token, destination.password] {
+                switch source {
+                case .inline(let secret): secrets.append(secret.revealed)
+                case .file(let path): add(file: path)
+                case .credential, nil: break
+                }
+            }
+        }
+        // Short ones would take half the text with them, and are shown nowhere anyway: masks are cut below.
+        secrets = Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }
+    }
+
+    private mutating func add(file: String) {
+        guard let bytes = StartupCheck.bytes(of: file, atMost: 65_536) else { return }
+        secrets += String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// The text without them.
+    func redacted(_ text: String) -> String {
+        var result = ""
+        var rest = secrets.reduce(text) { $0.replacing($1, with: "****") }[...]
+        // A mask shows the last characters of a secret, so that its owner knows it again; nobody else needs to.
+        while let mask = rest.firstRange(of: "****") {
+            result += rest[..<mask.upperBound]
+            rest = rest[mask.upperBound...].drop { !"\"'& \t\n#,".contains($0) }
+        }
+        return result + rest
+    }
+}

@@ -1,0 +1,46 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+
+/// The service's log as journald has it.
+enum Journal {
+    private static let mostBytes = 4 << 20
+
+    /// The newest lines of a unit; why there are none where journald cannot be asked.
+    static func newest(_ lines: Int, of unit: String) -> String {
+        var ends: [Int32] = [0, 0]
+        guard clinux_pipe(&ends) == 0 else { return "no pipe: \(SystemError.message(errno).lowercased())" }
+        let reading = Descriptor(ends[0])
+        let process: pid_t
+        do {
+            let writing = Descriptor(ends[1])
+            process = start(
+                ["journalctl", "--unit=\(unit)", "--lines=\(lines)", "--no-pager", "--output=short-iso"], writing)
+        }
+        guard process > 0 else { return "journalctl cannot be run; name the log with --log FILE" }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count < mostBytes {
+            let count = read(reading.raw, &block, block.count)
+            if count > 0 { bytes += block[..<count] } else if count == 0 || errno != EINTR { break }
+        }
+        var status: Int32 = 0
+        waitpid(process, &status, 0)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func start(_ words: [String], _ output: borrowing Descriptor) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.raw, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, output.raw, STDERR_FILENO)
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { arguments.forEach { free($0) } }
+        var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=/usr/bin:/bin"), strdup("LC_ALL=C.UTF-8"), nil]
+        defer { environment.forEach { free($0) } }
+        var process: pid_t = 0
+        return posix_spawnp(&process, words[0], &actions, nil, &arguments, &environment) == 0 ? process : -1
+    }
+}
