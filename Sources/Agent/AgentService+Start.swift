@@ -65,7 +65,7 @@ extension AgentService {
         let unreadSpool = UnreadSpool(
             time: time,
             read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: { max($0, $1) }))
-        let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes }
+        let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value }
         let collectors: [any MetricCollector] = [
             KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),

@@ -67,7 +67,7 @@ struct AgentStatus: StatusSource {
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles =
-            noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles
+            noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles + spoolObstacles
             + report.standstills(interval: delivery.interval.duration)
         return report
     }
@@ -145,6 +145,17 @@ struct AgentStatus: StatusSource {
         return figures
     }
 
+    /// What cannot be read although its owner has done nothing wrong.
+    private var spoolObstacles: [String] {
+        let waiting = reader.figures.secondTries.filter { !$0.key.isOwners }
+        guard !waiting.isEmpty else { return [] }
+        let reasons = waiting.keys.map(\.rawValue).sorted().joined(separator: ", ")
+        let count = HumanText.count(waiting.values.reduce(0, +))
+        let text =
+            "the spool: \(count) of its files or directories cannot be read or removed now, and will be tried again"
+        return ["\(text) (\(reasons))"]
+    }
+
     private func spoolFigures(_ state: QueueSnapshot, _ settings: Settings) -> StatusReport.Spool {
         let figures = reader.figures
         var spool = StatusReport.Spool()
@@ -157,7 +168,7 @@ struct AgentStatus: StatusSource {
             spool.waits = "no destination"
             return spool
         }
-        spool.lagBytes = Int(figures.unreadBytes)
+        spool.lagBytes = Int(figures.unreadBytes.value)
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
@@ -165,6 +176,19 @@ struct AgentStatus: StatusSource {
         if figures.polledDirectories > 0 {
             let reason = figures.pollReason ?? "they cannot be read"
             spool.complaints.append("\(figures.polledDirectories) directories are polled: \(reason)")
+        }
+        spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
+        spool.passedOver = figures.passedOver
+        if figures.passedOver > 0 {
+            let names = figures.passedOverNames.joined(separator: ", ")
+            spool.complaints.append(
+                "\(HumanText.plural(figures.passedOver, "file")) passed over, by the ends of their names "
+                    + "(.json, .jsonl, .ndjson and .log are read): \(names)")
+        }
+        if let lowered = figures.loweredOpenFiles {
+            spool.complaints.append(
+                "\(lowered.files) files are held open at most, the process may open \(lowered.limit): raise LimitNOFILE"
+            )
         }
         if unread.isEvicting {
             spool.complaints.append(

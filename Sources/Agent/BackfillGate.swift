@@ -17,7 +17,7 @@ struct BackfillGate: Equatable {
     /// - Parameter destinations: who would get the old events.
     func obstacle(_ queue: QueueSnapshot, _ spool: SpoolFigures, to destinations: [DestinationName]) -> String? {
         if case .nothing(let reason) = queue.accepting { return "the queue stores nothing now: \(reason.rawValue)" }
-        if spool.isHeldBack || spool.unreadBytes > unread { return "the spool is not read to its end" }
+        if spool.isHeldBack || spool.unreadBytes.value > unread { return "the spool is not read to its end" }
         for name in destinations {
             let waiting = Priority.allCases.reduce(0) { $0 + (queue.lane(name, $1)?.ledger.queued ?? 0) }
             if waiting > depth { return "\(waiting) events wait for \(name)" }

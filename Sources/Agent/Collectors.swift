@@ -127,14 +127,14 @@ struct SpoolCollector: MetricCollector {
 
     func collect(into exposition: inout Exposition) {
         let figures = reader.figures
-        exposition.set(.spoolLagBytes, to: Int(figures.unreadBytes))
+        exposition.set(.spoolLagBytes, to: Int(figures.unreadBytes.value))
         exposition.set(
             .spoolLagSeconds, to: figures.oldestUnread.map { max(0, seconds(time.wallTime - $0)) } ?? 0)
         exposition.set(.spoolFiles, ["append"], to: figures.appendFiles)
         exposition.set(.spoolFiles, ["drop"], to: figures.waitingDropFiles)
         exposition.set(.spoolOpenFiles, to: figures.openFiles)
-        exposition.set(.spoolReadBytes, to: Int(figures.bytesRead))
-        exposition.set(.spoolGivenUpBytes, to: Int(figures.bytesGivenUp))
+        exposition.set(.spoolReadBytes, to: Int(figures.bytesRead.value))
+        exposition.set(.spoolGivenUpBytes, to: Int(figures.bytesGivenUp.value))
         for reason in SpoolRefusal.allCases {
             exposition.set(.spoolRefusedFiles, [reason.rawValue], to: figures.refused[reason] ?? 0)
         }
@@ -149,6 +149,10 @@ struct SpoolCollector: MetricCollector {
         exposition.set(.spoolWatchOverflows, to: figures.overflows)
         exposition.set(.spoolLeaseWaits, to: figures.leaseWaits)
         exposition.set(.spoolErrors, to: figures.errors)
+        for obstacle in SpoolObstacle.allCases {
+            exposition.set(.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
+        }
+        exposition.set(.spoolPassedOver, to: figures.passedOver)
     }
 }
 

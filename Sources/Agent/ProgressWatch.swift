@@ -26,7 +26,7 @@ struct ProgressWatch {
         /// Whether the queue stores what it is given.
         var isStoring = true
         /// What the reader has handed over, in bytes.
-        var bytesRead: Int64 = 0
+        var bytesRead: ByteCount = 0
         /// Commits of the queue: what the reader has handed over and may forget. Other transactions are no progress of its.
         var commits = 0
         /// Why commits fail again and again; nil while they do not.
@@ -42,7 +42,7 @@ struct ProgressWatch {
     var requestTimeouts: [DestinationName: Duration] = [:]
 
     private struct Reading: Equatable {
-        var bytesRead: Int64
+        var bytesRead: ByteCount
         var commits: Int
     }
 

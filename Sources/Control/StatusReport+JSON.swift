@@ -147,11 +147,16 @@ extension StatusReport.Spool {
         [
             "directory": .string(directory), "lag_bytes": .integer(lagBytes), "lag_seconds": .integer(lagSeconds),
             "files": .integer(files), "waits": JSONValue(waits), "complaints": .strings(complaints),
+            "second_tries": .object(
+                secondTries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
+            "passed_over": .integer(passedOver),
         ]
     }
 
     fileprivate init(_ json: JSONValue) {
         self.init()
+        for member in json["second_tries"]?.members ?? [] { secondTries[member.key] = member.value.integer ?? 0 }
+        passedOver = json.count("passed_over")
         directory = json.text("directory")
         lagBytes = json.count("lag_bytes")
         lagSeconds = json.count("lag_seconds")

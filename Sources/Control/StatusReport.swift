@@ -129,6 +129,10 @@ public struct StatusReport: Sendable, Equatable {
         public var files = 0
         /// Why reading waits; nil when it does not.
         public var waits: String?
+        /// Files and directories that wait for a second try after a failed system call, by reason.
+        public var secondTries: [String: Int] = [:]
+        /// Files that are not read because of their names.
+        public var passedOver = 0
         /// What a person should mend: whose files cannot be read and why.
         public var complaints: [String] = []
 

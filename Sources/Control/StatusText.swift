@@ -191,14 +191,20 @@ public struct StatusText: Sendable {
     private var spoolLine: String {
         let spool = report.spool
         var text = "spool:  "
-        if spool.lagBytes == 0 {
+        if spool.lagBytes == 0, spool.secondTries.isEmpty {
             text += spool.waits == nil ? "all is read" : "nothing unread"
+        } else if spool.lagBytes == 0 {
+            text += "all is read but what waits for a second try"
         } else {
             text +=
                 "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"
         }
         text += ", \(HumanText.plural(spool.files, "file"))"
         if !spool.directory.isEmpty { text += " in \(spool.directory)" }
+        if !spool.secondTries.isEmpty {
+            let tries = spool.secondTries.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
+            text += "; " + styled("second tries: \(tries.joined(separator: ", "))", .warning)
+        }
         if let waits = spool.waits { text += "; " + styled("reading waits: \(waits)", .warning) }
         return text
     }

@@ -20,7 +20,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
     }
     /// The time from the right point to the left one.
     public static func - (left: BootInstant, right: BootInstant) -> Duration {
-        .nanoseconds(left.nanoseconds.addingSaturating(-max(-.max, right.nanoseconds)))
+        .nanoseconds(left.nanoseconds.subtractingSaturating(right.nanoseconds))
     }
 }
 
@@ -34,8 +34,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
     /// A point so many milliseconds after 1970-01-01T00:00:00Z; what lies beyond the range becomes its end.
     public init(milliseconds: Int64) {
-        let (product, overflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
-        nanoseconds = overflow ? (milliseconds < 0 ? .min : .max) : product
+        nanoseconds = milliseconds.multipliedSaturating(by: 1_000_000)
+    }
+
+    /// A point as the kernel gives it, of a clock or a file; what lies beyond the range becomes its end.
+    ///
+    /// Anyone may date a file to any second of 64 bits.
+    public init(seconds: Int, nanoseconds: Int) {
+        self.nanoseconds = Int64(seconds).multipliedSaturating(by: 1_000_000_000).addingSaturating(Int64(nanoseconds))
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z, rounded down.
@@ -56,8 +62,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
     /// The time from the right point to the left one.
     public static func - (left: Timestamp, right: Timestamp) -> Duration {
-        let (difference, overflow) = left.nanoseconds.subtractingReportingOverflow(right.nanoseconds)
-        return .nanoseconds(overflow ? (left < right ? .min : .max) : difference)
+        .nanoseconds(left.nanoseconds.subtractingSaturating(right.nanoseconds))
     }
 }
 
@@ -86,24 +91,15 @@ public struct SystemTime: TimeSource {
     private static func read(_ clock: Int32) -> Int64 {
         var time = timespec()
         guard clock_gettime(clock, &time) == 0 else { preconditionFailure("the kernel has no clock \(clock)") }
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        return Timestamp(seconds: time.tv_sec, nanoseconds: time.tv_nsec).nanoseconds
     }
 }
 
 extension Duration {
-    /// The length in nanoseconds; what does not fit becomes the nearest that does.
+    /// The length in nanoseconds; what does not fit becomes the nearest that does, and can be negated.
     public var nanosecondsClamped: Int64 {
         let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return seconds < 0 ? -.max : .max }
-        return whole.addingSaturating(attoseconds / 1_000_000_000)
-    }
-}
-
-extension Int64 {
-    /// The sum, or the end of the range that it would have passed.
-    func addingSaturating(_ other: Int64) -> Int64 {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? (other < 0 ? .min : .max) : sum
+        let whole = seconds.multipliedSaturating(by: 1_000_000_000)
+        return max(-.max, whole.addingSaturating(attoseconds / 1_000_000_000))
     }
 }

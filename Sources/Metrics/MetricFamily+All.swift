@@ -313,6 +313,20 @@ extension MetricFamily {
     public static let spoolErrors = MetricFamily(
         .counter, "spoolship_spool_errors_total",
         "Failed system calls on the spool that reading survives, each logged, since the start.")
+    /// What waits for a second try.
+    public static let spoolSecondTries = MetricFamily(
+        .gauge, "spoolship_spool_second_tries",
+        "Files and directories of the spool that wait for a second try after a failed system call, by reason.",
+        [
+            .closed(
+                "reason",
+                [
+                    "descriptors", "memory", "permission", "read_only", "no_room", "missing", "input_output", "other",
+                ])
+        ])
+    /// Files of names that are not read.
+    public static let spoolPassedOver = MetricFamily(
+        .gauge, "spoolship_spool_passed_over_files", "Files that are not read because of the ends of their names.")
     /// Whether `spool.max_unread` makes the queue evict.
     public static let spoolUnreadBoundPassed = MetricFamily(
         .gauge, "spoolship_spool_unread_bound_passed",
@@ -321,7 +335,8 @@ extension MetricFamily {
     private static let spool = [
         spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
         spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
-        spoolLinesTooLong, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolUnreadBoundPassed,
+        spoolLinesTooLong, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries, spoolPassedOver,
+        spoolUnreadBoundPassed,
     ]
 
     // MARK: Containers

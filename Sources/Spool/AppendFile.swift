@@ -19,8 +19,8 @@ final class AppendFile {
     var setbacks: UInt32 = 0
     /// The size when it was last looked at.
     var size: Int64
-    /// When its content was changed, as its file system said when it was last looked at; nanoseconds since 1970.
-    var modified: Int64 = 0
+    /// When its content was changed, as its file system said when it was last looked at.
+    var modified = Timestamp(nanoseconds: 0)
     /// What is kept to know the file again.
     var trace: FileTrace
     private var activity: Activity?

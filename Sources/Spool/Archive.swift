@@ -1,6 +1,7 @@
 internal import EventLoops
 internal import Glibc
 internal import Logs
+internal import Model
 
 /// Where files go when they have been read (`after_read = "archive"`): `DIRECTORY/2026-11-20/APP/NAME`, bounded in age
 /// and in bytes. Touched by its reader only.
@@ -19,13 +20,13 @@ final class Archive {
     /// The archive itself, which is never read as a part of the spool.
     let identity: (device: UInt64, inode: UInt64)
     private let retention: Duration?
-    private let mostBytes: Int64?
+    private let mostBytes: ByteCount?
     private let log: Log
     private var day = ""
     /// The folders of the day, by app.
     private var folders: [String: Folder] = [:]
     /// What lies in the archive; nil while that was not counted.
-    private var bytes: Int64?
+    private var bytes: ByteCount?
 
     /// Opens the archive and makes it if it is not there.
     ///
@@ -37,7 +38,7 @@ final class Archive {
         _ path: String, retention: Duration?, mostBytes: Int64?, spool: borrowing Descriptor, log: Log
     ) throws(SpoolError) {
         self.retention = retention
-        self.mostBytes = mostBytes
+        self.mostBytes = mostBytes.map { ByteCount($0) }
         self.log = log
         do throws(SystemError) {
             // Both may be there; opening tells what else is wrong. Writers must see what else is in `.spoolship`.
@@ -143,26 +144,26 @@ final class Archive {
     private func count(_ name: FileName, in folder: Int32) {
         guard let mostBytes else { return }
         do throws(SystemError) {
-            let size = try FileSystem.status(folder, name).size
-            let before: Int64
+            let size = ByteCount(try FileSystem.status(folder, name).size)
+            let before: ByteCount
             if let bytes { before = bytes + size } else { before = try countAll() }
             bytes = before
             guard before > mostBytes else { return }
             // A tenth more than needed, so that it is not done for every file.
-            bytes = try removeOldest(before, downTo: mostBytes / 10 * 9)
+            bytes = try removeOldest(before, downTo: ByteCount(mostBytes.value / 10 * 9))
         } catch {
             bytes = nil
             log.warning("cannot remove old archived files", ["error": error.description])
         }
     }
 
-    private func countAll() throws(SystemError) -> Int64 {
-        var sum: Int64 = 0
+    private func countAll() throws(SystemError) -> ByteCount {
+        var sum: ByteCount = 0
         for day in try days() { for file in try files(of: day) { sum += file.size } }
         return sum
     }
 
-    private func removeOldest(_ total: Int64, downTo wanted: Int64) throws(SystemError) -> Int64 {
+    private func removeOldest(_ total: ByteCount, downTo wanted: ByteCount) throws(SystemError) -> ByteCount {
         var left = total
         for day in try days() {
             guard left > wanted else { break }
@@ -184,8 +185,8 @@ final class Archive {
     private struct Archived {
         var app: FileName
         var name: FileName
-        var size: Int64
-        var changed: Int64
+        var size: ByteCount
+        var changed: Timestamp
     }
 
     private func files(of day: FileName) throws(SystemError) -> [Archived] {
@@ -195,7 +196,7 @@ final class Archive {
             let files = try open(app, in: folder.raw)
             for name in try names(in: files.raw) {
                 let status = try FileSystem.status(files.raw, name)
-                found.append(Archived(app: app, name: name, size: status.size, changed: status.changed))
+                found.append(Archived(app: app, name: name, size: ByteCount(status.size), changed: status.changed))
             }
         }
         return found
@@ -222,7 +223,7 @@ final class Archive {
         let looked = try FileSystem.openDirectory(directory, FileName("."))
         let stream = try DirectoryStream(looked)
         var names: [FileName] = []
-        while let entry = stream.next() { names.append(entry.name) }
+        while let entry = try stream.next() { names.append(entry.name) }
         return names
     }
 

@@ -63,7 +63,7 @@ public final class BackfillFile {
                 checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
             let status = try FileSystem.status(descriptor)
             guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
-            key = FileID(descriptor, status).bytes.map { BackfillFile.hexadecimal(UInt64($0), digits: 2) }.joined()
+            key = try FileID(descriptor, status).bytes.map { BackfillFile.hexadecimal(UInt64($0), digits: 2) }.joined()
             size = status.size
             fingerprint = try BackfillFile.fingerprint(descriptor.raw, Int(min(1024, status.size)))
             self.descriptor = descriptor

@@ -51,9 +51,11 @@ struct FileID: Hashable {
     }
 
     /// The identity of an open file; a descriptor that only looks will do.
-    init(_ descriptor: borrowing Descriptor, _ status: FileStatus) {
+    ///
+    /// - Throws: `SystemError` where it cannot be told now; by another kind of identity the file would be another one.
+    init(_ descriptor: borrowing Descriptor, _ status: FileStatus) throws(SystemError) {
         let number = descriptor.raw
-        self = withUnsafeTemporaryAllocation(byteCount: 2 + 128, alignment: 8) { buffer in
+        self = try withUnsafeTemporaryAllocation(byteCount: 2 + 128, alignment: 8) { buffer throws(SystemError) in
             var type: Int32 = 0
             let handle = UnsafeMutableRawBufferPointer(rebasing: buffer[2...])
             let bytes = handle.bindMemory(to: UInt8.self)
@@ -63,13 +65,23 @@ struct FileID: Hashable {
                 buffer[1] = UInt8(truncatingIfNeeded: type)
                 return FileID(UnsafeRawBufferPointer(rebasing: buffer[..<(2 + Int(length))]))
             }
+            guard FileID.isNotToBeHad(errno) else { throw SystemError("name_to_handle_at") }
             var birth: Int64 = 0
             guard clinux_birth_time(number, &birth) == 0 else {
+                guard FileID.isNotToBeHad(errno) else { throw SystemError("statx") }
                 return FileID(bytes: [Form.inode.rawValue] + FileID.bytes(of: status.inode))
             }
             return FileID(
                 bytes: [Form.birth.rawValue] + FileID.bytes(of: status.inode)
                     + FileID.bytes(of: UInt64(bitPattern: birth)))
+        }
+    }
+
+    /// Whether the file system, the kernel or a sandbox never tells.
+    private static func isNotToBeHad(_ error: Int32) -> Bool {
+        switch error {
+        case EOPNOTSUPP, EOVERFLOW, ENOSYS, EPERM, EINVAL: true
+        default: false
         }
     }
 

@@ -6,14 +6,15 @@ internal import Glibc
 struct FileStatus: Equatable {
     var device: UInt64
     var inode: UInt64
+    /// In bytes, from 0; holes count. Sums of them are `ByteCount`s.
     var size: Int64
     var links: UInt64
     var owner: UInt32
     var mode: UInt32
-    /// Nanoseconds since 1970.
-    var modified: Int64
-    /// Nanoseconds since 1970.
-    var changed: Int64
+    /// When its content was changed last, as anyone may set it; what nanoseconds do not hold becomes the end of the range.
+    var modified: Timestamp
+    /// When anything about it was changed last, as the kernel knows.
+    var changed: Timestamp
 
     var isRegular: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFREG) }
     var isDirectory: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFDIR) }
@@ -22,12 +23,12 @@ struct FileStatus: Equatable {
     fileprivate init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
-        size = Int64(status.st_size)
+        size = max(0, Int64(status.st_size))
         links = UInt64(status.st_nlink)
         owner = status.st_uid
         mode = status.st_mode
-        modified = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
-        changed = Int64(status.st_ctim.tv_sec) * 1_000_000_000 + Int64(status.st_ctim.tv_nsec)
+        modified = Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+        changed = Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec)
     }
 }
 
@@ -122,12 +123,24 @@ enum FileSystem {
         guard fsync(readable.raw) == 0 else { throw SystemError("fsync") }
     }
 
+    /// Where the hole ends that begins at `offset`; `offset` if there is none, or nobody can tell.
+    ///
+    /// A file may be as long as its owner likes and hold nothing: reading that takes weeks, stepping over it nothing.
+    static func endOfHole(_ descriptor: Int32, at offset: Int64) throws(SystemError) -> Int64 {
+        let data = clinux_next_data(descriptor, offset)
+        if data >= 0 { return max(data, offset) }
+        guard errno == ENXIO else { return offset }
+        return max(offset, try status(of: descriptor).size)
+    }
+
     /// Reads up to `buffer.count` bytes of a regular file at `offset`; fewer only at its end.
     static func read(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SystemError) -> Int {
+        // Beyond the end of all files the kernel refuses to read, instead of reading less.
+        let room = Int(min(Int64(buffer.count), .max - offset))
         while true {
-            let count = pread(descriptor, buffer.baseAddress, buffer.count, Int(offset))
+            let count = pread(descriptor, buffer.baseAddress, room, Int(offset))
             if count >= 0 { return count }
             guard errno == EINTR else { throw SystemError("pread") }
         }

@@ -8,7 +8,20 @@ struct Queue<Element> {
 
     var first: Element? { head < elements.count ? elements[head] : nil }
 
+    /// All that waits, in order.
+    var values: some Sequence<Element> { elements[head...].lazy.compactMap { $0 } }
+
     mutating func append(_ element: Element) { elements.append(element) }
+
+    /// Puts an element before all others; cheap for what was taken out last.
+    mutating func prepend(_ element: Element) {
+        if head > 0 {
+            head -= 1
+            elements[head] = element
+        } else {
+            elements.insert(element, at: 0)
+        }
+    }
 
     mutating func popFirst() -> Element? {
         guard head < elements.count else { return nil }

@@ -23,6 +23,10 @@ final class SpoolDirectory {
     var settling: [FileName: DropStamp] = [:]
     /// Files that were refused because they had more than one name; looked at again when a name goes.
     var linked: Set<FileName> = []
+    /// The directories in it that are known, by their paths.
+    var children: [FileName: SpoolDirectory] = [:]
+    /// While it is being listed: what is left of its names.
+    var stream: DirectoryStream?
     /// Whether it waits to be listed.
     var isScanQueued = false
     /// Whether something came while it was being listed that listing may have missed.
@@ -38,6 +42,12 @@ final class SpoolDirectory {
         isIncoming = app == "incoming"
     }
 
+    /// The path of the directory that it lies in; nil for the spool itself.
+    var parent: FileName? {
+        guard !path.bytes.isEmpty else { return nil }
+        return FileName(path.bytes[..<(path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+    }
+
     /// The path of something in it, relative to the spool.
     func path(of name: FileName) -> FileName {
         path.bytes.isEmpty ? name : FileName(path.bytes + [UInt8(ascii: "/")] + name.bytes)
@@ -47,8 +57,8 @@ final class SpoolDirectory {
 /// What a drop file looked like, to see whether it is still being written.
 struct DropStamp: Equatable {
     var size: Int64 = -1
-    var modified: Int64 = 0
-    var changed: Int64 = 0
+    var modified = Timestamp(nanoseconds: 0)
+    var changed = Timestamp(nanoseconds: 0)
     /// Since when it has been seen with more than one name; nil if it has one.
     var linkedSince: BootInstant?
 

@@ -1,4 +1,5 @@
 public import EventLoops
+public import Model
 
 /// Something about one file or directory that a person should mend.
 public struct SpoolComplaint: Sendable, Equatable {
@@ -51,7 +52,7 @@ public struct SpoolFigures: Sendable, Equatable {
     /// Drop files that were seen and are not read yet; not those in a directory that is still being listed.
     public var waitingDropFiles = 0
     /// Bytes that are in files and not yet in the queue, as far as files were looked at.
-    public var unreadBytes: Int64 = 0
+    public var unreadBytes: ByteCount = 0
     /// Since when the oldest unread byte has been seen; nil when all is read.
     public var oldestUnread: Timestamp?
     /// Whether reading waits for commits.
@@ -61,10 +62,33 @@ public struct SpoolFigures: Sendable, Equatable {
     /// Files and directories that the agent may not read or remove, those not listed in `complaints` included.
     public var inaccessible = 0
 
+    /// What waits for a second try because a system call has failed: files, directories, removals; by why.
+    public var secondTries: [SpoolObstacle: Int] = [:]
+
+    /// Files that are passed over because of their names, as far as they are remembered.
+    public var passedOver = 0
+    /// Some of them, for people.
+    public var passedOverNames: [String] = []
+    /// Set when fewer files are held open than the options say, because the process may not open more.
+    public var loweredOpenFiles: LoweredLimit?
+
+    /// How many files are held open at most, and how many descriptors the process may have.
+    public struct LoweredLimit: Sendable, Equatable {
+        /// Files.
+        public var files: Int
+        /// Descriptors, of the process.
+        public var limit: Int
+
+        init(files: Int, limit: Int) {
+            self.files = files
+            self.limit = limit
+        }
+    }
+
     // MARK: Since the start
 
     /// Bytes handed over.
-    public var bytesRead: Int64 = 0
+    public var bytesRead: ByteCount = 0
     /// Drop files read to the end.
     public var dropFilesRead = 0
     /// Append files that went when they had been read: rotated away, given up by their writers, or deleted.
@@ -76,7 +100,7 @@ public struct SpoolFigures: Sendable, Equatable {
     /// Append files that became shorter or were rewritten: rotation by copy-and-truncate.
     public var truncations = 0
     /// Bytes that vanished before they could be read.
-    public var bytesGivenUp: Int64 = 0
+    public var bytesGivenUp: ByteCount = 0
     /// Lines quarantined here because they were too long.
     public var linesTooLong = 0
     /// Commits made.

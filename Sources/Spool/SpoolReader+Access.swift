@@ -13,9 +13,11 @@ extension SpoolReader {
 
     /// Whether a file may be opened at all; if not, it is refused, counted and told.
     func admit(_ status: FileStatus, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
-        if status.isDirectory { return false }
         guard status.isRegular else {
-            refuse(status.isLink ? .symbolicLink : .notRegular, directory.path(of: name))
+            if !status.isDirectory {
+                refuse(status.isLink ? .symbolicLink : .notRegular, directory.path(of: name.claimed ?? name))
+            }
+            giveBack(name, in: directory, status)
             return false
         }
         guard status.links <= 1 else {
@@ -24,7 +26,8 @@ extension SpoolReader {
                 guard now - since >= SpoolReader.linkTime else { return false }
                 directory.settling[name] = nil
                 if directory.linked.count < SpoolReader.mostRemembered { directory.linked.insert(name) }
-                refuse(.hardLink, directory.path(of: name))
+                refuse(.hardLink, directory.path(of: name.claimed ?? name))
+                giveBack(name, in: directory, status)
             } else {
                 var stamp = DropStamp.unknown
                 stamp.linkedSince = now
@@ -34,6 +37,26 @@ extension SpoolReader {
             return false
         }
         return status.links == 1
+    }
+
+    /// What was claimed by a name that was something else before, and is never read, gets its name back: nobody looks for
+    /// it under a hidden one. A link, FIFO or socket whose name is taken is removed.
+    private func giveBack(_ claim: FileName, in directory: SpoolDirectory, _ status: FileStatus) {
+        guard let original = claim.claimed, let raw = directory.descriptor?.raw else { return }
+        let path = directory.path(of: claim)
+        do throws(SystemError) {
+            do throws(SystemError) {
+                try FileSystem.rename(raw, claim, to: original)
+            } catch {
+                guard error.number == EEXIST, !status.isRegular, !status.isDirectory else { throw error }
+                try FileSystem.unlink(raw, claim)
+                log.warning("refused file removed, its name is taken", ["path": directory.path(of: original).text])
+            }
+        } catch {
+            guard error.number != ENOENT else { return }
+            note(error, "cannot give a refused file its name back", path)
+            if error.number != EEXIST { tryAgain(.look(directory, claim), path, error) }
+        }
     }
 
     /// Counts and tells a file that is never opened, once.
@@ -47,12 +70,19 @@ extension SpoolReader {
     /// A name could not be looked at.
     func notOpened(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError) {
         let path = name.bytes.isEmpty ? directory.path : directory.path(of: name)
+        let again = name.bytes.isEmpty ? SecondTries.Task.list(directory) : .look(directory, name)
         switch error.number {
-        case ENOENT: complaints[path] = nil
+        case ENOENT, ENOTDIR:
+            settled(path)
+            if isThere(name.bytes.isEmpty ? FileName(".") : name, in: directory) { tryAgain(again, path, error) }
         case ELOOP: refuse(.symbolicLink, path)
         case EXDEV: refuse(.otherFileSystem, path)
-        case EACCES: complain(path, nil, "the agent may not read it: let its group read and search the directory")
-        default: note(error, "cannot open", path)
+        case EACCES:
+            complain(path, nil, "the agent may not read it: let its group read and search the directory")
+            tryAgain(again, path, error)
+        default:
+            note(error, "cannot open", path)
+            tryAgain(again, path, error)
         }
     }
 
@@ -65,6 +95,8 @@ extension SpoolReader {
                 "the agent may not read it: chmod g+r (0640 or 0660), group spoolship")
         default: note(error, "cannot read", directory.path(of: name))
         }
+        let file = directory.files[name]
+        tryAgain(file.map { .read($0) } ?? .look(directory, name), directory.path(of: name), error)
     }
 
     /// Tells a person once what to mend; remembered until it is mended.
@@ -83,15 +115,14 @@ extension SpoolReader {
         uses += 1
         file.lastUse = uses
         guard file.descriptor == nil else { return }
-        guard file.hasName, let raw = descriptor(of: file.directory) else {
-            throw SystemError("open", number: ENOENT)
-        }
+        guard file.hasName else { throw SystemError("open", number: ENOENT) }
+        let raw = try reach(file.directory)
         let looked = try FileSystem.look(raw, file.name)
         let status = try FileSystem.status(looked)
         // Another file has the name by now; the change that tells of it is on its way.
-        guard status.isRegular, FileID(looked, status) == file.id else { throw SystemError("open", number: ENOENT) }
+        guard status.isRegular, try FileID(looked, status) == file.id else { throw SystemError("open", number: ENOENT) }
         try open(file, looked)
-        complaints[file.path] = nil
+        settled(file.path)
     }
 
     func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
@@ -106,7 +137,7 @@ extension SpoolReader {
     /// Closes the least recently used files beyond the limit, of those that can be opened again: what lost its name
     /// cannot, and what is being removed holds its file lease.
     func closeIdleFiles() {
-        while openFiles.count > options.maxOpenFiles {
+        while openFiles.count > mostOpenFiles {
             var victim: (index: Int, hasUnread: Int, lastUse: UInt64)?
             for (index, file) in openFiles.enumerated() {
                 let lastUse = file.lastUse

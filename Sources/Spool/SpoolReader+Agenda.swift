@@ -15,6 +15,8 @@ extension SpoolReader {
         case census
         case findRoot
         case checkRoot
+        case tryAgain(SecondTries.Key)
+        case restoreDescriptors
     }
 
     var now: BootInstant { time.bootTime }
@@ -57,6 +59,8 @@ extension SpoolReader {
         case .census: takeCensus()
         case .findRoot: findRoot()
         case .checkRoot: checkRoot()
+        case .tryAgain(let key): tryNow(key)
+        case .restoreDescriptors: fitDescriptors()
         }
     }
 }

@@ -14,7 +14,7 @@ extension SpoolReader {
         do {
             let looked = try FileSystem.look(raw, name)
             let status = try FileSystem.status(looked)
-            if admit(status, directory, name) { notice(directory, name, looked, status) }
+            if admit(status, directory, name) { try notice(directory, name, looked, status) }
         } catch {
             notOpened(directory, name, error)
         }
@@ -29,8 +29,8 @@ extension SpoolReader {
         do {
             let looked = try FileSystem.look(raw, name)
             let status = try FileSystem.status(looked)
-            if let file, FileID(looked, status) == file.id { return moved(file, to: directory, name) }
-            if admit(status, directory, name) { notice(directory, name, looked, status, wasAppendFile: true) }
+            if let file, try FileID(looked, status) == file.id { return moved(file, to: directory, name) }
+            if admit(status, directory, name) { try notice(directory, name, looked, status, wasAppendFile: true) }
         } catch {
             // It has been renamed once more, which is told next; or it is out of reach.
             if let file { moved(file, to: directory, name) } else { notOpened(directory, name, error) }
@@ -41,8 +41,8 @@ extension SpoolReader {
     private func notice(
         _ directory: SpoolDirectory, _ name: FileName, _ looked: borrowing Descriptor, _ status: FileStatus,
         wasAppendFile: Bool = false
-    ) {
-        let id = FileID(looked, status)
+    ) throws(SystemError) {
+        let id = try FileID(looked, status)
         if let known = directory.files[name], known.id != id { displaced(known) }
         if let file = files[id] {
             if file.directory !== directory || file.name != name || !file.hasName { moved(file, to: directory, name) }
@@ -61,7 +61,7 @@ extension SpoolReader {
         directory.files[name] = file
         do {
             try open(file, looked)
-            complaints[file.path] = nil
+            settled(file.path)
         } catch {
             // Somebody's file lease is no fault of the file: it is opened when it is gone.
             if error.number == EWOULDBLOCK {
@@ -131,8 +131,13 @@ extension SpoolReader {
         }
         guard !file.isReady else { return }
         file.isReady = true
-        ready.append(file)
+        lineUp(file)
         wake()
+    }
+
+    /// Has a file read when it is its app's turn.
+    func lineUp(_ file: AppendFile) {
+        ready.append(file, to: app(of: file.directory, file.owner))
     }
 
     /// All of a file is in the queue.

@@ -11,7 +11,7 @@ extension SpoolReader {
 
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let file = ready.popFirst() else { return false }
+        guard let file = ready.popFirst()?.element else { return false }
         file.isReady = false
         isParked = false
         guard files[file.id] === file else { return true }
@@ -24,7 +24,7 @@ extension SpoolReader {
             if try readBlock(of: file) {
                 // A parked one stays ready, so that nobody else lets go of it; it takes its place again when it is resumed.
                 file.isReady = true
-                if !isParked { ready.append(file) }
+                if !isParked { lineUp(file) }
             } else {
                 if file.committed >= file.size { isRead(file) }
                 considerLater(file)
@@ -37,7 +37,7 @@ extension SpoolReader {
 
     /// The sink wants what it has parked.
     private func resume(_ file: AppendFile) {
-        ready.append(file)
+        lineUp(file)
         wake()
     }
 
@@ -46,6 +46,9 @@ extension SpoolReader {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
             remember(.reopen(file), after: .seconds(1))
+        case ENOENT where file.hasName && isThere(file):
+            note(error, "cannot open", file.path)
+            tryAgain(.read(file), file.path, error)
         case ENOENT:
             displaced(file)
             if file.descriptor == nil { abandon(file) }
@@ -54,10 +57,16 @@ extension SpoolReader {
         }
     }
 
+    /// Whether it has its name still, although a call has said that nothing has.
+    private func isThere(_ file: AppendFile) -> Bool {
+        guard !file.directory.isGone, let raw = file.directory.descriptor?.raw else { return false }
+        return (try? FileSystem.status(raw, file.name))?.inode == file.trace.inode
+    }
+
     /// A file that is gone and of which no descriptor is left.
     func abandon(_ file: AppendFile) {
         if file.size > file.taken.offset {
-            counters.bytesGivenUp += file.size - file.taken.offset
+            counters.bytesGivenUp += ByteCount(file.size - file.taken.offset)
             log.error(
                 "file vanished before it was read",
                 ["path": file.path.text, "offset": file.taken.offset, "bytes": file.size - file.taken.offset])
@@ -126,6 +135,11 @@ extension SpoolReader {
     private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
         let buffer = takeBuffer()
         let position = file.taken.offset + file.scanned
+        let end = try FileSystem.endOfHole(descriptor, at: position)
+        guard end == position else {
+            file.scanned += end - position
+            return true
+        }
         let count = try FileSystem.read(descriptor, into: buffer, at: position)
         let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
         guard let feed = LineCutter.firstLineFeed(in: block) else {

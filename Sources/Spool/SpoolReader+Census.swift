@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// How much waits to be read, counted while reading is held back: nothing is read then, and the figures would stand
 /// still while the spool grows.
@@ -8,9 +9,9 @@ struct Census {
     var stream: (directory: SpoolDirectory, stream: DirectoryStream, descriptor: Int32)?
     var began = BootInstant(nanoseconds: 0)
     var dropFiles = 0
-    var dropBytes: Int64 = 0
-    /// Nanoseconds since 1970 when the oldest drop file was changed last.
-    var oldest: Int64?
+    var dropBytes: ByteCount = 0
+    /// When the oldest drop file got its content or its name.
+    var oldest: Timestamp?
 }
 
 extension SpoolReader {
@@ -44,7 +45,7 @@ extension SpoolReader {
         for _ in 0..<SpoolReader.censusSlice where !count(next: &census) {
             waitingDropBytes = census.dropBytes
             waitingDrops = census.dropFiles
-            oldestDrop = census.oldest.map { Timestamp(nanoseconds: $0) }
+            oldestDrop = census.oldest
             publish()
             let cost = now - census.began
             return remember(.census, after: max(SpoolReader.censusInterval, cost * SpoolReader.censusShare))
@@ -65,7 +66,7 @@ extension SpoolReader {
             census.stream = (directory, stream, stream.descriptor)
             return true
         }
-        guard let entry = stream.next() else {
+        guard let entry = try? stream.next() else {
             census.stream = nil
             return true
         }
@@ -77,15 +78,16 @@ extension SpoolReader {
             if let file = directory.files[entry.name], file.size < status.size { file.size = status.size }
         } else {
             census.dropFiles += 1
-            census.dropBytes += status.size
-            census.oldest = min(census.oldest ?? .max, status.modified)
+            census.dropBytes += ByteCount(status.size)
+            // Not when its content was changed: that time is its owner's to choose.
+            census.oldest = min(census.oldest ?? time.wallTime, status.changed)
         }
         return true
     }
 
     /// A drop file that was counted may have been read: less waits.
     func uncount(_ drop: DropReading) {
-        waitingDropBytes = max(0, waitingDropBytes - drop.status.size)
+        waitingDropBytes -= ByteCount(drop.status.size)
         waitingDrops = max(0, waitingDrops - 1)
     }
 
@@ -102,15 +104,16 @@ extension SpoolReader {
         var bytes = waitingDropBytes
         var oldest = oldestDrop
         for file in unread.values {
-            bytes += file.unread
+            bytes += ByteCount(file.unread)
             if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
         }
-        if let reading, census == nil, waitingDropBytes == 0 {
-            bytes += max(0, reading.status.size - reading.position)
+        if census == nil, waitingDropBytes == 0 {
+            for drop in asides.values { bytes += ByteCount(drop.status.size - drop.position) }
+            if let reading { bytes += ByteCount(reading.status.size - reading.position) }
         }
         counters.unreadBytes = bytes
         counters.oldestUnread = bytes > 0 ? oldest : nil
         counters.waitingDropFiles =
-            max(waitingDrops, drops.count + cutDrops.count + (reading == nil ? 0 : 1))
+            max(waitingDrops, drops.count + asides.count + cutDrops.count + (reading == nil ? 0 : 1))
     }
 }

@@ -111,6 +111,7 @@ extension SpoolReader {
                 pass = Pass()
                 sinkWantsCommit = false
                 reading = nil
+                asides = FairQueue()
                 phase = .stopping
             }
             if isUnderWay { commitsUnderWay -= 1 }
@@ -135,7 +136,7 @@ extension SpoolReader {
     ) -> Int {
         let taken = min(max(0, sink.take(lines, from: source, at: offset)), lines.count)
         pass.bytes += taken
-        counters.bytesRead += Int64(taken)
+        counters.bytesRead += ByteCount(Int64(taken))
         guard taken < lines.count else { return taken }
         isParked = sink.park(resume)
         if !isParked { sinkWantsCommit = true }

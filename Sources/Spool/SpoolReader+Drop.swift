@@ -5,8 +5,10 @@ internal import Logs
 internal import Model
 
 extension SpoolReader {
-    /// Drop files that wait at most; beyond that their directory is listed once these are read.
+    /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
     private static let mostWaiting = 16_384
+    /// Drop files that are read in part and set aside at most: each keeps a block in memory.
+    private static let mostAside = 16
     /// How many small files are read before other work gets its turn.
     private static let batch = 32
     /// Names drawn for a claim before giving up.
@@ -14,8 +16,8 @@ extension SpoolReader {
 
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
-        guard drops.count < SpoolReader.mostWaiting else { return scan(directory) }
-        drops.append(PendingDrop(directory: directory, name: name, isComplete: isComplete))
+        guard drops.count(of: directory.app) < SpoolReader.mostWaiting else { return scan(directory) }
+        drops.append(PendingDrop(directory: directory, name: name, isComplete: isComplete), to: directory.app)
     }
 
     /// The time has come to look again at a drop file that was still being written.
@@ -35,23 +37,63 @@ extension SpoolReader {
     func readDropFiles() -> Bool {
         for round in 0..<SpoolReader.batch {
             guard !isCommitDue else { return true }
-            if reading == nil { reading = resumedDrops.popFirst() }
-            if reading == nil {
-                guard let next = drops.popFirst() else { return round > 0 }
-                begin(next)
-            }
+            if reading == nil, !takeUp() { return round > 0 }
             guard let drop = reading else { continue }
             guard !drop.isParked else { return round > 0 }
             isParked = false
             let hasMore = read(drop)
-            if isParked { park(drop) } else if hasMore { return true }
+            if isParked { park(drop) } else if hasMore { return setAside(drop) }
         }
+        return true
+    }
+
+    /// Takes up the next drop file: by turns one that is read in part, and one that was not begun. False: there is none.
+    private func takeUp() -> Bool {
+        isAsideNext.toggle()
+        if isAsideNext, let next = asides.popFirst()?.element {
+            reading = next
+            return true
+        }
+        for _ in 0..<drops.lineCount {
+            guard let (line, next) = drops.popFirst() else { break }
+            if mayBegin(another: line) {
+                begin(next)
+                return true
+            }
+            drops.putBack(next, to: line)
+        }
+        reading = asides.popFirst()?.element
+        return reading != nil
+    }
+
+    /// Whether another file of an app may be begun: one with many large ones leaves room for those of others.
+    private func mayBegin(another app: String) -> Bool {
+        let count = asides.count(of: app)
+        return count == 0 || count < (asides.count < SpoolReader.mostAside / 2 ? 4 : 1)
+    }
+
+    /// Lets others go first, if there are any: a file may be of any length.
+    private func setAside(_ drop: DropReading) -> Bool {
+        guard reading === drop, asides.count < min(SpoolReader.mostAside, mostOpenFiles),
+            !drops.isEmpty || !asides.isEmpty
+        else {
+            return true
+        }
+        reading = nil
+        asides.append(drop, to: drop.source.app)
+        // Its place belongs to the commit with what was taken of it.
+        if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
         return true
     }
 
     private func begin(_ drop: PendingDrop) {
         let (directory, name) = (drop.directory, drop.name)
-        guard case .drop(let format) = name.kind, let raw = descriptor(of: directory) else { return }
+        guard case .drop(let format) = name.kind else { return }
+        guard let raw = descriptor(of: directory) else {
+            // Listing finds it, if its directory is there.
+            directory.settling[name] = nil
+            return
+        }
         var status: FileStatus?
         do {
             let looked = try FileSystem.look(raw, name)
@@ -62,8 +104,12 @@ extension SpoolReader {
                 if directory.settling[name]?.linkedSince == nil { directory.settling[name] = nil }
                 return
             }
-            let id = FileID(looked, seen)
+            let id = try FileID(looked, seen)
             guard !inHand.contains(id) else { return }
+            if directory.isIncoming, !mayBegin(another: ownerName(seen.owner)) {
+                // Only now is it known whose it is.
+                return drops.append(drop, to: directory.app)
+            }
             if !listing.isFirstDone, kept[id] != nil { keptSeen.insert(id) }
             let isClaimed = name.claimed != nil
             if let done = doneBefore[id] ?? stuck[id] {
@@ -102,7 +148,7 @@ extension SpoolReader {
             let claim = try isClaimed || isStaying ? name : claim(name, seen, directory, raw)
             guard let claim else { return }
             inHand.insert(id)
-            if !complaints.isEmpty { complaints[directory.path(of: name)] = nil }
+            settled(directory.path(of: name))
             let source = SpoolSource(
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)
@@ -126,10 +172,14 @@ extension SpoolReader {
             counters.leaseWaits += 1
             directory.settling[name] = directory.settling[name] ?? .unknown
             remember(.settle(directory, name), after: .seconds(1))
-        case _ where error.call == "renameat2":
+        case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
+            EROFS where error.call == "renameat2":
             complain(
                 directory.path(of: name), status?.owner,
                 "the agent may not rename and remove it: let its group write the directory")
+            tryAgain(.look(directory, name), directory.path(of: name), error)
+        // It was taken away, as one call says.
+        case ENOENT: notOpened(directory, name, error)
         case _ where status == nil: notOpened(directory, name, error)
         default: notRead(directory, name, error, status)
         }
@@ -140,8 +190,8 @@ extension SpoolReader {
         let stamp = DropStamp(size: status.size, modified: status.modified, changed: status.changed)
         if directory.settling[name] == stamp { return true }
         // Old ones need not be watched first, unless the clock is not to be trusted.
-        let age = time.wallTime.nanoseconds - max(status.modified, status.changed)
-        if directory.settling[name] == nil, age > options.settleTime.nanosecondsClamped { return true }
+        let age = time.wallTime - max(status.modified, status.changed)
+        if directory.settling[name] == nil, age > options.settleTime { return true }
         directory.settling[name] = stamp
         return false
     }
@@ -153,8 +203,14 @@ extension SpoolReader {
             _ = clinux_return_lease(descriptor)
             return false
         }
-        // Without the capability (EACCES) or on a file system without leases (EINVAL) nobody can tell.
-        return errno == EAGAIN
+        // Without the capability (EACCES) or on a file system without leases (EINVAL) nobody can tell. In a shortage
+        // it is told later.
+        return !SpoolReader.isWithoutLeases(errno)
+    }
+
+    /// Whether an error says that nobody can tell whether a file has writers.
+    static func isWithoutLeases(_ error: Int32) -> Bool {
+        error == EACCES || error == EPERM || error == EINVAL || error == EOPNOTSUPP || error == ENOLCK
     }
 
     /// A number for the name of a claim: drawn once for a reader, then counted.
@@ -176,7 +232,15 @@ extension SpoolReader {
                 throw error
             }
             // The file is open, so its inode number is nobody else's.
-            let claimed = try FileSystem.status(raw, claim)
+            let claimed: FileStatus
+            do throws(SystemError) {
+                claimed = try FileSystem.status(raw, claim)
+            } catch {
+                // Under that name it is ours, and nobody tells of it.
+                note(error, "cannot look at claimed file", directory.path(of: claim))
+                tryAgain(.look(directory, claim), directory.path(of: claim), error)
+                return nil
+            }
             if claimed.inode == status.inode, claimed.device == status.device { return claim }
             // An app renamed another file over the name in between: that one is ours now, and is read next.
             offer(directory, claim, isComplete: true)

@@ -18,9 +18,7 @@ extension SpoolReader {
             case .gzipLines, .zstdLines: return try readLines(drop)
             }
         } catch {
-            note(error, "cannot read drop file", drop.file.directory.path(of: drop.file.claim))
-            // Left under its claim: the next listing finds it.
-            giveUp(drop)
+            giveUp(drop, for: error)
             return false
         }
     }
@@ -111,7 +109,7 @@ extension SpoolReader {
     /// The sink wants what it has parked.
     func resume(_ drop: DropReading) {
         drop.isParked = false
-        if parkedDrops.removeValue(forKey: drop.id) != nil { resumedDrops.append(drop) }
+        if parkedDrops.removeValue(forKey: drop.id) != nil { asides.append(drop, to: drop.source.app) }
         wake()
     }
 
@@ -120,7 +118,6 @@ extension SpoolReader {
     /// The text ends before it should: it is tried once more, then what is left is quarantined.
     func endedEarly(_ drop: DropReading) {
         reading = nil
-        let file = drop.file
         if !drop.isSecondTry, cutDrops.count < SpoolReader.mostCut {
             if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
             drop.letGo()
@@ -130,8 +127,7 @@ extension SpoolReader {
         do {
             try quarantineText(of: drop, .cutShort, ObjectSplitter.earlyEnd(of: drop.splitter))
         } catch {
-            note(error, "cannot read drop file", file.directory.path(of: file.claim))
-            return giveUp(drop)
+            return giveUp(drop, for: error)
         }
     }
 
@@ -150,21 +146,19 @@ extension SpoolReader {
 
     /// The second try of a file that ended too early.
     func retryCut(_ id: FileID) {
-        // One file at a time: the one that is being read goes first.
-        guard reading == nil else { return remember(.retryCut(id), after: .milliseconds(10)) }
         guard let drop = cutDrops.removeValue(forKey: id) else { return }
         let file = drop.file
         guard let raw = descriptor(of: file.directory) else { return giveUp(drop) }
         do {
             let looked = try FileSystem.look(raw, file.claim)
-            guard FileID(looked, try FileSystem.status(looked)) == id else { return giveUp(drop) }
+            guard try FileID(looked, FileSystem.status(looked)) == id else { return giveUp(drop) }
             let descriptor = try FileSystem.read(looked)
             let again = DropReading(
                 file, source: drop.source, format: drop.format, isKept: drop.isKept, status: drop.status,
                 descriptor: descriptor, longest: options.maxEventSize, from: drop.taken)
             again.checkpointed = drop.checkpointed
             again.isSecondTry = true
-            reading = again
+            asides.append(again, to: again.source.app)
             wake()
         } catch {
             giveUp(drop)
@@ -172,9 +166,17 @@ extension SpoolReader {
         }
     }
 
+    /// Lets go of a file that cannot be read now, and is tried again under the name that it has.
+    func giveUp(_ drop: DropReading, for error: SystemError) {
+        giveUp(drop)
+        let (directory, name) = (drop.file.directory, drop.file.claim)
+        note(error, "cannot read drop file", directory.path(of: name))
+        tryAgain(.look(directory, name), directory.path(of: name), error)
+    }
+
     /// Lets go of a file that cannot be read now. It goes on where the last commit left it when it is found again.
     func giveUp(_ drop: DropReading) {
-        reading = nil
+        if reading === drop { reading = nil }
         inHand.remove(drop.id)
         if let place = drop.checkpointed {
             kept[drop.id] = Checkpoint(
@@ -222,7 +224,7 @@ extension SpoolReader {
 
     /// Tells a file's content from what it was before: by size and time of change.
     private static func version(of status: FileStatus) -> UInt64 {
-        var numbers = (status.size, status.modified)
+        var numbers = (status.size, status.modified.nanoseconds)
         return withUnsafeBytes(of: &numbers) { ByteHash.of($0) }
     }
 }

@@ -59,7 +59,8 @@ extension SpoolReader {
                 // directories are polled.
                 if !file.hasName || file.directory.isPolled { again(file) }
                 return
-            default: break
+            case let error where SpoolReader.isWithoutLeases(error): break
+            default: return again(file)
             }
             // Without the capability nobody can tell whether there is a writer: an append file is kept then.
             return checkWithoutLease(file)
@@ -100,7 +101,10 @@ extension SpoolReader {
     /// All of the file is queued, and nobody has it open for writing: it gets a hidden name, and goes if nobody comes
     /// for it within the time of grace. The lease is ours from here on.
     private func beginLeaving(_ file: AppendFile, _ descriptor: Int32) {
-        guard let raw = self.descriptor(of: file.directory) else { return }
+        guard let raw = self.descriptor(of: file.directory) else {
+            _ = clinux_return_lease(descriptor)
+            return again(file)
+        }
         do {
             let status = try FileSystem.status(of: descriptor)
             guard status.size == file.taken.offset else {
@@ -127,7 +131,10 @@ extension SpoolReader {
                 complain(
                     file.path, file.owner,
                     "the agent may not rename and remove it: let its group write the directory")
-            default: note(error, "cannot rename file", file.path)
+                tryAgain(.check(file), file.path, error)
+            default:
+                note(error, "cannot rename file", file.path)
+                tryAgain(.check(file), file.path, error)
             }
         }
     }

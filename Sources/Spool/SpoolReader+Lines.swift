@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Glibc
 internal import Model
 
 extension SpoolReader {
@@ -6,10 +7,7 @@ extension SpoolReader {
     func readLines(_ drop: DropReading) throws(SystemError) -> Bool {
         guard let descriptor = drop.descriptor?.raw else { return false }
         if drop.packed == nil { drop.packed = packed(drop.format) }
-        guard let packed = drop.packed else {
-            giveUp(drop)
-            return false
-        }
+        guard let packed = drop.packed else { throw SystemError("malloc", number: ENOMEM) }
         try packed.fill(from: descriptor, atMost: 1 << 20)
         // After a restart: what was taken before.
         if packed.offset < drop.taken.offset {

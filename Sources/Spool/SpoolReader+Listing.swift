@@ -2,10 +2,11 @@ internal import EventLoops
 internal import Glibc
 internal import Logs
 
-/// Directories that are to be listed, and the one that is.
+/// Directories that are to be listed, and those that are.
 struct Listing {
-    var waiting = Queue<SpoolDirectory>()
-    var current: (directory: SpoolDirectory, stream: DirectoryStream)?
+    var waiting = FairQueue<SpoolDirectory>()
+    /// How many are being listed: one an app.
+    var streams = 0
     /// Whether every directory has been listed once since the start.
     var isFirstDone = false
 }
@@ -28,13 +29,17 @@ final class DirectoryStream {
     var descriptor: Int32 { dirfd(stream) }
 
     /// The next name, and its type as the directory tells it; nil at the end.
-    func next() -> (name: FileName, type: Int, inode: UInt64)? {
-        while let entry = readdir(stream) {
+    func next() throws(SystemError) -> (name: FileName, type: Int, inode: UInt64)? {
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                if errno == 0 || errno == ENOENT { return nil }
+                throw SystemError("readdir")
+            }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { FileName($0.prefix { $0 != 0 }) }
             if name.bytes == [0x2E] || name.bytes == [0x2E, 0x2E] { continue }
             return (name, Int(entry.pointee.d_type), UInt64(entry.pointee.d_ino))
         }
-        return nil
     }
 }
 
@@ -43,12 +48,13 @@ extension SpoolReader {
     private static let deepest = 16
     /// How many names are read before other work gets its turn.
     private static let slice = 128
-    /// While more drop files wait, no more are looked for.
+    /// While more drop files wait, no more are looked for, but for apps of which few wait.
     private static let mostWaiting = 4096
+    private static let fewWaiting = 64
+    /// How many directories are listed at a time.
+    private static let mostStreams = 32
     /// How often it is looked whether the spool is there, once a directory in it was removed.
     private static let rootChecks = 10
-    /// How many directories are held open at most.
-    private static let mostOpenDirectories = 64
 
     // MARK: Directories
 
@@ -65,16 +71,22 @@ extension SpoolReader {
                 guard (status.device, status.inode) != archive.identity else { return }
             }
             directories[path] = directory
+            if let parent = directory.parent { directories[parent]?.children[path] = directory }
             // Watch first, list then: what comes between is told twice, never missed.
             watch(directory, descriptor)
             keep(consume descriptor, of: directory)
             scan(directory)
         } catch {
             switch error.number {
-            case ENOENT, ENOTDIR: break
+            case ENOENT, ENOTDIR:
+                if (try? FileSystem.status(root.raw, path))?.isDirectory == true {
+                    tryAgain(.open(path, depth: depth), path, error)
+                }
             case ELOOP: refuse(.symbolicLink, path)
             case EXDEV: refuse(.otherFileSystem, path)
-            default: note(error, "cannot open directory", path)
+            default:
+                note(error, "cannot open directory", path)
+                tryAgain(.open(path, depth: depth), path, error)
             }
         }
     }
@@ -89,7 +101,7 @@ extension SpoolReader {
         guard !directory.isGone else { return }
         directory.isGone = true
         directories[directory.path] = nil
-        complaints[directory.path] = nil
+        settled(directory.path)
         if directory.path.bytes.isEmpty { lostRoot() }
         if let watch = directory.watch, let kernel = inotify?.raw {
             // Fails when the kernel has ended the watch itself, because the directory is gone.
@@ -98,12 +110,13 @@ extension SpoolReader {
         directory.watch = nil
         directory.descriptor = nil
         openDirectories.removeAll { $0 === directory }
-        polled.removeAll { $0 === directory }
+        if directory.isPolled { polled.removeAll { $0 === directory } }
         for file in directory.files.values { displaced(file) }
-        let below = directory.path.bytes + [UInt8(ascii: "/")]
-        for child in directories.values where child.path.bytes.starts(with: below) && !directory.path.bytes.isEmpty {
-            close(child)
-        }
+        if let parent = directory.parent { directories[parent]?.children[directory.path] = nil }
+        passedOver.removeAll(below: directory.path)
+        let children = directory.children
+        directory.children = [:]
+        for child in children.values { close(child) }
     }
 
     /// While a directory is open the kernel does not tell that it was removed, but that its content was.
@@ -150,24 +163,34 @@ extension SpoolReader {
         }
     }
 
-    /// An open descriptor of a directory; nil if it is gone.
-    func descriptor(of directory: SpoolDirectory) -> Int32? {
-        guard !directory.isGone else { return nil }
+    /// An open descriptor of a directory; nil if it is gone, or cannot be opened now: then all in it is looked at later.
+    func descriptor(of directory: SpoolDirectory) -> Int32? { try? reach(directory) }
+
+    /// An open descriptor of a directory.
+    ///
+    /// - Throws: ENOENT if it is gone; for any other error all in it is looked at later.
+    func reach(_ directory: SpoolDirectory) throws(SystemError) -> Int32 {
+        guard !directory.isGone else { throw SystemError("openat2", number: ENOENT) }
         if let raw = directory.descriptor?.raw { return raw }
-        do {
-            let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
+        let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
+        do throws(SystemError) {
             let descriptor = try FileSystem.openDirectory(root.raw, path)
             let raw = descriptor.raw
             keep(consume descriptor, of: directory)
             return raw
         } catch {
             switch error.number {
-            case ENOENT: close(directory)
+            case ENOENT, ENOTDIR:
+                close(directory)
+                // Known again, if it is there after all: another of that name, or a call that was mistaken.
+                if !directory.path.bytes.isEmpty { open(directory.path, depth: directory.depth) }
             // Something was mounted over it.
             case EXDEV: refuse(.otherFileSystem, directory.path)
-            default: note(error, "cannot open directory", directory.path)
+            default:
+                note(error, "cannot open directory", directory.path)
+                tryAgain(.list(directory), directory.path, error)
             }
-            return nil
+            throw error
         }
     }
 
@@ -175,9 +198,7 @@ extension SpoolReader {
     private func keep(_ descriptor: consuming Descriptor, of directory: SpoolDirectory) {
         directory.descriptor = consume descriptor
         openDirectories.append(directory)
-        if openDirectories.count > SpoolReader.mostOpenDirectories {
-            openDirectories.removeFirst().descriptor = nil
-        }
+        while openDirectories.count > mostOpenDirectories { openDirectories.removeFirst().descriptor = nil }
     }
 
     // MARK: Listing
@@ -189,52 +210,80 @@ extension SpoolReader {
             return
         }
         directory.isScanQueued = true
-        listing.waiting.append(directory)
+        listing.waiting.append(directory, to: directory.app)
         wake()
     }
 
-    /// Looks at some names of the directory that is being listed. False: there is none, or enough files wait.
+    /// Looks at some names of a directory that is to be listed. False: there is none, or enough files wait.
     func list() -> Bool {
-        guard drops.count < SpoolReader.mostWaiting else { return false }
-        guard let (directory, stream) = listing.current else { return beginListing() }
-        for _ in 0..<SpoolReader.slice {
-            guard let entry = stream.next() else {
-                endListing(directory)
-                break
+        if listing.waiting.isEmpty { endFirstListing() }
+        for _ in 0..<listing.waiting.lineCount {
+            guard let (line, directory) = listing.waiting.popFirst() else { return false }
+            if mayList(directory) {
+                if listNames(of: directory) { listing.waiting.putBack(directory, to: line) }
+                return true
             }
-            found(entry.name, entry.type, entry.inode, in: directory)
+            listing.waiting.putBack(directory, to: line)
+        }
+        return false
+    }
+
+    private func mayList(_ directory: SpoolDirectory) -> Bool {
+        guard directory.stream != nil || listing.streams < min(SpoolReader.mostStreams, max(1, mostOpenDirectories / 2))
+        else { return false }
+        return drops.count < SpoolReader.mostWaiting || drops.count(of: directory.app) < SpoolReader.fewWaiting
+    }
+
+    /// Only when all is listed and read is every file known that was there at the start.
+    private func endFirstListing() {
+        guard !listing.isFirstDone, drops.isEmpty, asides.isEmpty, reading == nil else { return }
+        listing.isFirstDone = true
+        firstListingEnded()
+    }
+
+    /// True: there are more names.
+    private func listNames(of directory: SpoolDirectory) -> Bool {
+        guard let stream = directory.stream ?? beginListing(directory) else { return false }
+        for _ in 0..<SpoolReader.slice {
+            do throws(SystemError) {
+                guard let entry = try stream.next() else {
+                    endListing(directory)
+                    return false
+                }
+                found(entry.name, entry.type, entry.inode, in: directory)
+            } catch {
+                endListing(directory)
+                notOpened(directory, FileName(""), error)
+                return false
+            }
         }
         return true
     }
 
-    private func beginListing() -> Bool {
-        guard let directory = listing.waiting.popFirst() else {
-            // Only now is every file known that was there at the start.
-            if !listing.isFirstDone, drops.isEmpty, reading == nil {
-                listing.isFirstDone = true
-                firstListingEnded()
-            }
-            return false
-        }
+    private func beginListing(_ directory: SpoolDirectory) -> DirectoryStream? {
         directory.isScanStale = false
         guard descriptor(of: directory) != nil, directory.descriptor != nil else {
             directory.isScanQueued = false
-            return true
+            return nil
         }
         do {
             let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
             let descriptor = try FileSystem.openDirectory(root.raw, path)
-            listing.current = (directory, try DirectoryStream(descriptor))
-            complaints[directory.path] = nil
+            let stream = try DirectoryStream(descriptor)
+            directory.stream = stream
+            listing.streams += 1
+            settled(directory.path)
+            return stream
         } catch {
             directory.isScanQueued = false
             notOpened(directory, FileName(""), error)
+            return nil
         }
-        return true
     }
 
     private func endListing(_ directory: SpoolDirectory) {
-        listing.current = nil
+        directory.stream = nil
+        listing.streams -= 1
         directory.isScanQueued = false
         if directory.isScanStale { scan(directory) }
     }
@@ -250,6 +299,7 @@ extension SpoolReader {
             if directory.settling[name] == nil { offer(directory, name, isComplete: false) }
         case .other:
             if type == Int(DT_LNK) { return refuse(.symbolicLink, directory.path(of: name)) }
+            if type == Int(DT_REG) || type == Int(DT_UNKNOWN) { passOver(directory, name) }
             // A file that was known under another name when the agent stopped.
             if !kept.isEmpty, keptInodes.contains(inode) { notice(directory, name) }
         }

@@ -46,8 +46,9 @@ extension SpoolReader {
             try putAway(name, in: directory, raw, of: app)
             counters.filesRemoved += 1
         } catch {
-            if error.number != ENOENT {
+            if error.number != ENOENT || isThere(name, in: directory) {
                 note(error, "cannot remove file", directory.path(of: name))
+                tryAgain(.look(directory, name), directory.path(of: name), error)
                 return false
             }
         }
@@ -104,15 +105,18 @@ extension SpoolReader {
         removal.isScheduled = false
         guard let (path, entry) = removal.waiting.first else { return }
         removal.waiting[path] = nil
-        if let raw = descriptor(of: entry.directory) {
+        if !entry.directory.isGone {
             do {
+                let raw = try reach(entry.directory)
                 // First where they came to: else a power cut could leave neither name.
                 try archive?.sync()
                 try FileSystem.sync(raw)
-            } catch {
+            } catch  where !entry.directory.isGone {
                 note(error, "cannot sync directory", path)
                 removal.waiting[path] = entry
-                return scheduleSync()
+                return tryAgain(.sync, FileName(""), error)
+            } catch {
+                // It went just now.
             }
         }
         // A directory that is gone took its files with it.

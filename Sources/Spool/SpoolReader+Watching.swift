@@ -47,17 +47,35 @@ extension SpoolReader {
         let error = SystemError("inotify_add_watch")
         if error.number == EACCES {
             complain(directory.path, nil, "the directory cannot be read: let the agent's group read and search it")
+            tryAgain(.watch(directory), directory.path, error)
         } else if error.number == ENOSPC {
             pollReason = "no more inotify watches: raise fs.inotify.max_user_watches"
         } else {
             pollReason = error.description
+            tryAgain(.watch(directory), directory.path, error)
         }
         beginPolling(directory)
+    }
+
+    /// Has a directory watched that could not be.
+    func watchAgain(_ directory: SpoolDirectory) {
+        guard !directory.isGone, directory.watch == nil, descriptor(of: directory) != nil else { return }
+        do {
+            let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
+            watch(directory, try FileSystem.openDirectory(root.raw, path))
+        } catch {
+            return tryAgain(.watch(directory), directory.path, error)
+        }
+        guard directory.watch != nil, !directory.isPolled || !FileSystem.isRemote(root.raw) else { return }
+        directory.isPolled = false
+        polled.removeAll { $0 === directory }
+        scan(directory)
     }
 
     // MARK: Polling
 
     private func beginPolling(_ directory: SpoolDirectory) {
+        guard !directory.isPolled else { return }
         if polled.isEmpty {
             log.warning("directories are polled", ["reason": pollReason ?? "a directory cannot be read"])
             remember(.poll, after: options.pollInterval)
@@ -150,6 +168,8 @@ extension SpoolReader {
             if let file = directory.files[name] {
                 file.closedAfterChange = true
                 considerLater(file)
+            } else if name.kind == .other {
+                passOver(directory, name)
             } else {
                 appeared(directory, name, isComplete: false)
             }
@@ -170,10 +190,14 @@ extension SpoolReader {
                 moved[event.cookie] = file
             } else if name.kind == .append {
                 movedUnseen.insert(event.cookie)
+            } else {
+                forgetPassedOver(directory, name)
             }
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
             directory.settling[name] = nil
+            settled(directory.path(of: name))
+            forgetPassedOver(directory, name)
             lookAgain(atLinkedIn: directory)
         } else if mask & Int(IN_ATTRIB) != 0 {
             permissionsChanged(directory, name)
@@ -224,7 +248,8 @@ extension SpoolReader {
         case .drop:
             // Our own claims are told too; those of earlier readers are found by listing.
             if name.claimed == nil { offer(directory, name, isComplete: isComplete) }
-        case .other: break
+        // Written and closed, or renamed to that name: it stays.
+        case .other: if isComplete { passOver(directory, name) }
         }
     }
 

@@ -32,19 +32,27 @@ public actor SpoolReader {
     var polled: [SpoolDirectory] = []
     var pollReason: String?
     var openDirectories: [SpoolDirectory] = []
+    /// How many directories and files are held open at most.
+    var mostOpenDirectories = SpoolReader.mostOpenDirectories
+    var mostOpenFiles: Int
+    var isShortOfDescriptors = false
+    static let mostOpenDirectories = 64
     var listing = Listing()
 
     // MARK: Files
 
     var files = FileTable<ByID>()
-    var ready = Queue<AppendFile>()
-    var drops = Queue<PendingDrop>()
+    var ready = FairQueue<AppendFile>()
+    var drops = FairQueue<PendingDrop>()
     var reading: DropReading?
+    /// Whether the next drop file is one that was set aside.
+    var isAsideNext = false
     /// Drop files that ended too early and are tried once more.
     var cutDrops: [FileID: DropReading] = [:]
     /// Drop files that wait for the sink's word, and those that have it.
     var parkedDrops: [FileID: DropReading] = [:]
-    var resumedDrops = Queue<DropReading>()
+    /// Drop files that are read in part and go on when it is their turn.
+    var asides = FairQueue<DropReading>()
     /// Drop files under names of ours: those that are being read, and those that wait for their commit or removal.
     var inHand: Set<FileID> = []
     /// Drop files that are in the queue and could not be removed: tried again when they are found again.
@@ -75,6 +83,9 @@ public actor SpoolReader {
     var owners: [UInt32: String] = [:]
     var complaints: [FileName: SpoolComplaint] = [:]
     var refusals: Set<FileName> = []
+    var passedOver = PassedOver()
+    /// What could not be done, and is done again later.
+    var secondTries = SecondTries()
 
     // MARK: The pass
 
@@ -104,7 +115,7 @@ public actor SpoolReader {
     var isCensusPlanned = false
     var rootChecksLeft = 0
     var waitingDrops = 0
-    var waitingDropBytes: Int64 = 0
+    var waitingDropBytes: ByteCount = 0
     var oldestDrop: Timestamp?
     var stopWaiters: [CheckedContinuation<Void, Never>] = []
     var counters = SpoolFigures()
@@ -127,6 +138,7 @@ public actor SpoolReader {
         random: sending any RandomNumberGenerator = SystemRandomNumberGenerator()
     ) throws(SpoolError) {
         self.options = options
+        mostOpenFiles = options.maxOpenFiles
         self.sink = sink
         self.loop = loop
         self.log = log
@@ -178,6 +190,7 @@ public actor SpoolReader {
         phase = .running
         // A writer who breaks one of our file leases is noticed by asking; the signal that comes too would kill us.
         signal(SIGIO, SIG_IGN)
+        fitDescriptors()
         beginWatching()
         open(FileName(""), depth: 0)
         wake()
@@ -243,13 +256,15 @@ public actor SpoolReader {
     /// How many pieces of work are done before that: each reads a megabyte at most.
     private static let pieces = 16
 
-    /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none.
+    /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none. The kinds take
+    /// turns, as do the apps in each: whoever has endless work of one kind holds up nobody.
     private func step() -> Bool {
         turn &+= 1
-        if turn.isMultiple(of: 2) {
-            return readAppendFile() || readDropFiles() || list()
+        switch turn % 3 {
+        case 0: return list() || readAppendFile() || readDropFiles()
+        case 1: return readAppendFile() || readDropFiles() || list()
+        default: return readDropFiles() || list() || readAppendFile()
         }
-        return readDropFiles() || readAppendFile() || list()
     }
 
     private func becomeQuiet() {
@@ -290,6 +305,11 @@ public actor SpoolReader {
         counters.isHeldBack = isHeldBack
         counters.complaints = Array(complaints.values.prefix(16))
         counters.inaccessible = complaints.count
+        counters.secondTries = secondTries.counts
+        if counters.passedOver != passedOver.count {
+            counters.passedOver = passedOver.count
+            counters.passedOverNames = passedOver.names
+        }
         let figures = counters
         published.withLock { $0 = figures }
     }

@@ -8,12 +8,24 @@ internal import Glibc
 @main
 enum Main {
     static func main() {
+        waitForReloads()
         takeStandardDescriptors()
         // Whoever may set it could read what TLS hides; libcurl and OpenSSL look for it.
         unsetenv("SSLKEYLOGFILE")
         refuseWhatIsNoText()
         let code = CommandLineTool(console: .standard, ownsProcess: true).run(Array(CommandLine.arguments.dropFirst()))
         exit(code.rawValue)
+    }
+
+    /// A reload may be asked for before the agent is there to hear it: it waits until then, instead of ending the process.
+    private static func waitForReloads() {
+        let arguments = CommandLine.arguments.dropFirst()
+        guard arguments.contains("run"), !arguments.contains("--once") else { return }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGHUP)
+        // It fails for no signal that there is.
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
     /// Ends where an argument is not UTF-8: read as text it would be another one, and an event would say what nobody wrote.

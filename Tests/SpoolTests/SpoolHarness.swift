@@ -244,6 +244,6 @@ extension SpoolHarness {
     func handle(of name: String) -> [UInt8] {
         let descriptor = Descriptor(open("\(path)/\(name)", O_RDONLY | O_CLOEXEC))
         guard let status = try? FileSystem.status(descriptor) else { return [] }
-        return FileID(descriptor, status).bytes
+        return (try? FileID(descriptor, status))?.bytes ?? []
     }
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "ccrashspool.h"
 #include "ccrashdisk.h"
+#include "cfaultspool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -78,6 +79,7 @@ static void note(const char *from, const char *to) {
 /* --- the calls that are taken over --- */
 
 int renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name, unsigned flags) {
+    if (faultspool_fails("renameat2")) return -1;
     pthread_mutex_lock(&lock);
     char from[longest], to[longest];
     if (!active || !resolve(old_directory, old_name, from) || !resolve(new_directory, new_name, to) || !is_inside(from)) {
@@ -96,6 +98,7 @@ int renameat2(int old_directory, const char *old_name, int new_directory, const 
 }
 
 int unlinkat(int directory, const char *name, int flags) {
+    if (faultspool_fails("unlinkat")) return -1;
     pthread_mutex_lock(&lock);
     char from[longest], to[longest + 32];
     if (!active || (flags & AT_REMOVEDIR) || !resolve(directory, name, from) || !is_inside(from)) {
@@ -120,6 +123,7 @@ static int lies_in(const char *path, const char *directory) {
 }
 
 int fsync(int descriptor) {
+    if (faultspool_fails("fsync")) return -1;
     pthread_mutex_lock(&lock);
     char path[longest];
     if (!active || !resolve(descriptor, "", path) || !is_inside(path)) {

@@ -59,9 +59,12 @@ int clinux_birth_time(int descriptor, int64_t *nanoseconds) {
         errno = EOPNOTSUPP;
         return -1;
     }
-    *nanoseconds = (int64_t)status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
+    /* It only has to tell files apart: what 64 bits do not hold wraps around. */
+    *nanoseconds = (int64_t)((uint64_t)status.stx_btime.tv_sec * 1000000000u + status.stx_btime.tv_nsec);
     return 0;
 }
+
+int64_t clinux_next_data(int descriptor, int64_t offset) { return lseek(descriptor, offset, SEEK_DATA); }
 
 int clinux_rename_new(int old_directory, const char *old_name, int new_directory, const char *new_name) {
     return renameat2(old_directory, old_name, new_directory, new_name, RENAME_NOREPLACE);

@@ -11,8 +11,8 @@ struct WatchedFile {
         var device: UInt64
         var inode: UInt64
         var size: Int64
-        var changed: Int64
-        var modified: Int64
+        var changed: Timestamp
+        var modified: Timestamp
     }
 
     /// Its path.
@@ -74,7 +74,7 @@ struct WatchedFile {
     private static func stamp(_ status: stat) -> Stamp {
         Stamp(
             device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int64(status.st_size),
-            changed: Int64(status.st_ctim.tv_sec) * 1_000_000_000 + Int64(status.st_ctim.tv_nsec),
-            modified: Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec))
+            changed: Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec),
+            modified: Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec))
     }
 }

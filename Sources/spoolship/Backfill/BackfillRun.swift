@@ -55,10 +55,11 @@ struct BackfillRun: Sendable {
         var opened: [BackfillFile] = []
         // Looked at before the first is taken: a name with a mistake is found at once.
         for file in files { opened.append(try open(file)) }
-        var progress = BackfillProgress(total: opened.reduce(0) { $0 + $1.size }, at: time.bootTime)
+        var progress = BackfillProgress(
+            total: opened.reduce(ByteCount(0)) { $0 + ByteCount($1.size) }.value, at: time.bootTime)
         var line = ProgressLine(console)
         var tally = Tally()
-        var before: Int64 = 0
+        var before: ByteCount = 0
         opened = []
         for file in files {
             let file = try open(file)
@@ -74,7 +75,7 @@ struct BackfillRun: Sendable {
                 try line.clear()
                 throw error
             }
-            before += file.size
+            before += ByteCount(file.size)
         }
         try line.clear()
         let sent = isOwnAgent ? try drain() : .success
@@ -109,7 +110,7 @@ struct BackfillRun: Sendable {
     ///
     /// - Returns: nil when it was taken to its end; else the agent's words: somebody else has taken a piece meanwhile.
     private func take(
-        _ file: BackfillFile, _ before: Int64, _ progress: inout BackfillProgress, _ line: inout ProgressLine,
+        _ file: BackfillFile, _ before: ByteCount, _ progress: inout BackfillProgress, _ line: inout ProgressLine,
         _ tally: inout Tally
     ) throws(CommandFailure) -> String? {
         guard case .taken(let state) = try ask("GET", file, nil, from: nil) else {
@@ -132,10 +133,11 @@ struct BackfillRun: Sendable {
             tally.read += count
             tally.refused += result["refused"]?.integer ?? 0
             tally.quarantined += result["quarantined"]?.integer ?? 0
-            progress.reached(before + min(file.position, file.size), events: count, at: time.bootTime)
+            let position = before + ByteCount(min(file.position, file.size))
+            progress.reached(position.value, events: count, at: time.bootTime)
             try line.show(progress.text(at: time.bootTime), at: time.bootTime)
         }
-        progress.reached(before + file.size, events: 0, at: time.bootTime)
+        progress.reached((before + ByteCount(file.size)).value, events: 0, at: time.bootTime)
         let taken = tally.read - events
         let good = taken - (tally.refused + tally.quarantined - bad)
         let word = isKnown ? taken == 0 ? "was taken before, nothing to do" : "gone on with" : "taken"

@@ -5,6 +5,7 @@
 
 #include "ccrashspool.h"
 #include "csyscalls.h"
+#include "cfaultspool.h"
 
 /* An SQLite VFS over a disk in memory that remembers what was written and synced, so that power can be cut at any
  * operation afterwards. One disk for the process, one connection at a time, for tests only.

@@ -24,6 +24,10 @@ int clinux_file_handle(int descriptor, uint8_t *handle, size_t capacity, int32_t
 /// Reads when the file was made, in nanoseconds since 1970. EOPNOTSUPP: the file system does not say.
 int clinux_birth_time(int descriptor, int64_t *nanoseconds);
 
+/// Where the next data of an open file lies, at `offset` or behind it: what lies before is a hole.
+/// ENXIO: nothing but a hole, or the end of the file. EINVAL: the file system does not say.
+int64_t clinux_next_data(int descriptor, int64_t offset);
+
 /// Renames without replacing. EEXIST: the new name is taken.
 int clinux_rename_new(int old_directory, const char *old_name, int new_directory, const char *new_name);
 

@@ -1,0 +1,21 @@
+/// Arithmetic that ends at the end of the range: for numbers that come from files, clocks, the network or a person. There
+/// the operators of Swift would end the agent.
+extension Int64 {
+    /// The sum, or the end of the range that it would have passed.
+    public func addingSaturating(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+
+    /// The difference, or the end of the range that it would have passed.
+    public func subtractingSaturating(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other < 0 ? .max : .min) : difference
+    }
+
+    /// The product, or the end of the range that it would have passed.
+    public func multipliedSaturating(by other: Int64) -> Int64 {
+        let (product, overflow) = multipliedReportingOverflow(by: other)
+        return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product
+    }
+}

@@ -1,0 +1,27 @@
+internal import EventLoops
+
+/// How many bytes: never negative, and sums end at the end of the range. A file's size is what its owner says it is, up to
+/// 2^63-1 for one that holds nothing, so two are enough to pass what 64 bits hold.
+public struct ByteCount: Sendable, Hashable, Comparable, ExpressibleByIntegerLiteral {
+    /// The number, from 0.
+    public let value: Int64
+
+    /// So many bytes; 0 for a negative number.
+    public init(_ value: Int64) { self.value = max(0, value) }
+
+    /// So many bytes; 0 for a negative number.
+    public init(integerLiteral value: Int64) { self.init(value) }
+
+    /// Whether the left count is smaller.
+    public static func < (left: ByteCount, right: ByteCount) -> Bool { left.value < right.value }
+    /// The sum, at most the largest count.
+    public static func + (left: ByteCount, right: ByteCount) -> ByteCount {
+        ByteCount(left.value.addingSaturating(right.value))
+    }
+    /// The difference, at least 0.
+    public static func - (left: ByteCount, right: ByteCount) -> ByteCount { ByteCount(left.value - right.value) }
+    /// Adds, up to the largest count.
+    public static func += (left: inout ByteCount, right: ByteCount) { left = left + right }
+    /// Subtracts, down to 0.
+    public static func -= (left: inout ByteCount, right: ByteCount) { left = left - right }
+}

@@ -1,0 +1,40 @@
+internal import EventLoops
+
+/// Files whose names are of no kind that is read: counted and named, because an app that writes `events.txt` waits in vain.
+struct PassedOver {
+    /// How many are remembered; of more only these are known.
+    private static let most = 1024
+    private static let mostNamed = 8
+
+    private var paths: Set<FileName> = []
+
+    var count: Int { paths.count }
+
+    /// Some of them, for people.
+    var names: [String] { paths.sorted().prefix(PassedOver.mostNamed).map(\.text) }
+
+    mutating func add(_ path: FileName) {
+        if paths.count < PassedOver.most { paths.insert(path) }
+    }
+
+    mutating func remove(_ path: FileName) { paths.remove(path) }
+
+    mutating func removeAll(below path: FileName) {
+        guard !paths.isEmpty else { return }
+        let start = path.bytes + [UInt8(ascii: "/")]
+        paths = paths.filter { !$0.bytes.starts(with: start) }
+    }
+}
+
+extension SpoolReader {
+    /// A file whose name is of no kind that is read. Hidden and unfinished ones are meant to be passed over.
+    func passOver(_ directory: SpoolDirectory, _ name: FileName) {
+        guard !name.isHidden, !name.isUnfinished else { return }
+        passedOver.add(directory.path(of: name))
+    }
+
+    /// A name is gone.
+    func forgetPassedOver(_ directory: SpoolDirectory, _ name: FileName) {
+        if passedOver.count > 0 { passedOver.remove(directory.path(of: name)) }
+    }
+}

@@ -1,0 +1,177 @@
+internal import EventLoops
+internal import Glibc
+
+/// Why something in the spool waits for a second try. Closed, because each is a metric label.
+public enum SpoolObstacle: String, Sendable, CaseIterable {
+    /// The process or the machine has no descriptors left.
+    case descriptors
+    /// The kernel has no memory for it.
+    case memory
+    /// The agent may not do it.
+    case permission
+    /// The file system is read-only.
+    case readOnly = "read_only"
+    /// The file system has no room.
+    case noRoom = "no_room"
+    /// What is there by one call is not there by another.
+    case missing
+    /// The disk or the network behind the file system fails.
+    case inputOutput = "input_output"
+    /// Any other error.
+    case other
+
+    init(_ error: SystemError) {
+        self =
+            switch error.number {
+            case EMFILE, ENFILE: .descriptors
+            case ENOMEM, ENOBUFS: .memory
+            case EACCES, EPERM: .permission
+            case EROFS: .readOnly
+            case ENOSPC, EDQUOT: .noRoom
+            case ENOENT, ENOTDIR, ESTALE: .missing
+            case EIO, ENXIO, ENODEV, EREMOTEIO, ETIMEDOUT: .inputOutput
+            default: .other
+            }
+    }
+
+    /// Whether it concerns one file or directory whose owner can mend it, not the agent or its machine.
+    public var isOwners: Bool { self == .permission || self == .missing }
+}
+
+/// What could not be done because a system call failed, and is done again later: no error but those that mean it is final.
+struct SecondTries {
+    /// What is to be done again.
+    enum Task {
+        /// A directory is to be taken up.
+        case open(FileName, depth: Int)
+        /// A directory is to be watched.
+        case watch(SpoolDirectory)
+        /// A directory is to be listed, and what is in it looked at.
+        case list(SpoolDirectory)
+        /// A name is to be looked at.
+        case look(SpoolDirectory, FileName)
+        /// An append file is to be read.
+        case read(AppendFile)
+        /// A file that was read is to be checked for what becomes of it.
+        case check(AppendFile)
+        /// Removals are to be made durable.
+        case sync
+        /// All is to be listed: more waits than is remembered.
+        case everything
+
+        /// The kinds of those that are about what lies at their path.
+        static let kinds = 0...5
+
+        var kind: Int {
+            switch self {
+            case .open: 0
+            case .watch: 1
+            case .list: 2
+            case .look: 3
+            case .read: 4
+            case .check: 5
+            case .sync: 6
+            case .everything: 7
+            }
+        }
+    }
+
+    struct Key: Hashable {
+        var path: FileName
+        var kind: Int
+    }
+
+    /// How many are remembered; beyond that everything is listed again.
+    static let most = 1024
+    private static let first = Duration.milliseconds(250)
+    /// How long after a failure its next one counts as a first.
+    private static let memory = Duration.seconds(7200)
+
+    private(set) var waiting: [Key: (task: Task, obstacle: SpoolObstacle)] = [:]
+    private var failures: [Key: (count: Int, last: BootInstant)] = [:]
+
+    /// How many wait, by why.
+    var counts: [SpoolObstacle: Int] {
+        waiting.values.reduce(into: [:]) { $0[$1.obstacle, default: 0] += 1 }
+    }
+
+    /// Puts one on the list. Nil: it is there.
+    mutating func add(
+        _ task: Task, _ path: FileName, _ obstacle: SpoolObstacle, at now: BootInstant
+    ) -> (key: Key, wait: Duration)? {
+        let key = Key(path: path, kind: task.kind)
+        guard waiting[key] == nil else { return nil }
+        waiting[key] = (task, obstacle)
+        let before = failures[key].map { now - $0.last < SecondTries.memory ? $0.count : 0 } ?? 0
+        if failures.count >= 4 * SecondTries.most { failures.removeAll() }
+        failures[key] = (before + 1, now)
+        // Doubled each time: a shortage goes within seconds; who may read what is changed by people.
+        let longest = obstacle == .permission ? Duration.seconds(3600) : .seconds(60)
+        return (key, min(longest, SecondTries.first * (1 << min(before, 14))))
+    }
+
+    mutating func take(_ key: Key) -> Task? { waiting.removeValue(forKey: key)?.task }
+
+    /// What lies there was reached, or is gone.
+    mutating func forget(_ path: FileName) {
+        guard !waiting.isEmpty else { return }
+        for kind in Task.kinds {
+            let key = Key(path: path, kind: kind)
+            if waiting.removeValue(forKey: key) != nil { failures[key] = nil }
+        }
+    }
+}
+
+extension SpoolReader {
+    /// A system call has failed: what it was for is tried again, with growing waits. Counted until then.
+    func tryAgain(_ task: SecondTries.Task, _ path: FileName, _ error: SystemError) {
+        let isFull = secondTries.waiting.count >= SecondTries.most
+        let (task, path) = isFull ? (.everything, FileName("")) : (task, path)
+        if case .descriptors = SpoolObstacle(error) { shedDescriptors() }
+        guard let (key, wait) = secondTries.add(task, path, SpoolObstacle(error), at: now) else { return }
+        remember(.tryAgain(key), after: wait)
+        wake()
+    }
+
+    func tryNow(_ key: SecondTries.Key) {
+        guard let task = secondTries.take(key) else { return }
+        switch task {
+        case .open(let path, let depth): open(path, depth: depth)
+        case .watch(let directory): watchAgain(directory)
+        case .list(let directory): lookThrough(directory)
+        case .look(let directory, let name):
+            guard !directory.isGone else { break }
+            if case .drop = name.kind { offer(directory, name, isComplete: false) } else { notice(directory, name) }
+        case .read(let file):
+            if files[file.id] === file { makeReady(file) }
+        case .check(let file):
+            file.checkAt = now
+            check(file)
+        case .sync: syncRemovals()
+        case .everything: for directory in directories.values { lookThrough(directory) }
+        }
+        wake()
+    }
+
+    private func lookThrough(_ directory: SpoolDirectory) {
+        guard !directory.isGone else { return }
+        scan(directory)
+        for file in directory.files.values {
+            if file.hasUnread { makeReady(file) } else { considerLater(file) }
+        }
+    }
+
+    /// What lies at a path was reached, or is gone: nothing about it waits any more.
+    func settled(_ path: @autoclosure () -> FileName) {
+        guard !complaints.isEmpty || !secondTries.waiting.isEmpty else { return }
+        let path = path()
+        complaints[path] = nil
+        secondTries.forget(path)
+    }
+
+    /// Whether a name is there although a call has said that it is not.
+    func isThere(_ name: FileName, in directory: SpoolDirectory) -> Bool {
+        guard !directory.isGone, let raw = directory.descriptor?.raw else { return false }
+        return (try? FileSystem.status(raw, name)) != nil
+    }
+}

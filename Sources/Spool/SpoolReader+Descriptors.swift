@@ -1,0 +1,62 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+
+/// How many descriptors the reader may hold: no more than the process has left, whatever is configured.
+extension SpoolReader {
+    /// What is left for the queue, for requests, for clients of the ports.
+    private static let reserve = 24
+    private static let fewestFiles = 2
+    private static let fewestDirectories = 2
+
+    /// How long after a shortage it is over.
+    private static let shortage = Duration.seconds(60)
+
+    /// At the start, and after a shortage: compares what is configured with what the process may open.
+    func fitDescriptors() {
+        isShortOfDescriptors = false
+        mostOpenFiles = options.maxOpenFiles
+        mostOpenDirectories = SpoolReader.mostOpenDirectories
+        counters.loweredOpenFiles = nil
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < 1 << 30 else {
+            return
+        }
+        let room = Int(limit.rlim_cur) - SpoolReader.openDescriptors() - SpoolReader.reserve
+        guard room < mostOpenFiles + mostOpenDirectories + SpoolReader.reserve else { return }
+        lower(files: room / 2, directories: room / 4, limit: Int(limit.rlim_cur))
+    }
+
+    /// There are none left: for a while half of those that are held open must do.
+    func shedDescriptors() {
+        if !isShortOfDescriptors { remember(.restoreDescriptors, after: SpoolReader.shortage) }
+        isShortOfDescriptors = true
+        var limit = rlimit()
+        _ = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        lower(
+            files: min(mostOpenFiles, openFiles.count) / 2,
+            directories: min(mostOpenDirectories, openDirectories.count) / 2,
+            limit: Int(clamping: limit.rlim_cur))
+    }
+
+    private func lower(files: Int, directories: Int, limit: Int) {
+        let files = min(mostOpenFiles, max(SpoolReader.fewestFiles, files))
+        mostOpenDirectories = min(mostOpenDirectories, max(SpoolReader.fewestDirectories, directories))
+        while openDirectories.count > mostOpenDirectories { openDirectories.removeFirst().descriptor = nil }
+        guard files < mostOpenFiles else { return }
+        mostOpenFiles = files
+        closeIdleFiles()
+        counters.loweredOpenFiles = .init(files: files, limit: limit)
+        log.warning(
+            "fewer files are held open than spool.max_open_files allows: the process may not open more",
+            ["files": files, "descriptors": limit, "hint": "raise LimitNOFILE"])
+    }
+
+    private static func openDescriptors() -> Int {
+        guard let directory = opendir("/proc/self/fd") else { return 16 }
+        defer { closedir(directory) }
+        var count = 0
+        while readdir(directory) != nil { count += 1 }
+        return count
+    }
+}

@@ -1,0 +1,24 @@
+import EventLoops
+import Glibc
+import TestKit
+import Testing
+
+extension EndToEnd {
+    @Suite("Few descriptors", .timeLimit(.minutes(5)))
+    struct FewDescriptorsTests {
+        @Test("14.12: where the process may open forty descriptors, sixty directories are read, and the log says so")
+        func fewDescriptors() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            for number in 0..<60 {
+                let directory = "\(bench.spool)/app\(number)"
+                try #require(mkdir(directory, 0o755) == 0)
+                try write("{\"event\":\"e\(number)\"}\n", to: "\(directory)/x.jsonl")
+            }
+            try bench.startAgent(under: ["prlimit", "--nofile=40:40"])
+            try bench.waitUntilDelivered(60)
+            #expect(bench.agentLog.contains("fewer files are held open than spool.max_open_files allows"))
+            #expect(try bench.stopAgent() == 0)
+        }
+    }
+}

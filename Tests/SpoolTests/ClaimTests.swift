@@ -1,0 +1,50 @@
+import EventLoops
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+@Suite("Claims that are none, and names that are not read", .timeLimit(.minutes(5)))
+struct ClaimTests {
+    private static let claim = ".spoolship.0123456789abcdef."
+
+    @Test("14.12: claims that turn out to be links or FIFOs get their names back, or go where those are taken")
+    func noClaimStaysHidden() async throws {
+        let spool = try SpoolHarness()
+        symlink("/etc/passwd", "\(spool.path)/\(Self.claim)link.json")
+        mkfifo("\(spool.path)/\(Self.claim)fifo.json", 0o660)
+        mkfifo("\(spool.path)/\(Self.claim)fifo.jsonl", 0o660)
+        spool.makeDirectory("\(Self.claim)folder.json")
+        symlink("/etc/passwd", "\(spool.path)/\(Self.claim)taken.json")
+        spool.makeDirectory("taken.json")
+        spool.write("{\"n\":2}", to: "\(Self.claim)true.json")
+        let reader = try await spool.start()
+        await spool.untilLines(["{\"n\":2}"])
+        let left = ["fifo.json", "fifo.jsonl", "link.json", "taken.json", "\(Self.claim)folder.json"].sorted()
+        // A directory under such a name is nobody's claim: hidden directories are not looked at.
+        await spool.until("no claim is hidden") { spool.names() == left }
+        #expect(reader.figures.refused[.notRegular] == 2)
+        #expect(reader.figures.refused[.symbolicLink] == 2)
+        await reader.stop()
+    }
+
+    @Test("20.10: files of other names are counted and named as long as they are there")
+    func passedOver() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        for name in ["app/events.txt", "notes", "x.json.tmp", ".hidden"] { spool.write("x\n", to: name) }
+        let reader = try await spool.start()
+        await spool.until("two are passed over") { reader.figures.passedOver == 2 }
+        #expect(reader.figures.passedOverNames == ["app/events.txt", "notes"])
+        spool.write("y\n", to: "app/later.csv")
+        await spool.until("and a later one") { reader.figures.passedOver == 3 }
+        spool.rename("app/later.csv", to: "app/later.jsonl")
+        spool.remove("notes")
+        await spool.untilLines(["y"])
+        await spool.until("those that go are forgotten") { reader.figures.passedOverNames == ["app/events.txt"] }
+        removeTree("\(spool.path)/app")
+        await spool.until("with their directory too") { reader.figures.passedOver == 0 }
+        await reader.stop()
+    }
+}

@@ -1,0 +1,138 @@
+import EventLoops
+import Glibc
+import Model
+@testable import Spool
+import TestKit
+import Testing
+
+/// What one app can do to have all of the reader's time.
+enum Greed: CaseIterable {
+    case sparseLines, sparseObjects, oneBacklog, manyNames, manyFiles, manyDirectories, emptyArchive, manyLargeDrops
+
+    /// Does it, in a directory.
+    func act(in directory: String, _ spool: SpoolHarness, scale: Int) {
+        func write(_ bytes: [UInt8], to name: String) { spool.write(bytes, to: "\(directory)/\(name)") }
+        func repeated(_ piece: [UInt8], _ size: Int) -> [UInt8] {
+            Array(repeatElement(piece, count: max(1, size / piece.count)).joined())
+        }
+        let line = Array(("{\"greedy\":\"" + String(repeating: "x", count: 900) + "\"}\n").utf8)
+        switch self {
+        case .sparseLines, .sparseObjects:
+            let name = self == .sparseLines ? "sparse.jsonl" : "sparse.json"
+            write([], to: name)
+            let isLong = [15_000_000_000_000, 1 << 40].contains {
+                truncate("\(spool.path)/\(directory)/\(name)", $0) == 0
+            }
+            #expect(isLong)
+        case .oneBacklog: write(repeated(line, scale << 20), to: "backlog.jsonl")
+        case .manyNames: for number in 0..<(scale * 400) { write(Array("{}".utf8), to: "n\(number).json") }
+        case .manyFiles:
+            let block = repeated(line, 20_000)
+            for number in 0..<(scale * 20) { write(block, to: "f\(number).jsonl") }
+        case .manyDirectories:
+            for number in 0..<(scale * 10) {
+                var path = directory
+                for _ in 0..<5 {
+                    path += "/d\(number)"
+                    spool.makeDirectory(path)
+                }
+                spool.write(line, to: "\(path)/x.jsonl")
+            }
+        case .emptyArchive:
+            // Frames that hold nothing, one after the other.
+            write(repeated([0x28, 0xB5, 0x2F, 0xFD, 0x20, 0x00, 0x01, 0x00, 0x00], scale << 20), to: "empty.jsonl.zst")
+        case .manyLargeDrops:
+            let block = repeated(line, scale << 16)
+            for number in 0..<24 { write(block, to: "large\(number).json") }
+        }
+    }
+}
+
+@Suite("Fairness: nobody holds up the others", .serialized, .timeLimit(.minutes(30)))
+struct FairnessTests {
+    private static let apps = 20
+    /// `SPOOL_GREED=100` for the sizes of a bad day.
+    private static let scale = getenv("SPOOL_GREED").flatMap { Int(String(cString: $0)) } ?? 12
+
+    /// What the process has used of the processor.
+    private var processorTime: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
+    /// Events of honest apps: lines and drop files, in an order that the seed gives.
+    private func writeHonest(_ label: String, _ spool: SpoolHarness, _ random: inout SplitMix64) -> [String] {
+        var lines: [String] = []
+        for app in (0..<Self.apps).shuffled(using: &random) {
+            if !spool.exists("honest\(app)") { spool.makeDirectory("honest\(app)") }
+            let (line, drop) = ("{\"line\":\"\(label) \(app)\"}", "{\"drop\":\"\(label) \(app)\"}")
+            spool.append(line + "\n", to: "honest\(app)/x.jsonl")
+            spool.write(drop, to: "honest\(app)/.new")
+            spool.rename("honest\(app)/.new", to: "honest\(app)/\(label).json")
+            lines += [line, drop]
+        }
+        return lines
+    }
+
+    @Test("14.3: whatever one app does, the events of twenty others are read first", arguments: Greed.allCases)
+    func oneIsGreedy(_ greed: Greed) async throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix64(seed: seed)
+        let spool = try SpoolHarness()
+        spool.makeDirectory("greedy")
+        greed.act(in: "greedy", spool, scale: Self.scale)
+        var lines = writeHonest("early", spool, &random)
+        var (looked, read) = (0, Set<String>())
+        func haveCome() -> Bool {
+            let fresh = spool.queue.with { Array($0.lines[looked...]) }
+            looked += fresh.count
+            for line in fresh where line.app.hasPrefix("honest") { read.insert(line.text) }
+            return read.isSuperset(of: lines)
+        }
+        let start = processorTime
+        let reader = try await spool.start()
+        await spool.until("\(greed), seed \(seed): the honest are read", haveCome)
+        let early = processorTime - start
+        lines += writeHonest("late", spool, &random)
+        await spool.until("\(greed), seed \(seed): so is what comes later", haveCome)
+        let late = processorTime - start - early
+        // Of a build for debugging, the test's own work included; one that is not fair takes minutes.
+        #expect(early < .seconds(20) && late < .seconds(20), "\(greed), seed \(seed): \(early), \(late)")
+        print("fairness: \(greed): \(early), then \(late) of processor time")
+        await reader.stop()
+    }
+
+    @Test("14.3: lines take turns, whatever waits in each")
+    func linesTakeTurns() {
+        var queue = FairQueue<Int>()
+        for number in 0..<100 { queue.append(number, to: "greedy") }
+        queue.append(1000, to: "honest")
+        queue.append(1001, to: "other")
+        queue.append(1002, to: "honest")
+        var order: [Int] = []
+        while let next = queue.popFirst() {
+            order.append(next.element)
+            if next.element == 1 { queue.putBack(1, to: next.line) }
+            if order.count == 7 { break }
+        }
+        #expect(order == [0, 1000, 1001, 1, 1002, 1, 1])
+        #expect(queue.count(of: "greedy") == 99 && queue.lineCount == 1)
+    }
+
+    @Test("a tree of directories that goes at once is forgotten at once, however many there are")
+    func manyDirectoriesGo() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        spool.makeDirectory("app")
+        for number in 0..<3000 { spool.makeDirectory("app/d\(number)") }
+        await spool.until("all are known") { reader.figures.directories == 3002 }
+        let start = processorTime
+        removeTree("\(spool.path)/app")
+        spool.write("good\n", to: "x.jsonl")
+        await spool.untilLines(["good"])
+        await spool.until("they are forgotten") { reader.figures.directories == 1 }
+        #expect(processorTime - start < .seconds(5))
+        await reader.stop()
+    }
+}
