@@ -34,6 +34,12 @@ struct FileID: Hashable {
         case handle = 1
         case birth = 2
         case inode = 3
+        case content = 4
+    }
+
+    /// Names what a file held before it was truncated: no file's identity, but kept among theirs.
+    init(ofContent fingerprint: Fingerprint, upTo place: Mark) {
+        self.init(bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: place.hash))
     }
 
     /// An identity as it was kept.
@@ -52,38 +58,56 @@ struct FileID: Hashable {
 
     /// The identity of an open file; a descriptor that only looks will do.
     ///
-    /// - Throws: `SystemError` where it cannot be told now; by another kind of identity the file would be another one.
+    /// - Throws: what the kernel said when it could not tell just now: for want of memory a file does not become another.
     init(_ descriptor: borrowing Descriptor, _ status: FileStatus) throws(SystemError) {
         let number = descriptor.raw
-        self = try withUnsafeTemporaryAllocation(byteCount: 2 + 128, alignment: 8) { buffer throws(SystemError) in
+        var failure: SystemError?
+        let handle = withUnsafeTemporaryAllocation(byteCount: 2 + 128, alignment: 8) { buffer -> FileID? in
             var type: Int32 = 0
-            let handle = UnsafeMutableRawBufferPointer(rebasing: buffer[2...])
-            let bytes = handle.bindMemory(to: UInt8.self)
-            let length = clinux_file_handle(number, bytes.baseAddress, bytes.count, &type)
-            if length > 0 {
-                buffer[0] = Form.handle.rawValue
-                buffer[1] = UInt8(truncatingIfNeeded: type)
-                return FileID(UnsafeRawBufferPointer(rebasing: buffer[..<(2 + Int(length))]))
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[2...]).bindMemory(to: UInt8.self)
+            let length = FileID.insisting("name_to_handle_at", &failure) {
+                clinux_file_handle(number, room.baseAddress, room.count, &type)
             }
-            guard FileID.isNotToBeHad(errno) else { throw SystemError("name_to_handle_at") }
-            var birth: Int64 = 0
-            guard clinux_birth_time(number, &birth) == 0 else {
-                guard FileID.isNotToBeHad(errno) else { throw SystemError("statx") }
-                return FileID(bytes: [Form.inode.rawValue] + FileID.bytes(of: status.inode))
-            }
-            return FileID(
+            guard length > 0 else { return nil }
+            buffer[0] = Form.handle.rawValue
+            buffer[1] = UInt8(truncatingIfNeeded: type)
+            return FileID(UnsafeRawBufferPointer(rebasing: buffer[..<(2 + Int(length))]))
+        }
+        if let failure { throw failure }
+        if let handle {
+            self = handle
+            return
+        }
+        var birth: Int64 = 0
+        let isKnown = FileID.insisting("statx", &failure) { clinux_birth_time(number, &birth) } == 0
+        if let failure { throw failure }
+        self =
+            isKnown
+            ? FileID(
                 bytes: [Form.birth.rawValue] + FileID.bytes(of: status.inode)
                     + FileID.bytes(of: UInt64(bitPattern: birth)))
-        }
+            : FileID(bytes: [Form.inode.rawValue] + FileID.bytes(of: status.inode))
     }
 
-    /// Whether the file system, the kernel or a sandbox never tells.
-    private static func isNotToBeHad(_ error: Int32) -> Bool {
-        switch error {
-        case EOPNOTSUPP, EOVERFLOW, ENOSYS, EPERM, EINVAL: true
-        default: false
+    /// Asks the kernel some times before its word counts: a file system without handles says so each time, and one that has
+    /// them must not seem to have none for a moment.
+    private static func insisting(_ call: StaticString, _ failure: inout SystemError?, _ ask: () -> Int32) -> Int32 {
+        for _ in 1..<tries {
+            let answer = ask()
+            if answer >= 0 { return answer }
         }
+        let answer = ask()
+        let number = errno
+        if answer < 0, !saysNone.contains(number) { failure = SystemError(call, number: number) }
+        return answer
     }
+
+    private static let tries = 4
+    /// What the kernel says where there is no handle, or no time of birth, to be had: of the file system, or of the sandbox.
+    private static let saysNone: Set<Int32> = [EOPNOTSUPP, ENOSYS, EPERM, EOVERFLOW, EINVAL]
+
+    /// Whether it goes by the same kind of number: one that does not may be the same file's.
+    func isOfSameForm(as other: FileID) -> Bool { bytes.first == other.bytes.first }
 
     private static func bytes(of number: UInt64) -> [UInt8] {
         (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * UInt64($0))) }

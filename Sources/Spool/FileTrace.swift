@@ -57,19 +57,10 @@ struct Fingerprint: Hashable {
     static let empty = Fingerprint(length: 0, hash: 0)
 }
 
-/// What a file held before it was truncated: a copy of it may be there, and must not be read again.
-struct FormerContent: Equatable {
-    var fingerprint: Fingerprint
-    /// All bytes before it were taken.
-    var place: Mark
-}
-
 /// What the spool keeps of a file beside its checkpoint, to know it again and to find its place in it again.
 struct FileTrace: Equatable {
     /// How many marks are kept at most.
     static let mostMarks = 64
-    /// How many former contents are kept at most.
-    static let mostFormer = 4
 
     /// The inode number: a hint where to look for the file under a name that says nothing.
     var inode: UInt64 = 0
@@ -79,8 +70,6 @@ struct FileTrace: Equatable {
     private var lastMark: Mark?
     private var earlierMarks: [Mark] = []
     private var rare = Rare.nothing
-    /// What it held before it was truncated, the last few times; the latest is the last.
-    var former: [FormerContent] = []
 
     /// What only the traces of files say that are gone, or that stay although they were read.
     private indirect enum Rare: Equatable {
@@ -114,13 +103,6 @@ struct FileTrace: Equatable {
     private mutating func tell(_ missingSince: Int64?, _ doneVersion: UInt64?) {
         let isAny = missingSince != nil || doneVersion != nil
         rare = isAny ? .told(missingSince: missingSince, doneVersion: doneVersion) : .nothing
-    }
-
-    /// Remembers what the file held, because it was truncated.
-    mutating func addFormer(_ place: Mark) {
-        guard fingerprint.length > 0 else { return }
-        former.append(FormerContent(fingerprint: fingerprint, place: place))
-        if former.count > FileTrace.mostFormer { former.removeFirst() }
     }
 
     /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
@@ -165,12 +147,8 @@ extension FileTrace {
         FileTrace.put(missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
         bytes.append(doneVersion == nil ? 0 : 1)
         if let doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
-        FileTrace.put(UInt64(former.count), &bytes)
-        for former in former {
-            FileTrace.put(former.fingerprint, &bytes)
-            FileTrace.put(UInt64(former.place.offset), &bytes)
-            FileTrace.put(fixed: former.place.hash, &bytes)
-        }
+        // Earlier versions told here what the file had held before.
+        FileTrace.put(0, &bytes)
         FileTrace.put(UInt64(marks.count), &bytes)
         var last: Int64 = 0
         for mark in marks {
@@ -196,13 +174,10 @@ extension FileTrace {
             guard let done = FileTrace.fixed(&rest) else { return nil }
             doneVersion = done
         }
-        guard let formerCount = FileTrace.number(&rest), formerCount <= UInt64(FileTrace.mostFormer)
-        else { return nil }
+        guard let formerCount = FileTrace.number(&rest), formerCount <= 4 else { return nil }
         for _ in 0..<formerCount {
-            guard let fingerprint = FileTrace.fingerprint(&rest), let offset = FileTrace.number(&rest),
-                offset <= UInt64(Int64.max), let hash = FileTrace.fixed(&rest)
+            guard FileTrace.fingerprint(&rest) != nil, FileTrace.number(&rest) != nil, FileTrace.fixed(&rest) != nil
             else { return nil }
-            former.append(FormerContent(fingerprint: fingerprint, place: Mark(offset: Int64(offset), hash: hash)))
         }
         guard let count = FileTrace.number(&rest), count <= UInt64(FileTrace.mostMarks) else { return nil }
         var marks: [Mark] = []

@@ -28,10 +28,6 @@ extension SpoolReader {
         let top = SpoolReader.top(directory.path.bytes)
         var contents: [KnownContent] = []
         func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?) {
-            for former in trace.former.reversed() {
-                contents.append(
-                    KnownContent(fingerprint: former.fingerprint, place: former.place, marks: [], live: nil))
-            }
             guard trace.fingerprint.length > 0 else { return }
             contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
         }
@@ -83,13 +79,23 @@ extension SpoolReader {
     /// was read. False: that cannot be told yet.
     func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return true }
-        file.size = try FileSystem.status(of: descriptor).size
-        guard file.size > 0 else { return false }
+        // Of a file that was not looked at yet it is not known how far it was read.
+        guard isListed(near: file.directory) else { return false }
+        let status = try FileSystem.status(of: descriptor)
+        if status.size != file.size || status.modified != file.modified { file.lastChange = now }
+        file.size = status.size
+        file.modified = status.modified
         let head = try bytes(of: descriptor, at: 0, count: Int(min(file.size, Int64(Fingerprint.longest))))
         // A copy is made at one go. A file that is written to now and then, under whatever name, is none for ever.
-        let isQuiet =
-            now - file.lastChange >= options.settleTime
-            || now - file.firstSeen >= options.settleTime * SpoolReader.patience
+        let isOld = now - file.firstSeen >= options.settleTime * SpoolReader.patience
+        let isQuiet = isOld || now - file.lastChange >= options.settleTime
+        guard file.size > 0 || isOld else { return false }
+        // A file that begins like it, and of which nothing was read yet, is read first; then this may be its copy.
+        let unread = undecidedFiles(near: file.directory, named: file.name).filter { !$0.isCopySuspect && $0 !== file }
+        for other in unread where try isAlike(other, head) {
+            makeReady(other)
+            return false
+        }
         // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
         var best: Mark?
         for content in knownContents(near: file.directory, named: file.name) {
@@ -102,11 +108,12 @@ extension SpoolReader {
             guard head[..<length].withUnsafeBytes({ ByteHash.of($0) }) == content.fingerprint.hash else { continue }
             guard isQuiet else { return false }
             if content.place.offset > file.size {
-                if let mark = content.marks.last(where: { $0.offset <= file.size }),
-                    try mark != self.mark(at: mark.offset, descriptor)
-                {
-                    continue
-                }
+                // Copied before all of it was written. An equal beginning alone is no proof: many files have one.
+                guard let proof = content.marks.last(where: { $0.offset <= file.size }),
+                    try mark(at: proof.offset, descriptor) == proof
+                else { continue }
+                // The rest of it may be on its way.
+                guard isOld else { return false }
                 best = try mark(at: file.size, descriptor)
                 continue
             }
@@ -115,7 +122,7 @@ extension SpoolReader {
             else { continue }
             if let live = content.live {
                 // What is not read of it yet is read there, or here once it is truncated: never in both.
-                guard live.taken.offset >= live.size, !live.isReady else { return false }
+                guard try isReadToItsEnd(live) else { return false }
                 // A copy is never longer than what it was copied from.
                 guard live.size >= file.size else { continue }
             }
@@ -124,6 +131,27 @@ extension SpoolReader {
         file.isCopySuspect = false
         if let best { try adopt(best, by: file, descriptor) }
         return true
+    }
+
+    /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
+    private func isListed(near directory: SpoolDirectory) -> Bool {
+        let top = SpoolReader.top(directory.path.bytes)
+        return directories.values.allSatisfy { $0.wasListed || SpoolReader.top($0.path.bytes) != top }
+    }
+
+    /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
+    private func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
+        guard file.taken.offset >= file.size, !file.isReady else { return false }
+        do throws(SystemError) {
+            try open(file)
+            guard let descriptor = file.descriptor?.raw else { return true }
+            let status = try FileSystem.status(of: descriptor)
+            if status.size == file.taken.offset, try mark(at: status.size, descriptor) == file.taken { return true }
+        } catch {
+            // It is gone, or out of reach: reading it finds out which.
+        }
+        makeReady(file)
+        return false
     }
 
     /// Whether a line ends before the offset, or the file does. What was taken of a torn line (`{"`) is the beginning of
@@ -156,44 +184,85 @@ extension SpoolReader {
         _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, named name: FileName
     ) throws(SystemError) -> ArchiveMatch {
         let contents = knownContents(near: directory, named: name)
-        guard !contents.isEmpty else { return .unknown }
+        let undecided = undecidedFiles(near: directory, named: name)
+        guard !contents.isEmpty || !undecided.isEmpty else { return .unknown }
+        guard isListed(near: directory) else { return .later }
+        // It is read first, and then this is an archive of it.
+        if !undecided.isEmpty, let packed = packed(format) {
+            try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
+            for file in undecided where try isAlike(file, packed.lines) { return .later }
+        }
         var best: Mark?
         for content in contents {
             guard let seen = try place(of: content, in: format, descriptor) else { continue }
-            if let live = content.live, live.taken.offset < live.size || live.isReady { return .later }
+            if let live = content.live, try !isReadToItsEnd(live) { return .later }
             if seen.offset > best?.offset ?? 0 { best = seen }
         }
         return best.map { .known($0) } ?? .unknown
+    }
+
+    /// Files of which nothing is known but that they are there: copies that are still to be told apart, and files that nothing
+    /// was read of yet.
+    private func undecidedFiles(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
+        let (stem, top) = (name.stem, SpoolReader.top(directory.path.bytes))
+        func isOne(_ file: AppendFile) -> Bool {
+            guard file.isCopySuspect || file.trace.fingerprint.length == 0 else { return false }
+            return (file.name.claimed ?? file.name).stem == stem
+        }
+        var undecided: [AppendFile] = []
+        for directory in directories.values where SpoolReader.top(directory.path.bytes) == top {
+            undecided += directory.files.values.filter(isOne)
+        }
+        return undecided + nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
+    }
+
+    /// Whether a file begins with these bytes, as far as both go.
+    private func isAlike(_ file: AppendFile, _ lines: some Collection<UInt8>) throws(SystemError) -> Bool {
+        guard let descriptor = file.descriptor?.raw else { return false }
+        let head = try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
+        return !head.isEmpty && !lines.isEmpty && lines.prefix(head.count).elementsEqual(head.prefix(lines.count))
     }
 
     /// The place up to which the archive is content that was read; nil if it is another content.
     private func place(
         of content: KnownContent, in format: DropFormat, _ descriptor: Int32
     ) throws(SystemError) -> Mark? {
-        guard let packed = packed(format) else { return nil }
+        let (seen, whole) = try place(content.place, of: content, in: format, descriptor)
+        guard seen == nil, let whole, whole < content.place.offset else { return seen }
+        // Shorter than what was read, as a copy may be: an earlier place is the proof that there is nothing new in it.
+        guard let mark = content.marks.last(where: { $0.offset <= whole }),
+            try place(mark, of: content, in: format, descriptor).seen != nil
+        else { return nil }
+        return Mark(offset: whole, hash: 0)
+    }
+
+    /// - Returns: the place, if the archive has the content up to there; and how long the archive is, if it is shorter.
+    private func place(
+        _ place: Mark, of content: KnownContent, in format: DropFormat, _ descriptor: Int32
+    ) throws(SystemError) -> (seen: Mark?, whole: Int64?) {
+        guard let packed = packed(format) else { return (nil, nil) }
         try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
         let length = content.fingerprint.length
         guard packed.lines.count >= length,
             ByteHash.of(UnsafeRawBufferPointer(rebasing: packed.lines.prefix(length))) == content.fingerprint.hash
-        else { return nil }
+        else { return (nil, nil) }
         // The bytes before the last place tell whether it is the same all the way.
         var tail: [UInt8] = []
-        while packed.offset + Int64(packed.lines.count) < content.place.offset, packed.end == nil {
+        while packed.offset + Int64(packed.lines.count) < place.offset, packed.end == nil {
             tail = Array((tail + packed.lines.suffix(Mark.window)).suffix(Mark.window))
             packed.take(packed.lines.count)
             try packed.fill(from: descriptor)
         }
         let whole = packed.offset + Int64(packed.lines.count)
-        guard whole >= content.place.offset else {
-            // Shorter than what was read: there is nothing new in it.
-            return packed.end == .whole ? Mark(offset: whole, hash: 0) : nil
-        }
-        let rest = packed.lines.dropFirst(Int(content.place.offset - packed.offset))
-        tail += packed.lines.prefix(Int(content.place.offset - packed.offset))
+        guard whole >= place.offset else { return (nil, packed.end == .whole ? whole : nil) }
+        let rest = packed.lines.dropFirst(Int(place.offset - packed.offset))
+        tail += packed.lines.prefix(Int(place.offset - packed.offset))
         // A line must end there, as in a copy.
-        guard tail.last == 0x0A || rest.first == 0x0A || (rest.isEmpty && packed.end == .whole) else { return nil }
-        let hash = tail.suffix(content.place.covered).withUnsafeBytes { ByteHash.of($0) }
-        return hash == content.place.hash ? content.place : nil
+        guard tail.last == 0x0A || rest.first == 0x0A || (rest.isEmpty && packed.end == .whole) else {
+            return (nil, nil)
+        }
+        let hash = tail.suffix(place.covered).withUnsafeBytes { ByteHash.of($0) }
+        return (hash == place.hash ? place : nil, nil)
     }
 
     /// A decompressor for a format; nil if there is no memory for one.

@@ -27,6 +27,8 @@ final class SpoolDirectory {
     var children: [FileName: SpoolDirectory] = [:]
     /// While it is being listed: what is left of its names.
     var stream: DirectoryStream?
+    /// Whether it has been listed: what is in it is known.
+    var wasListed = false
     /// Whether it waits to be listed.
     var isScanQueued = false
     /// Whether something came while it was being listed that listing may have missed.

@@ -24,25 +24,38 @@ extension SpoolReader {
     ///
     /// The kernel tells later than it happens: when we first looked at the old name, it may have been the next file's already,
     /// or nobody's. So it is the new name that says which file it is.
-    func renamed(_ file: AppendFile?, to directory: SpoolDirectory, _ name: FileName) {
+    ///
+    /// - Parameter wasRotated: whether the old name was one that rotation gives: then it may be a copy, shifted by now.
+    func renamed(_ file: AppendFile?, to directory: SpoolDirectory, _ name: FileName, wasRotated: Bool = false) {
         guard let raw = descriptor(of: directory) else { return }
         do {
             let looked = try FileSystem.look(raw, name)
             let status = try FileSystem.status(looked)
             if let file, try FileID(looked, status) == file.id { return moved(file, to: directory, name) }
-            if admit(status, directory, name) { try notice(directory, name, looked, status, wasAppendFile: true) }
+            if admit(status, directory, name) {
+                try notice(directory, name, looked, status, was: wasRotated ? .rotated : .current)
+            }
         } catch {
             // It has been renamed once more, which is told next; or it is out of reach.
             if let file { moved(file, to: directory, name) } else { notOpened(directory, name, error) }
         }
     }
 
-    /// - Parameter wasAppendFile: whether it had an append file's name before: then it is one, and no copy.
+    /// What is known of the name that a file had before.
+    private enum EarlierName {
+        case unknown
+        /// An append file's own: it is no copy.
+        case current
+        /// One that rotation gives.
+        case rotated
+    }
+
     private func notice(
         _ directory: SpoolDirectory, _ name: FileName, _ looked: borrowing Descriptor, _ status: FileStatus,
-        wasAppendFile: Bool = false
+        was earlier: EarlierName = .unknown
     ) throws(SystemError) {
         let id = try FileID(looked, status)
+        let isKnownAgain = knowAgain(id, looked, status)
         if let known = directory.files[name], known.id != id { displaced(known) }
         if let file = files[id] {
             if file.directory !== directory || file.name != name || !file.hasName { moved(file, to: directory, name) }
@@ -50,15 +63,20 @@ extension SpoolReader {
             return
         }
         // Rotated names of unknown kinds are followed only for files that are known.
-        guard name.kind == .append || wasAppendFile || kept[id] != nil else { return }
+        guard name.kind == .append || earlier != .unknown || kept[id] != nil else { return }
         let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
-        file.isRotated = name.isRotatedName || wasAppendFile
-        file.isCopySuspect = file.isRotated && !wasAppendFile && kept[id] == nil && name.claimed == nil
+        file.isRotated = name.isRotatedName || earlier != .unknown
+        file.isCopySuspect = file.isRotated && earlier != .current && kept[id] == nil && name.claimed == nil
         if name.claimed != nil { file.isRotated = true }
         resume(file)
         file.trace.inode = status.inode
         files[id] = file
         directory.files[name] = file
+        if isKnownAgain {
+            // Its checkpoint comes under the name that it goes by now.
+            file.isDirty = true
+            pass.files.append(file)
+        }
         do {
             try open(file, looked)
             settled(file.path)
@@ -72,6 +90,26 @@ extension SpoolReader {
         }
         update(file, status)
         if file.unread == 0 { considerLater(file) }
+    }
+
+    /// A file may have another identity than at the last stop, because its file system has handles now, or none any more: then
+    /// its number and its content say which of those that were kept it is.
+    private func knowAgain(_ id: FileID, _ looked: borrowing Descriptor, _ status: FileStatus) -> Bool {
+        // Numbers are looked for during the first listing only.
+        guard files[id] == nil, kept[id] == nil, keptInodes.contains(status.inode) else { return false }
+        for (other, checkpoint) in kept where !other.isOfSameForm(as: id) {
+            guard let trace = FileTrace(checkpoint.state), trace.inode == status.inode, trace.doneVersion == nil,
+                let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
+                let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
+            else { continue }
+            kept[other] = nil
+            pass.forgotten.append(other)
+            var renamed = checkpoint
+            renamed.key = id.bytes
+            kept[id] = renamed
+            return true
+        }
+        return false
     }
 
     /// Takes over what was kept of a file.

@@ -86,12 +86,15 @@ extension SpoolReader {
         file.scanned = 0
 
         let buffer = takeBuffer()
-        let before = file.taken.covered
+        // From the beginning while that is short: what is known of it must be of the same content as the lines.
+        let before = file.taken.offset <= Fingerprint.longest ? Int(file.taken.offset) : file.taken.covered
         // The last byte stays free for the LF that a sealed line lacks.
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer.dropLast())
         let count = try FileSystem.read(descriptor, into: room, at: file.taken.offset - Int64(before))
         guard count >= before,
-            ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[..<before])) == file.taken.hash
+            ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[(before - file.taken.covered)..<before]))
+                == file.taken.hash,
+            try isOnePiece(buffer[..<count], at: file.taken.offset - Int64(before), descriptor)
         else {
             file.size = min(file.size, file.taken.offset - Int64(before) + Int64(count))
             try findPlace(in: file, descriptor, isRewritten: true)
@@ -126,6 +129,16 @@ extension SpoolReader {
             try advance(file, by: length, in: buffer, at: before, descriptor)
             return false
         }
+    }
+
+    /// Whether what was read at one go is of one content. Of a file that is emptied and written anew meanwhile, the kernel may
+    /// give the old beginning and the new end; a page it gives as a whole.
+    private func isOnePiece(
+        _ bytes: Slice<UnsafeMutableRawBufferPointer>, at offset: Int64, _ descriptor: Int32
+    ) throws(SystemError) -> Bool {
+        guard (offset & 4095) + Int64(bytes.count) > 4096 else { return true }
+        let first = try self.bytes(of: descriptor, at: offset, count: min(Mark.window, bytes.count))
+        return bytes.prefix(Mark.window).elementsEqual(first)
     }
 
     /// A line of which more is known to lack an LF is not read again with every byte that comes.
@@ -193,11 +206,16 @@ extension SpoolReader {
         let end = start + count
         let covered = Mark(offset: offset, hash: 0).covered
         let hash = ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[(end - covered)..<end]))
+        // The buffer begins with the file's first byte.
+        let head = file.taken.offset == Int64(start) ? UnsafeRawBufferPointer(rebasing: buffer[..<end]) : nil
         file.taken = Mark(offset: offset, hash: hash)
-        try advanced(file, descriptor)
+        try advanced(file, descriptor, head: head)
     }
 
-    func advanced(_ file: AppendFile, _ descriptor: Int32) throws(SystemError) {
+    /// - Parameter head: the file's first bytes, as far as they were taken; nil if they must be read.
+    func advanced(
+        _ file: AppendFile, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
+    ) throws(SystemError) {
         file.scanned = 0
         file.closedBeforeChange = false
         if !file.isDirty {
@@ -206,7 +224,12 @@ extension SpoolReader {
         }
         let length = Int(min(file.taken.offset, Int64(Fingerprint.longest)))
         guard file.trace.fingerprint.length < length else { return }
-        file.trace.fingerprint = try fingerprint(of: descriptor, length: length)
+        if let head {
+            let bytes = UnsafeRawBufferPointer(rebasing: head.prefix(length))
+            file.trace.fingerprint = Fingerprint(length: length, hash: ByteHash.of(bytes))
+        } else {
+            file.trace.fingerprint = try fingerprint(of: descriptor, length: length)
+        }
     }
 
     // MARK: Finding the place again
@@ -228,13 +251,14 @@ extension SpoolReader {
                 break
             }
         }
-        file.trace.addFormer(file.taken)
+        rememberContent(of: file)
         file.taken = place
         file.committed = min(file.committed, place.offset)
         file.setbacks &+= 1
         file.trace.marks.removeAll { $0.offset > place.offset }
         if file.trace.fingerprint.length > Int(place.offset) {
-            file.trace.fingerprint = try fingerprint(of: descriptor, length: Int(min(1024, place.offset)))
+            file.trace.fingerprint = try fingerprint(
+                of: descriptor, length: Int(min(Int64(Fingerprint.longest), place.offset)))
         }
         // The checkpoint goes back in the next commit, so that a restart does not look for a place that is gone.
         if !file.isDirty {

@@ -8,7 +8,7 @@ extension SpoolReader {
     func takeBuffer() -> UnsafeMutableRawBufferPointer {
         isBufferUsed = true
         if let buffer { return buffer }
-        let count = Mark.window + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1
+        let count = Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1
         let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
         buffer = fresh
         return fresh

@@ -221,6 +221,18 @@ extension SpoolReader {
         wake()
     }
 
+    /// A file holds something else from now on: what was read of it is remembered, because a copy of it may turn up, under
+    /// whatever name and however much later.
+    func rememberContent(of file: AppendFile) {
+        guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
+        var trace = file.trace
+        trace.inode = 0
+        trace.missingSince = nil
+        trace.add(file.taken)
+        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken)
+        miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
+    }
+
     /// - Parameter isAway: whether its directory is not there, or cannot be read: it may come back with all of its files,
     ///   however many they are.
     private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool = false) {
@@ -259,8 +271,11 @@ extension SpoolReader {
 
     /// Remembers the files that were known at the last stop and have not been found since.
     func missedSinceStart() {
-        for (id, checkpoint) in kept where !keptSeen.contains(id) {
-            guard let trace = FileTrace(checkpoint.state) else {
+        // Those that went first are forgotten first.
+        let unseen = kept.filter { !keptSeen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
+        let now = time.wallTime.milliseconds
+        for (id, checkpoint, trace) in unseen.sorted(by: { $0.2?.missingSince ?? now < $1.2?.missingSince ?? now }) {
+            guard let trace else {
                 // A drop file read in part, or a state of another version: nothing that a copy could be known by. While
                 // something cannot be accessed it may be there.
                 guard complaints.isEmpty else { continue }

@@ -284,6 +284,7 @@ extension SpoolReader {
     private func endListing(_ directory: SpoolDirectory) {
         directory.stream = nil
         listing.streams -= 1
+        directory.wasListed = true
         directory.isScanQueued = false
         if directory.isScanStale { scan(directory) }
     }

@@ -179,8 +179,9 @@ extension SpoolReader {
         } else if mask & Int(IN_MOVED_TO) != 0 {
             if let file = moved.removeValue(forKey: event.cookie) {
                 renamed(file, to: directory, name)
-            } else if movedUnseen.remove(event.cookie) != nil, !name.isHidden, !name.isUnfinished {
-                renamed(nil, to: directory, name)
+            } else if let wasRotated = movedUnseen.removeValue(forKey: event.cookie), !name.isHidden, !name.isUnfinished
+            {
+                renamed(nil, to: directory, name, wasRotated: wasRotated)
             } else {
                 appeared(directory, name, isComplete: true)
             }
@@ -189,7 +190,7 @@ extension SpoolReader {
                 displaced(file)
                 moved[event.cookie] = file
             } else if name.kind == .append {
-                movedUnseen.insert(event.cookie)
+                movedUnseen[event.cookie] = name.isRotatedName
             } else {
                 forgetPassedOver(directory, name)
             }

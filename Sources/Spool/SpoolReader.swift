@@ -61,8 +61,9 @@ public actor SpoolReader {
     var nameless = FileTable<ByID>()
     /// Files renamed in the watch's last events, by the kernel's cookie.
     var moved: [UInt32: AppendFile] = [:]
-    /// Renames, in the watch's last events, of append files that had gone before they were looked at.
-    var movedUnseen: Set<UInt32> = []
+    /// Renames, in the watch's last events, of append files that had gone before they were looked at; and whether their old
+    /// name was one that rotation gives.
+    var movedUnseen: [UInt32: Bool] = [:]
     /// Checkpoints of files that have not been seen since the start.
     var kept: [FileID: Checkpoint]
     /// Inode numbers in `kept`, to find files under names that say nothing; only during the first listing.

@@ -16,9 +16,6 @@ struct FileTraceTests {
         }
         if random.next() % 2 == 0 { trace.missingSince = Int64(random.next() >> 2) }
         if random.next() % 2 == 0 { trace.doneVersion = random.next() }
-        for _ in 0..<(random.next() % 6) {
-            trace.addFormer(Mark(offset: Int64(random.next() >> 1), hash: random.next()))
-        }
         return trace
     }
 

@@ -60,6 +60,39 @@ struct IdentityTests {
         }
     }
 
+    @Test(
+        "a file whose identity was told otherwise at the last stop is known again by its number and its content",
+        arguments: [[2], [3]] as [[UInt8]])
+    func identitiesOfAnotherForm(form: [UInt8]) async throws {
+        let spool = try SpoolHarness()
+        let lines = (0..<50).map { "line \($0) of those that are read" }
+        spool.write(lines.map { $0 + "\n" }.joined(), to: "x.jsonl")
+        spool.write("other\n", to: "y.jsonl")
+        var reader = try await spool.start { $0.afterRead = .keep }
+        await spool.untilLines(lines + ["other"])
+        await reader.stop()
+        // As if the file system had had no handles then: the inode, and the time of birth where there is one.
+        let number = inode("\(spool.path)/x.jsonl")
+        let key =
+            form + withUnsafeBytes(of: number.littleEndian) { Array($0) }
+            + (form == [2] ? [1, 2, 3, 4, 5, 6, 7, 8] : [])
+        let handle = spool.handle(of: "x.jsonl")
+        spool.queue.with { queue in
+            var kept = queue.checkpoints.removeValue(forKey: handle)
+            kept?.key = key
+            queue.checkpoints[key] = kept
+        }
+        spool.append("more\n", to: "x.jsonl")
+        reader = try await spool.start { $0.afterRead = .keep }
+        await spool.untilLines(lines + ["other", "more"])
+        await reader.stop()
+        #expect(spool.queue.with { $0.checkpoints.count } == 2, "the old identity goes")
+        reader = try await spool.start { $0.afterRead = .keep }
+        spool.append("last\n", to: "x.jsonl")
+        await spool.untilLines(lines + ["other", "more", "last"])
+        await reader.stop()
+    }
+
     @Test("a file system without handles: the time of birth tells files apart, and nothing is lost or repeated")
     func fileSystemsWithoutHandles() async throws {
         let base = try TemporaryDirectory()

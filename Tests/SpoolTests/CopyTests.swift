@@ -1,0 +1,152 @@
+import EventLoops
+import Frames
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+/// Copies that rotation makes before it empties a file, quicker than anybody looks.
+@Suite("Copies made in a hurry", .timeLimit(.minutes(5)))
+struct CopyTests {
+    private func lines(_ label: String, _ count: Int) -> [String] {
+        (0..<count).map { "{\"\(label)\":\($0),\"text\":\"\(String(repeating: "t", count: $0 % 90))\"}" }
+    }
+
+    private func text(_ lines: [String]) -> String { lines.map { $0 + "\n" }.joined() }
+
+    /// What copy-and-truncate does: the file is copied, then emptied.
+    private func rotate(_ spool: SpoolHarness, to copy: String, holding lines: [String]) {
+        spool.write(text(lines), to: copy)
+        truncate("\(spool.path)/x.jsonl", 0)
+    }
+
+    /// Has something done on the reader's own thread: all that the kernel tells of it is told when it is over.
+    private func atOnce(_ spool: SpoolHarness, _ body: @escaping @Sendable () -> Void) async {
+        await withCheckedContinuation { continuation in
+            spool.loop.post {
+                body()
+                continuation.resume()
+            }
+        }
+    }
+
+    private func expectOnce(_ spool: SpoolHarness, _ lines: [String]) async {
+        await spool.untilLines(lines)
+        // Time enough for what would come twice.
+        await spool.pause(.milliseconds(600))
+        #expect(spool.queue.lines.count == lines.count, "\(spool.queue.lines.count - lines.count) came twice")
+    }
+
+    @Test("fault02: a copy that is shifted to .2 before it was looked at is known by its content", arguments: [1, 3])
+    func shiftedBeforeItWasLookedAt(shifts: Int) async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.afterRead = .keep }
+        let first = lines("first", 200)
+        spool.write(text(first), to: "x.jsonl")
+        await spool.untilLines(first)
+        await atOnce(spool) { [self] in
+            rotate(spool, to: "x.jsonl.1", holding: first)
+            for number in 1...shifts { spool.rename("x.jsonl.\(number)", to: "x.jsonl.\(number + 1)") }
+        }
+        let second = lines("second", 3)
+        spool.append(text(second), to: "x.jsonl")
+        await expectOnce(spool, first + second)
+        await reader.stop()
+    }
+
+    @Test(
+        "fault02: of a file that is emptied more often than copies are looked at every copy is known",
+        arguments: [true, false])
+    func manyCopiesAtOnce(isRestarted: Bool) async throws {
+        let spool = try SpoolHarness()
+        var reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.settleTime = .seconds(2)
+        }
+        var expected: [String] = []
+        for round in 0..<12 {
+            let part = lines("\(round)", 30)
+            spool.append(text(part), to: "x.jsonl")
+            expected += part
+            await spool.untilLines(expected)
+            rotate(spool, to: "x.jsonl.\(round + 1)", holding: part)
+            await spool.until("the truncation is seen") { reader.figures.truncations == round + 1 }
+        }
+        if isRestarted {
+            await reader.stop()
+            reader = try await spool.start { $0.afterRead = .keep }
+        }
+        await spool.pause(.milliseconds(isRestarted ? 0 : 1500))
+        await expectOnce(spool, expected)
+        await reader.stop()
+    }
+
+    @Test("fault02: a copy that is packed before it was known for one gives its unread end once")
+    func packedBeforeItWasKnown() async throws {
+        let spool = try SpoolHarness()
+        var reader = try await spool.start { $0.afterRead = .keep }
+        let read = lines("read", 100)
+        let unread = lines("unread", 100)
+        spool.write(text(read), to: "x.jsonl")
+        await spool.untilLines(read)
+        await reader.stop()
+        spool.append(text(unread), to: "x.jsonl")
+        rotate(spool, to: "x.jsonl.1", holding: read + unread)
+        reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.settleTime = .milliseconds(400)
+        }
+        await spool.until("the copy is open") { reader.figures.appendFiles == 2 && reader.figures.truncations == 1 }
+        let packed = try FrameCompressor(.gzip).compress(Array(text(read + unread).utf8))
+        spool.write(packed, to: "x.jsonl.1.gz")
+        spool.remove("x.jsonl.1")
+        spool.append("last\n", to: "x.jsonl")
+        await spool.untilLines(read + unread + ["last"])
+        await spool.pause(.milliseconds(1500))
+        #expect(spool.queue.lines.count == 201)
+        await reader.stop()
+    }
+
+    @Test(
+        "fault02: an equal first kilobyte is no proof: a shorter file that goes on otherwise is read",
+        arguments: [nil, "gz"])
+    func equalBeginningsAreNoProof(suffix: String?) async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.afterRead = .keep }
+        let header = lines("header", 40)
+        let first = lines("first", 100)
+        spool.write(text(header + first), to: "x.jsonl")
+        await spool.untilLines(header + first)
+        spool.write("", to: "x.jsonl")
+        await spool.until("the truncation is seen") { reader.figures.truncations == 1 }
+        let other = lines("other", 5)
+        if let suffix {
+            let packed = try FrameCompressor(.gzip).compress(Array(text(header + other).utf8))
+            spool.write(packed, to: "x.jsonl.1.\(suffix)")
+        } else {
+            spool.write(text(header + other), to: "x.jsonl.1")
+        }
+        await expectOnce(spool, header + first + header + other)
+        await reader.stop()
+    }
+
+    @Test("fault02: a copy made before the last lines came holds nothing new, where commits lie in between")
+    func earlyCopiesHoldNothingNew() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.settleTime = .milliseconds(30)
+        }
+        var written: [String] = []
+        for round in 0..<5 {
+            written += lines("round \(round)", 30)
+            spool.append(text(lines("round \(round)", 30)), to: "x.jsonl")
+            await spool.untilLines(written)
+        }
+        spool.write(text(Array(written.dropLast(20))), to: "x.jsonl.1")
+        truncate("\(spool.path)/x.jsonl", 0)
+        await expectOnce(spool, written)
+        await reader.stop()
+    }
+}
