@@ -119,7 +119,7 @@ let package = Package(
 
         // Outputs
         module("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "COpenSSL"]),
-        tests("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"]),
+        tests("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"], fixtures: true),
 
         // Control
         module("Control", ["CLinux", "EventLoops", "Model", "Metrics"]),

@@ -35,6 +35,17 @@ extension AgentService {
                 try HTTPOutput(DestinationName(destination.name), options, format: encoder, on: loop, log: log)
             }
             return (http, http.assumeIsolated { $0.certificates })
+        case .s3(let endpoint, let settings):
+            let options = try make(destination) { () throws(OutputError) in
+                try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(program.version)")
+            }
+            guard let installID = host.installID else {
+                throw AgentError(.configuration, "destination \(destination.name) needs an install id")
+            }
+            let s3 = try make(destination) { () throws(OutputError) in
+                try S3Output(DestinationName(destination.name), options, installID: installID, on: loop, log: log)
+            }
+            return (s3, s3.assumeIsolated { $0.certificates })
         case .file(let path):
             let loop = try writingLoop(of: destination)
             return (

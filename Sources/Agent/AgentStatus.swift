@@ -97,7 +97,7 @@ struct AgentStatus: StatusSource {
             var destination = StatusReport.Destination(
                 name: name.text, state: known.map { DestinationStateName($0) } ?? .orphaned)
             let configured = settings.destinations.first { $0.name == name.text }
-            destination.address = configured?.url?.place ?? configured?.path
+            destination.address = configured?.address?.place ?? configured?.path
             if let known {
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt

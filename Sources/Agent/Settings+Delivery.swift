@@ -41,7 +41,7 @@ extension Settings {
     var networkTargets: [DestinationName: NetworkTarget] {
         var targets: [DestinationName: NetworkTarget] = [:]
         for destination in destinations {
-            guard let url = destination.proxy ?? destination.url else { continue }
+            guard let url = destination.proxy ?? destination.address else { continue }
             targets[DestinationName(destination.name)] = NetworkTarget(host: url.host)
         }
         // No destination is called like that: their names have no colon.

@@ -17,10 +17,19 @@ extension DestinationSettings {
     /// How this destination is reached over HTTP.
     func httpOptions(_ url: EndpointURL, userAgent: String) -> HTTPOptions {
         var options = HTTPOptions(url: url.text)
-        options.compression = compression
+        setConnection(of: &options, userAgent: userAgent)
         options.contentType = contentType
         options.headers = headers.sorted { $0.key < $1.key }.map { HTTPOptions.Header($0.key, $0.value.revealed) }
         options.authorization = authorization
+        options.allowHTTP2 = httpVersion == .http2
+        options.answers = answerTable
+        options.batchIDParameter = batchIDParameter
+        return options
+    }
+
+    /// What all that is reached over HTTP has in common.
+    private func setConnection(of options: inout HTTPOptions, userAgent: String) {
+        options.compression = compression
         options.tls = TLSOptions(
             caFile: tls.caFile, certificateFile: tls.certificateFile, keyFile: tls.keyFile, pinnedKeys: tls.pinnedKeys,
             minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12)
@@ -30,11 +39,36 @@ extension DestinationSettings {
         options.connectionAge = maxConnectionAge
         // Else a young connection would go to where the name no longer leads.
         options.nameAge = min(options.nameAge, maxConnectionAge)
-        options.allowHTTP2 = httpVersion == .http2
         options.allowPlainHTTP = allowPlainHTTP
-        options.answers = answerTable
-        options.batchIDParameter = batchIDParameter
         options.userAgent = userAgent
+    }
+
+    /// How batches become objects.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting` for a template without meaning.
+    func s3Options(
+        _ endpoint: EndpointURL?, _ settings: S3Settings, userAgent: String
+    ) throws(OutputError) -> S3Options {
+        let source: S3Options.CredentialSource =
+            switch settings.credentials {
+            case .key:
+                .key(id: settings.accessKeyID ?? "", secret: settings.secret?.forOutputs ?? .inline(Outputs.Secret("")))
+            case .environment: .environment
+            case .instance: .instance(endpoint: S3Options.metadataEndpoint)
+            }
+        var options = S3Options(
+            bucket: settings.bucket ?? "", region: settings.region ?? "", endpoint: endpoint?.text,
+            key: try ObjectKey(settings.key), credentials: source)
+        options.usesPathStyle = settings.pathStyle
+        options.neverOverwrites = settings.ifNoneMatch
+        options.storageClass = settings.storageClass
+        options.encryption =
+            switch settings.serverSideEncryption {
+            case nil: nil
+            case .service: .service
+            case .keyManagement: .keyManagement
+            }
+        setConnection(of: &options.http, userAgent: userAgent)
         return options
     }
 

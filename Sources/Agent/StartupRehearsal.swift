@@ -43,7 +43,7 @@ public struct StartupRehearsal: Sendable {
                 }
             }
         }
-        for destination in settings.destinations where destination.kind == .http {
+        for destination in settings.destinations where destination.kind == .http || destination.kind == .s3 {
             if let message = refusal(of: destination) {
                 found.append(Refusal(setting: "destination.\(destination.name).url", message: message))
             }
@@ -79,8 +79,13 @@ public struct StartupRehearsal: Sendable {
     public func connect(to destination: DestinationSettings) -> String? {
         // Files and standard output have nobody to connect to.
         do {
-            guard case .http(let url, _) = try destination.completeTarget() else { return nil }
-            return try HTTPHandshake.attempt(options(of: destination, url))?.message
+            switch try destination.completeTarget() {
+            case .http(let url, _): return try HTTPHandshake.attempt(options(of: destination, url))?.message
+            case .s3(let endpoint, let settings):
+                let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
+                return try HTTPHandshake.attempt(try options.connection())?.message
+            case .nats, .kafka, .file, .stdout: return nil
+            }
         } catch let error as OutputError {
             return error.message
         } catch {
@@ -95,7 +100,14 @@ public struct StartupRehearsal: Sendable {
     /// Why no sender can be made for a destination.
     private func refusal(of destination: DestinationSettings) -> String? {
         do {
-            guard case .http(let url, let format) = try destination.completeTarget() else { return nil }
+            let target = try destination.completeTarget()
+            if case .s3(let endpoint, let settings) = target {
+                let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
+                _ = try S3Output(
+                    DestinationName(destination.name), options, installID: "check", on: try EventLoop(name: "check"),
+                    log: Log(NoLog()))
+            }
+            guard case .http(let url, let format) = target else { return nil }
             // The install id is made at the start; any will do here.
             let encoder = try format.encoder(installID: "check", hostName: "check", version: version)
             let loop = try EventLoop(name: "check")

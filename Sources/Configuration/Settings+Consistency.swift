@@ -54,7 +54,7 @@ extension ReadContext {
             checkPlace(of: destination, path: path)
             checkSpecialSettings(of: destination, path: path)
             checkFormat(of: destination, path: path)
-            for secret in ["token", "password"] {
+            for secret in ["token", "password", "s3.secret_access_key"] {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
                 if set.count > 1 {
                     add(
@@ -98,7 +98,7 @@ extension ReadContext {
         where setting.value != unset.value && !setting.use.scope.includes(destination) {
             let key = "\(path).\(setting.path)"
             let message =
-                setting.use.scope == .servers
+                !destination.kind.isServer && [.servers, .requests].contains(setting.use.scope)
                 ? "is not for type \(destination.kind.name), which writes plain lines"
                 : "is for \(setting.use.scope.text) only"
             add(.conflict, "\(key) \(message)", at: position(of: key))

@@ -6,6 +6,8 @@ public struct DestinationSettings: Sendable, Equatable {
     public enum Kind: String, SettingChoice {
         /// By HTTP, in one of the formats.
         case http
+        /// Objects in a bucket.
+        case s3
         /// NATS JetStream.
         case nats
         /// Apache Kafka and compatible brokers.
@@ -56,7 +58,7 @@ public struct DestinationSettings: Sendable, Equatable {
     public var name = ""
     /// How it is reached.
     public var kind = Kind.http
-    /// Where it is; required except for `file` and `stdout`.
+    /// Where it is; required except for `file` and `stdout`, and for `s3` at Amazon.
     public var url: EndpointURL?
     /// Whether plain HTTP may leave this machine.
     public var allowPlainHTTP = false
@@ -86,6 +88,8 @@ public struct DestinationSettings: Sendable, Equatable {
     public var passwordCredential: String?
     /// TLS.
     public var tls = TLSSettings()
+    /// The bucket, for `s3`.
+    public var s3 = S3Settings()
     /// The proxy; nil for what the environment says.
     public var proxy: EndpointURL?
     /// HTTP/1.1 or 2.
@@ -154,11 +158,12 @@ extension DestinationSettings: SettingsSection {
         ).changingNoAnswer(),
         .setting(
             "type", \.kind, .choice,
-            "How it is reached: http in one of the formats below; file and stdout are plain lines, an event each;"
-                + " nats and kafka have their settings, and are refused until they are built."),
+            "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; file and stdout are"
+                + " plain lines, an event each; nats and kafka have their settings, and are refused until they are built."),
         .setting(
             "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
-            "Where it is: https://… for http, nats:// or tls://… for nats, kafka://broker for kafka.",
+            "Where it is: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats,"
+                + " kafka://broker for kafka.",
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
@@ -166,7 +171,7 @@ extension DestinationSettings: SettingsSection {
         ).only(.servers),
         .setting(
             "format", \.format, .choice, "What the receiver reads."
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "compression", \.compression, .choice,
             "Every receiver reads gzip; zstd is smaller and takes a third of the CPU, where the receiver reads it."
@@ -183,37 +188,37 @@ extension DestinationSettings: SettingsSection {
             "token", \.inlineToken, optional: .secret,
             "Bearer token, HEC token, API secret or app secret, as the format has it. Better: token_file.",
             example: "\"…\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "token_file", \.tokenFile, optional: .path,
             "The file that holds the token; read again by itself when it changes.",
             example: "\"/etc/spoolship/main.token\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "token_credential", \.tokenCredential, optional: .credentialName,
             "The systemd credential that holds the token (LoadCredential= in the unit).", example: "\"main-token\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "token_scheme", \.tokenScheme, optional: .text(),
             "The word before the token in the Authorization header, where it is not the format's usual one.",
             example: "\"ApiKey\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "user", \.user, optional: .text(), "The user, for basic authentication.", example: "\"spoolship\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "password", \.inlinePassword, optional: .secret, "The user's password. Better: password_file.",
             example: "\"…\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "password_file", \.passwordFile, optional: .path,
             "The file that holds the password; read again by itself when it changes.",
             example: "\"/etc/spoolship/main.password\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "password_credential", \.passwordCredential, optional: .credentialName,
             "The systemd credential that holds the password.", example: "\"main-password\""
-        ).only(.servers),
+        ).only(.requests),
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
             "The proxy; by default what https_proxy and NO_PROXY in the environment say.",
@@ -302,6 +307,7 @@ extension DestinationSettings: SettingsSection {
             example: "\"/var/lib/spoolship/out.jsonl\""
         ).only(.type(.file)),
         .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
+        .section("s3", \.s3, "Which bucket, what objects are called, and who writes them.").only(.type(.s3)),
     ]
 }
 

@@ -2,6 +2,8 @@
 public enum DestinationTarget: Sendable, Equatable {
     /// A server that is sent requests.
     case http(EndpointURL, HTTPFormat)
+    /// A bucket; without an address Amazon's in its region.
+    case s3(EndpointURL?, S3Settings)
     /// NATS JetStream.
     case nats(EndpointURL, subject: String)
     /// Apache Kafka.
@@ -64,6 +66,9 @@ extension DestinationSettings {
                 throw MissingSettings(keys: (format == nil ? ["measurement_id"] : []) + (url == nil ? ["url"] : []))
             }
             return .http(url, format)
+        case .s3:
+            guard s3.missing.isEmpty else { throw MissingSettings(keys: s3.missing) }
+            return .s3(url, s3)
         case .nats:
             guard let url, let subject else {
                 throw MissingSettings(keys: (subject == nil ? ["subject"] : []) + (url == nil ? ["url"] : []))
@@ -100,6 +105,14 @@ extension DestinationSettings {
     }
 }
 
+extension DestinationSettings {
+    /// Where it is on the network: as set, or Amazon's for a bucket without an address. Nil for files.
+    public var address: EndpointURL? {
+        guard kind == .s3, url == nil else { return url }
+        return s3.region.flatMap { EndpointURL("https://s3.\($0).amazonaws.com") }
+    }
+}
+
 extension DestinationSettings.Kind {
     /// Whether it is reached over the network.
     var isServer: Bool { !schemes.isEmpty }
@@ -107,7 +120,7 @@ extension DestinationSettings.Kind {
     /// How its address may begin; empty for what has none.
     var schemes: [String] {
         switch self {
-        case .http: ["https", "http"]
+        case .http, .s3: ["https", "http"]
         case .nats: ["nats", "tls"]
         case .kafka: ["kafka"]
         case .file, .stdout: []

@@ -6,6 +6,8 @@ public struct DestinationUse: Sendable, Equatable {
         case all
         /// Those that are reached over the network.
         case servers
+        /// Those that are reached over the network and have a format and a token or user.
+        case requests
         /// Those of one type.
         case type(DestinationSettings.Kind)
         /// Those of type `http` with one of some formats.
@@ -52,6 +54,7 @@ extension DestinationUse.Scope {
         switch self {
         case .all: true
         case .servers: destination.kind.isServer
+        case .requests: destination.kind.isServer && destination.kind != .s3
         case .type(let kind): destination.kind == kind
         case .formats(let formats): destination.kind == .http && formats.contains(destination.format)
         }
@@ -61,7 +64,8 @@ extension DestinationUse.Scope {
     var text: String {
         switch self {
         case .all: "all types"
-        case .servers: "type http, nats or kafka"
+        case .servers: "type http, s3, nats or kafka"
+        case .requests: "type http, nats or kafka"
         case .type(let kind): "type \(kind.rawValue)"
         case .formats(let formats): "format \(formats.map(\.rawValue).joined(separator: " or "))"
         }

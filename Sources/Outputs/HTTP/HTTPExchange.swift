@@ -3,7 +3,7 @@ internal import Model
 /// One request, ready to be sent.
 struct HTTPRequest {
     /// What is asked.
-    enum Method { case post, get }
+    enum Method { case post, get, put }
 
     /// What is asked; a GET has no body.
     var method = Method.post
@@ -15,6 +15,18 @@ struct HTTPRequest {
     var body: [UInt8]
     /// How much of the answer's body is kept, in bytes.
     var answerLimit: Int
+    /// What the request is signed with; nil: it is not.
+    var signature: AWSSignature?
+}
+
+/// How a request is signed: AWS Signature Version 4, which libcurl makes of the request as it is sent.
+struct AWSSignature: Equatable {
+    /// `aws:amz:REGION:SERVICE`, as libcurl has it.
+    var scope: String
+    /// The id of the key.
+    var accessKeyID: String
+    /// The key itself.
+    var secret: Secret
 }
 
 /// The head of an answer, and the beginning of its body.

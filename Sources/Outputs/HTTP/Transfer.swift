@@ -32,6 +32,7 @@ final class Transfer {
     private var sent = 0
     private var url = ""
     private var method = HTTPRequest.Method.post
+    private var signature: AWSSignature?
     private var headers: UnsafeMutablePointer<curl_slist>?
     private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private let errorText: UnsafeMutablePointer<CChar>
@@ -91,7 +92,8 @@ final class Transfer {
         }
         request.body.withUnsafeBytes { body.copyMemory(from: $0) }
         setMethod(request.method)
-        if request.method == .post { shim_curl_set_body(easy, body.baseAddress, request.body.count) }
+        if request.method != .get { shim_curl_set_body(easy, body.baseAddress, request.body.count) }
+        setSignature(request.signature)
         setHeaders(request.headers)
         if request.url != url {
             shim_curl_set_string(easy, CURLOPT_URL, request.url)
@@ -102,7 +104,17 @@ final class Transfer {
     private func setMethod(_ wanted: HTTPRequest.Method) {
         guard wanted != method else { return }
         shim_curl_set_long(easy, wanted == .get ? CURLOPT_HTTPGET : CURLOPT_POST, 1)
+        // To the library a PUT from memory is a POST by another name.
+        shim_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, wanted == .put ? "PUT" : nil)
         method = wanted
+    }
+
+    private func setSignature(_ wanted: AWSSignature?) {
+        guard wanted != signature else { return }
+        shim_curl_set_string(easy, CURLOPT_AWS_SIGV4, wanted?.scope)
+        shim_curl_set_string(easy, CURLOPT_USERNAME, wanted?.accessKeyID)
+        shim_curl_set_string(easy, CURLOPT_PASSWORD, wanted?.secret.text)
+        signature = wanted
     }
 
     private func setHeaders(_ lines: [String]) {

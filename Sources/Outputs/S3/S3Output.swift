@@ -1,0 +1,198 @@
+internal import COpenSSL
+public import EventLoops
+public import Logs
+public import Model
+
+/// Writes batches to an object store: one batch, one object.
+///
+/// The key is made from the batch alone, so each attempt writes the same object, and a condition keeps the first one:
+/// a batch whose acknowledgement was lost is found already there. Lives on the loop that it is given.
+public actor S3Output: MeasuredOutput {
+    /// When certificates expire, as of the last look.
+    public private(set) var certificates = OutputCertificates()
+    private var sentBytes = 0
+
+    private let loop: EventLoop
+    private let options: S3Options
+    private let name: DestinationName
+    private let installID: String
+    private let log: Log
+    private let time: any TimeSource
+    private let builder: BodyBuilder
+    private let client: HTTPClient
+    private let baseURL: String
+    private let scope: String
+    private let staticHeaders: [String]
+    private var material: TLSMaterial
+    private var secret: SecretProvider?
+    private var metadata: InstanceMetadata?
+    private var credentials: S3Credentials?
+    private var nextLook: BootInstant
+    private var lastComplaint: String?
+
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
+    ///
+    /// - Parameter installID: this installation's id, for keys.
+    /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
+    public init(
+        _ name: DestinationName, _ options: S3Options, installID: String, on loop: EventLoop, log: Log,
+        time: any TimeSource = SystemTime()
+    ) throws(OutputError) {
+        var options = options
+        options.http = try options.connection()
+        baseURL = options.http.url
+        try options.http.check()
+        self.options = options
+        self.name = name
+        self.installID = installID
+        self.loop = loop
+        self.log = log
+        self.time = time
+        builder = try BodyBuilder(NDJSONEncoder(), options.http.compression)
+        material = try TLSMaterial(options.http.tls)
+        try material.refresh()
+        certificates.ownExpiry = material.certificateExpiry
+        certificates.authorityExpiry = material.authorityExpiry
+        switch options.credentials {
+        case .key(let id, let source):
+            var provider = try SecretProvider(source)
+            try provider.refresh()
+            secret = provider
+            credentials = provider.current.map { S3Credentials(accessKeyID: id, secret: $0) }
+        case .environment:
+            credentials = try S3Credentials.environment()
+        case .instance(let endpoint):
+            metadata = try InstanceMetadata(endpoint: endpoint, on: loop)
+        }
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options.http, tls: material.contents))
+        scope = "aws:amz:\(options.region):s3"
+        staticHeaders = options.staticHeaders
+        nextLook = time.bootTime + .seconds(1)
+    }
+
+    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
+    /// cancelled.
+    public func send(_ batch: Batch) async -> Outcome {
+        await readChangedFiles()
+        let credentials: S3Credentials
+        let body: [UInt8]
+        do throws(OutputError) { body = try builder.body(of: batch) } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+        do throws(MetadataFailure) { credentials = try await currentCredentials() } catch {
+            return .retry(error.failure)
+        }
+        let result = await client.perform(request(body, of: batch.header, credentials))
+        switch result {
+        case .noRoute:
+            return .offline
+        case .failed(let failure):
+            return failure.kind == .local ? .held(failure) : .retry(failure)
+        case .answered(let answer):
+            let outcome = S3Answer.outcome(of: answer, wireBytes: body.count, now: time.wallTime)
+            // What the metadata service gave can be asked for again; what a person gave cannot.
+            if metadata != nil, S3Answer.saysExpired(answer), case .held(let failure) = outcome {
+                self.credentials = nil
+                return .retry(failure)
+            }
+            return outcome
+        }
+    }
+
+    /// The bytes of objects, packed, that were handed to the network since this was last asked.
+    public func takeSentBytes() -> Int {
+        defer { sentBytes = 0 }
+        return sentBytes
+    }
+
+    private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
+        var headers = staticHeaders
+        headers.append("x-amz-content-sha256: \(S3Output.digest(of: body))")
+        if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.text)") }
+        sentBytes += body.count
+        let path = options.key.path(of: header, installID: installID, compression: options.http.compression)
+        return HTTPRequest(
+            method: .put, url: baseURL + path, headers: headers, body: body, answerLimit: 4096,
+            signature: AWSSignature(scope: scope, accessKeyID: credentials.accessKeyID, secret: credentials.secret))
+    }
+
+    /// SHA-256 in hexadecimal.
+    private static func digest(of bytes: [UInt8]) -> String {
+        var digest = [UInt8](repeating: 0, count: 32)
+        var length: UInt32 = 0
+        // It fails only for want of memory; the server then refuses the request, and it is tried again.
+        guard EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil) == 1 else { return "" }
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// The credentials to sign with, renewed when their end is near.
+    private func currentCredentials() async throws(MetadataFailure) -> S3Credentials {
+        if let credentials, !credentials.isDue(time.wallTime) { return credentials }
+        guard let metadata else {
+            guard let credentials else { throw MetadataFailure(kind: .local, "there are no credentials") }
+            return credentials
+        }
+        do throws(MetadataFailure) {
+            let renewed = try await metadata.credentials()
+            credentials = renewed
+            return renewed
+        } catch {
+            // Those in hand are good until their end.
+            if let credentials, !credentials.isOver(time.wallTime) { return credentials }
+            throw error
+        }
+    }
+
+    /// Reads certificates and secrets again that have changed.
+    private func readChangedFiles() async {
+        let now = time.bootTime
+        guard now >= nextLook else { return }
+        nextLook = now + .seconds(1)
+        var renewed = false
+        do throws(OutputError) {
+            if material.hasChanged {
+                try material.refresh()
+                certificates.ownExpiry = material.certificateExpiry
+                certificates.authorityExpiry = material.authorityExpiry
+                renewed = true
+            }
+            if case .key(let id, _) = options.credentials, secret?.hasChanged ?? false {
+                try secret?.refresh()
+                credentials = secret?.current.map { S3Credentials(accessKeyID: id, secret: $0) }
+                log.info("secret read again", ["destination": name])
+            }
+            lastComplaint = nil
+        } catch {
+            certificates.failedReloads += 1
+            if error.message != lastComplaint {
+                lastComplaint = error.message
+                log.warning(
+                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
+            }
+        }
+        guard renewed else { return }
+        log.info("certificates read again", ["destination": name])
+        await client.use(TransferSettings(options: options.http, tls: material.contents))
+    }
+}
+
+extension S3Options {
+    /// The headers that are the same for every object. All of them are signed.
+    fileprivate var staticHeaders: [String] {
+        // No `Expect:` to take the library's own away: it would be signed and not sent. Object stores answer it as they should.
+        var lines = ["Content-Type: application/x-ndjson"]
+        if http.compression != .none { lines.append("Content-Encoding: \(http.compression.name)") }
+        if neverOverwrites { lines.append("If-None-Match: *") }
+        if let storageClass { lines.append("x-amz-storage-class: \(storageClass)") }
+        switch encryption {
+        case nil: break
+        case .service: lines.append("x-amz-server-side-encryption: AES256")
+        case .keyManagement: lines.append("x-amz-server-side-encryption: aws:kms")
+        }
+        return lines
+    }
+}

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""An S3 server for tests: moto, behind a gate that recomputes each signature with botocore.
+
+Usage: s3_server.py FILE. Writes its port into FILE, and serves until it is killed or its parent ends. It has the bucket `events` and, at
+/latest/…, an instance metadata service. Requests to /_test/… steer it:
+
+  PUT  /_test/faults      a JSON list; each PUT of an object takes the next: null, "lose-answer", "cut", or
+                          {"status": 503, "code": "SlowDown", "headers": {}}
+  PUT  /_test/metadata    what the metadata service answers: {"role", "document", "status"}
+  GET  /_test/log         each request to the store: method, path, status, headers
+  GET  /_test/objects     {key: {"body": Base64, "headers": {}}}
+"""
+import base64
+import ctypes
+import hashlib
+import io
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+
+os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+KEYS = {"AKIDEXAMPLE": "secret/with+signs=", "ASIAROLE1": "role-secret-1", "ASIAROLE2": "role-secret-2"}
+REGION = "eu-central-1"
+
+
+class Gate:
+    def __init__(self):
+        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.faults, self.log, self.metadata = [], [], {}
+        self.lock = threading.Lock()
+
+    def __call__(self, environ, start_response):
+        path = environ.get("REQUEST_URI", environ["PATH_INFO"])
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        if path.startswith("/_test/"):
+            return self.steer(environ, path[len("/_test/"):], body, start_response)
+        if path.startswith("/latest/"):
+            return self.ask_metadata(environ, path, start_response)
+        with self.lock:
+            fault = self.faults.pop(0) if self.faults and environ["REQUEST_METHOD"] == "PUT" else None
+        if isinstance(fault, dict):
+            return self.answer(environ, path, fault["status"], fault.get("code"), start_response, fault.get("headers", {}))
+        if fault == "cut":
+            return self.hang_up(environ, path)
+        code = self.signature_error(environ, path, body)
+        if code:
+            return self.answer(environ, path, 403, code, start_response)
+        environ["wsgi.input"] = io.BytesIO(body)
+        kept = {}
+        result = b"".join(self.moto(environ, lambda status, headers, *_: kept.update(status=status, headers=headers)))
+        if fault == "lose-answer":
+            return self.hang_up(environ, path)
+        self.note(environ, path, int(kept["status"].split()[0]))
+        start_response(kept["status"], kept["headers"])
+        return [result]
+
+    def signature_error(self, environ, path, body):
+        """What is wrong with a request's signature, as S3 calls it; None for nothing."""
+        header = environ.get("HTTP_AUTHORIZATION", "")
+        if not header.startswith("AWS4-HMAC-SHA256 "):
+            return "AccessDenied"
+        parts = dict(part.strip().split("=", 1) for part in header[len("AWS4-HMAC-SHA256 "):].split(","))
+        key, date, region, service, _ = parts["Credential"].split("/")
+        if key not in KEYS:
+            return "InvalidAccessKeyId"
+        if environ.get("HTTP_X_AMZ_CONTENT_SHA256") != hashlib.sha256(body).hexdigest():
+            return "XAmzContentSHA256Mismatch"
+        if region != REGION or service != "s3" or not environ["HTTP_X_AMZ_DATE"].startswith(date):
+            return "AuthorizationHeaderMalformed"
+        signed = parts["SignedHeaders"].split(";")
+        sent = {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
+        sent |= {name.lower().replace("_", "-"): environ[name] for name in ("CONTENT_TYPE",) if name in environ}
+        missing = [name for name in sent if name.startswith("x-amz-") and name not in signed]
+        if missing or "host" not in signed:
+            return "AccessDenied"
+        request = AWSRequest(method=environ["REQUEST_METHOD"], url=f"http://{sent['host']}{path}", data=body,
+                             headers={name: sent[name] for name in signed})
+        request.context["timestamp"] = environ["HTTP_X_AMZ_DATE"]
+        request.context["payload_signing_enabled"] = True
+        signer = S3SigV4Auth(Credentials(key, KEYS[key]), service, region)
+        signature = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
+        return None if signature == parts["Signature"] else "SignatureDoesNotMatch"
+
+    def ask_metadata(self, environ, path, start_response):
+        with self.lock:
+            metadata = dict(self.metadata)
+        status, text = metadata.get("status", 200), ""
+        if path == "/latest/api/token" and environ["REQUEST_METHOD"] == "PUT":
+            text = "the-session-token" if "HTTP_X_AWS_EC2_METADATA_TOKEN_TTL_SECONDS" in environ else ""
+        elif environ.get("HTTP_X_AWS_EC2_METADATA_TOKEN") != "the-session-token":
+            status = 401
+        elif path == "/latest/meta-data/iam/security-credentials/":
+            text = metadata.get("role", "")
+        else:
+            text = json.dumps(metadata.get("document"))
+        self.note(environ, path, status)
+        start_response(f"{status} X", [("Content-Type", "text/plain")])
+        return [text.encode()]
+
+    def answer(self, environ, path, status, code, start_response, headers=None):
+        self.note(environ, path, status)
+        start_response(f"{status} X", [("Content-Type", "application/xml"), *(headers or {}).items()])
+        text = f"<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code><Message>as the test wants it</Message></Error>"
+        return [text.encode() if code else b""]
+
+    def hang_up(self, environ, path):
+        self.note(environ, path, 0)
+        environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+        raise ConnectionAbortedError
+
+    def note(self, environ, path, status):
+        headers = {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
+        with self.lock:
+            self.log.append({"method": environ["REQUEST_METHOD"], "path": path, "status": status, "headers": headers})
+
+    def steer(self, environ, what, body, start_response):
+        with self.lock:
+            if what == "faults":
+                self.faults = json.loads(body)
+            elif what == "metadata":
+                self.metadata = json.loads(body)
+        answer = {"log": lambda: self.log, "objects": self.objects}.get(what, dict)()
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(answer).encode()]
+
+    @staticmethod
+    def objects():
+        from moto.s3.models import s3_backends
+        found = {}
+        for backends in s3_backends.values():
+            for backend in backends.values():
+                for bucket in backend.buckets.values():
+                    for name, key in bucket.keys.items():
+                        found[name] = {"body": base64.b64encode(key.value).decode(), "headers": {k: str(v) for k, v in key.metadata.items()},
+                                       "storage_class": key.storage_class, "encryption": key.encryption}
+        return found
+
+
+def main():
+    gate = Gate()
+    server = make_server("127.0.0.1", 0, gate, threaded=True)
+    from moto.s3.models import s3_backends
+    s3_backends["123456789012"]["aws"].create_bucket("events", REGION)
+    # Ends with the tests, even when those are killed.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    with open(sys.argv[1], "w") as file:
+        file.write(f"{server.server_port}\n")
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+import EventLoops
+import Foundation
+import Model
+import TestKit
+import Testing
+
+@testable import Outputs
+
+/// moto behind a gate that recomputes each signature with botocore, as a child of the tests; see Fixtures/s3_server.py.
+final class S3Server: Sendable {
+    let url: String
+    private let child: pid_t
+    private let loop: EventLoop
+
+    init(_ bench: Bench) async throws {
+        let here = URL(filePath: #filePath).deletingLastPathComponent()
+        let python = here.deletingLastPathComponent().deletingLastPathComponent().appending(path: "build/python/bin/python3").path
+        try #require(access(python, X_OK) == 0, "no \(python): run scripts/bootstrap test")
+        let file = "\(bench.directory.path)/s3-port"
+        let words = [python, here.appending(path: "Fixtures/s3_server.py").path, file]
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var pid = pid_t()
+        try #require(posix_spawn(&pid, python, nil, nil, &arguments, environ) == 0)
+        child = pid
+        try #require(await eventually { text(of: file).hasSuffix("\n") }, "the S3 server did not start")
+        url = "http://127.0.0.1:\(text(of: file).dropLast())"
+        loop = bench.loop
+    }
+
+    deinit {
+        kill(child, SIGKILL)
+        waitpid(child, nil, 0)
+    }
+
+    /// An object of the bucket.
+    struct Object: Decodable {
+        var body: String
+        var headers: [String: String]
+        var storage_class: String
+        var encryption: String?
+
+        var bytes: [UInt8] { Data(base64Encoded: body).map { Array($0) } ?? [] }
+    }
+
+    /// A request that the store has answered; status 0: it hung up instead.
+    struct Request: Decodable {
+        var method: String
+        var path: String
+        var status: Int
+        var headers: [String: String]
+    }
+
+    func objects() async throws -> [String: Object] {
+        try JSONDecoder().decode([String: Object].self, from: try await ask(.get, "objects"))
+    }
+
+    func log() async throws -> [Request] { try JSONDecoder().decode([Request].self, from: try await ask(.get, "log")) }
+
+    /// What happens to the next uploads, one each, as JSON.
+    func fault(_ faults: String) async throws { _ = try await ask(.put, "faults", faults) }
+
+    /// What the metadata service answers, as JSON.
+    func metadata(_ answers: String) async throws { _ = try await ask(.put, "metadata", answers) }
+
+    private func ask(_ method: HTTPRequest.Method, _ what: String, _ body: String = "") async throws -> Data {
+        var options = HTTPOptions(url: url)
+        options.proxy = .none
+        let settings = TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
+        let client = try HTTPClient(on: loop, settings: settings)
+        let request = HTTPRequest(
+            method: method, url: "\(url)/_test/\(what)", headers: ["Content-Type: application/json"], body: Array(body.utf8),
+            answerLimit: 1 << 24)
+        guard case .answered(let answer) = await client.perform(request), answer.status == 200, answer.isWhole else {
+            throw SteeringError()
+        }
+        return Data(answer.body)
+    }
+
+    struct SteeringError: Error {}
+}

@@ -1,0 +1,255 @@
+import EventLoops
+import Frames
+import Logs
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("Object stores")
+struct S3Tests {
+    private let installation = "6e0dfba6-e924-4eb2-84a6-50c613814f97"
+
+    private func output(
+        _ bench: Bench, _ server: S3Server, time: any TimeSource = SystemTime(), _ change: (inout S3Options) -> Void = { _ in }
+    ) throws -> S3Output {
+        var options = S3Options(
+            bucket: "events", region: "eu-central-1", endpoint: server.url,
+            credentials: .key(id: "AKIDEXAMPLE", secret: .inline(Secret("secret/with+signs="))))
+        options.usesPathStyle = true
+        options.http.proxy = .none
+        change(&options)
+        return try S3Output("archive", options, installID: installation, on: bench.loop, log: Log(bench.log), time: time)
+    }
+
+    @Test("a batch becomes one object under the key of the template, packed as its ending says", arguments: Compression.allCases)
+    func object(compression: Compression) async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let output = try output(bench, server) { $0.http.compression = compression }
+        let batch = try Sample.batch(2_000)
+        #expect(await output.send(batch) == .acknowledged)
+        let objects = try await server.objects()
+        let ending: String =
+            switch compression {
+            case .none: ".jsonl"
+            case .gzip: ".jsonl.gz"
+            case .zstd: ".jsonl.zst"
+            }
+        let key = "spoolship/dt=2026-11-20/hour=10/\(installation)/\(batch.header.id)\(ending)"
+        let object = try #require(objects[key], "\(objects.keys)")
+        let lines =
+            compression == .none
+            ? object.bytes : try FrameDecompressor().decompress(object.bytes, compression, limit: 1 << 24)
+        #expect(lines == Sample.lines(0..<2_000))
+        #expect(object.headers["content-encoding"] == (compression == .none ? nil : compression.name))
+        #expect(await output.takeSentBytes() == object.bytes.count)
+    }
+
+    @Test("signatures hold for keys with signs, blanks and letters beyond ASCII, and for all headers of ours")
+    func signatures() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let key = try ObjectKey("ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}")
+        let output = try output(bench, server) {
+            $0.key = key
+            $0.storageClass = "STANDARD_IA"
+            $0.encryption = .keyManagement
+        }
+        let batch = try Sample.batch(3)
+        #expect(await output.send(batch) == .acknowledged)
+        let object = try #require(
+            try await server.objects()["ä b/+=&?#%'()*!~$,;:@/archive/normal/\(batch.header.id).jsonl.gz"])
+        #expect(object.storage_class == "STANDARD_IA")
+        #expect(object.encryption == "aws:kms")
+    }
+
+    @Test("a body of several megabytes goes through, for which the library waits to be told to continue")
+    func large() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let output = try output(bench, server) { $0.http.compression = .none }
+        #expect(await output.send(try Sample.batch(120_000)) == .acknowledged)
+        #expect(try await server.objects().values.first?.bytes == Sample.lines(0..<120_000))
+    }
+
+    @Test("exactly once: a lost answer is found as the object that is already there, and the object is not touched again")
+    func lostAnswer() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        try await server.fault(#"["lose-answer", "cut"]"#)
+        let output = try output(bench, server)
+        let batch = try Sample.batch(10)
+        #expect(retried(await output.send(batch))?.kind == .connection)
+        #expect(retried(await output.send(batch))?.kind == .connection)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(try await server.objects().count == 1)
+        #expect(try await server.log().map(\.status) == [0, 0, 412])
+    }
+
+    @Test("without the condition a repeat writes the same object again")
+    func overwriting() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let output = try output(bench, server) { $0.neverOverwrites = false }
+        let batch = try Sample.batch(10)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(try await server.objects().count == 1)
+        #expect(try await server.log().allSatisfy { $0.headers["if-none-match"] == nil && $0.status == 200 })
+    }
+
+    @Test("a wrong secret, an unknown key and a missing bucket hold, and say what to look at")
+    func wrongSettings() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        func hint(_ change: (inout S3Options) -> Void) async throws -> String {
+            guard case .held(let failure) = await (try output(bench, server, change)).send(try Sample.batch(1)) else { return "" }
+            return failure.message
+        }
+        #expect(try await hint { $0.credentials = .key(id: "AKIDEXAMPLE", secret: .inline(Secret("wrong"))) }.contains("secret key"))
+        #expect(try await hint { $0.credentials = .key(id: "AKIDOTHER", secret: .inline(Secret("x"))) }.contains("access_key_id"))
+        #expect(try await hint { $0.bucket = "elsewhere" }.contains("no such bucket"))
+        #expect(try await hint { $0.region = "us-east-1" }.contains("region"))
+    }
+
+    @Test(
+        "every error that matters has its row, and none makes a dead letter",
+        arguments: [
+            (503, "SlowDown", "retry"), (500, "InternalError", "retry"), (400, "RequestTimeout", "retry"), (409, "OperationAborted", "retry"),
+            (409, "ConditionalRequestConflict", "retry"), (307, "TemporaryRedirect", "retry"), (403, "RequestTimeTooSkewed", "hold"),
+            (400, "ExpiredToken", "hold"), (404, "NoSuchBucket", "hold"), (403, "AccessDenied", "hold"), (301, "PermanentRedirect", "hold"),
+            (400, "AuthorizationHeaderMalformed", "hold"), (400, "EntityTooLarge", "split"), (501, "NotImplemented", "hold"),
+            (400, "InvalidArgument", "hold"), (403, "SignatureDoesNotMatch", "hold"), (418, "Unheard", "hold"), (412, "PreconditionFailed", "good"),
+        ])
+    func table(status: Int, code: String, meaning: String) async throws {
+        let body = Array("<?xml version=\"1.0\"?><Error><Code>\(code)</Code><Message>m</Message></Error>".utf8)
+        let outcome = S3Answer.outcome(
+            of: HTTPAnswer(status: status, body: body), wireBytes: 7, now: Timestamp(milliseconds: 0))
+        let found: String =
+            switch outcome {
+            case .acknowledged: "good"
+            case .retry: "retry"
+            case .held: "hold"
+            case .tooLarge: "split"
+            default: "\(outcome)"
+            }
+        #expect(found == meaning)
+        if case .held(let failure) = outcome { #expect(!failure.message.contains("Unheard")) }
+    }
+
+    @Test("SlowDown with Retry-After holds the whole destination for that long")
+    func slowDown() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        try await server.fault(#"[{"status": 503, "code": "SlowDown", "headers": {"Retry-After": "7"}}]"#)
+        let output = try output(bench, server)
+        guard case .retryAfter(.seconds(7), let failure) = await output.send(try Sample.batch(1)) else {
+            Issue.record("no wait")
+            return
+        }
+        #expect(failure.message == "answered 503 SlowDown")
+    }
+
+    @Test("a secret in a file is read again when it changes")
+    func secretFile() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let file = "\(bench.directory.path)/secret"
+        try PrivateFile.replace(file, with: "old\n")
+        let time = ManualTime()
+        let output = try output(bench, server, time: time) { $0.credentials = .key(id: "AKIDEXAMPLE", secret: .file(file)) }
+        guard case .held = await output.send(try Sample.batch(1)) else {
+            Issue.record("the old secret did not hold")
+            return
+        }
+        try PrivateFile.replace(file, with: "secret/with+signs=\n")
+        time.advance(by: .seconds(2))
+        #expect(await output.send(try Sample.batch(1)) == .acknowledged)
+    }
+
+    @Test("the machine's role: credentials are fetched, renewed before their end, and replaced when the server calls them expired")
+    func instanceMetadata() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let time = ManualTime()
+        func document(_ number: Int, ends: Duration) -> String {
+            """
+            {"role": "agents\\n", "document": {"Code": "Success", "AccessKeyId": "ASIAROLE\(number)", \
+            "SecretAccessKey": "role-secret-\(number)", "Token": "token-\(number)", "Expiration": "\(time.wallTime + ends)"}}
+            """
+        }
+        let output = try output(bench, server, time: time) { $0.credentials = .instance(endpoint: server.url) }
+        func asked() async throws -> Int { try await server.log().count { $0.path.hasSuffix("/agents") } }
+        func uploads() async throws -> [S3Server.Request] { try await server.log().filter { $0.path.hasPrefix("/events") } }
+
+        try await server.metadata(document(1, ends: .seconds(3600)))
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        #expect(try await asked() == 1)
+        #expect(try await uploads().last?.headers["x-amz-security-token"] == "token-1")
+
+        try await server.metadata(document(2, ends: .seconds(7200)))
+        time.advance(by: .seconds(3400))
+        #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
+        #expect(try await asked() == 2)
+        #expect(try await uploads().last?.headers["x-amz-security-token"] == "token-2")
+
+        try await server.fault(#"[{"status": 400, "code": "ExpiredToken"}]"#)
+        #expect(retried(await output.send(try Sample.batch(1, number: 4)))?.message.contains("ExpiredToken") == true)
+        #expect(await output.send(try Sample.batch(1, number: 4)) == .acknowledged)
+        #expect(try await asked() == 3)
+    }
+
+    @Test("a metadata service that is not there, knows no role or answers nonsense is retried, and says so")
+    func noMetadata() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        for (answers, said) in [
+            (#"{"role": "", "document": {}}"#, "role"), (#"{"role": "../../x", "document": {}}"#, "no role"),
+            (#"{"role": "r", "document": {"Code": "Failed"}}"#, "no credentials"), (#"{"status": 404}"#, "404"),
+        ] {
+            try await server.metadata(answers)
+            let output = try output(bench, server) { $0.credentials = .instance(endpoint: server.url) }
+            #expect(retried(await output.send(try Sample.batch(1)))?.message.contains(said) == true, "\(answers)")
+        }
+        let output = try output(bench, server) { $0.credentials = .instance(endpoint: "http://127.0.0.1:1") }
+        #expect(retried(await output.send(try Sample.batch(1)))?.message.contains("metadata service") == true)
+    }
+
+    @Test("templates without a batch's id, with unknown fields or with loose ends are refused")
+    func templates() throws {
+        for bad in [
+            "", "x", "{date}", "{batch}", "{batch_id", "batch_id}", "{}", "/{batch_id}", "a//{batch_id}", "../{batch_id}", "a/./{batch_id}",
+            "{batch_id}\n", String(repeating: "x", count: 600) + "{batch_id}",
+        ] {
+            #expect(throws: OutputError.self, "\(bad)") { try ObjectKey(bad) }
+        }
+        #expect(try ObjectKey(ObjectKey.standardTemplate) == ObjectKey.standard)
+    }
+
+    @Test("addresses: Amazon's by region, path style and host style")
+    func addresses() throws {
+        var options = S3Options(bucket: "my-events", region: "eu-west-1", credentials: .environment)
+        #expect(try options.baseURL() == "https://my-events.s3.eu-west-1.amazonaws.com/")
+        options.usesPathStyle = true
+        #expect(try options.baseURL() == "https://s3.eu-west-1.amazonaws.com/my-events/")
+        options.endpoint = "https://minio.example:9000/"
+        #expect(try options.baseURL() == "https://minio.example:9000/my-events/")
+        options.usesPathStyle = false
+        #expect(try options.baseURL() == "https://my-events.minio.example:9000/")
+        options.endpoint = "ftp://x"
+        #expect(throws: OutputError.self) { try options.baseURL() }
+    }
+
+    @Test("credentials of the environment: both parts, and the session's token")
+    func environment() throws {
+        #expect(throws: OutputError.self) { try S3Credentials.environment { _ in nil } }
+        #expect(throws: OutputError.self) { try S3Credentials.environment { $0 == "AWS_ACCESS_KEY_ID" ? "id" : nil } }
+        let all = ["AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"]
+        let found = try S3Credentials.environment { all[$0] }
+        #expect(found == S3Credentials(accessKeyID: "id", secret: Secret("secret"), sessionToken: Secret("token")))
+    }
+}
