@@ -28,13 +28,17 @@ final class DirectoryStream {
     /// The directory's descriptor, for as long as this lives.
     var descriptor: Int32 { dirfd(stream) }
 
+    private var isRemoved: Bool { (try? FileSystem.status(of: descriptor))?.links == 0 }
+
     /// The next name, and its type as the directory tells it; nil at the end.
     func next() throws(SystemError) -> (name: FileName, type: Int, inode: UInt64)? {
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
-                if errno == 0 || errno == ENOENT { return nil }
-                throw SystemError("readdir")
+                let number = errno
+                // ENOENT is the end of a directory that was removed, and of no other.
+                if number == 0 || number == ENOENT && isRemoved { return nil }
+                throw SystemError("readdir", number: number)
             }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { FileName($0.prefix { $0 != 0 }) }
             if name.bytes == [0x2E] || name.bytes == [0x2E, 0x2E] { continue }
@@ -63,8 +67,9 @@ extension SpoolReader {
         guard directories[path] == nil, !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
         let directory = SpoolDirectory(path: path, depth: depth)
+        let beneath = path.bytes.isEmpty ? FileName(".") : path
         do {
-            let descriptor = try FileSystem.openDirectory(root.raw, path.bytes.isEmpty ? FileName(".") : path)
+            let descriptor = try FileSystem.openDirectory(root.raw, beneath)
             if let archive {
                 let status = try FileSystem.status(descriptor)
                 // What was read and put away is not read again, whatever name the archive was given.
@@ -79,7 +84,7 @@ extension SpoolReader {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
-                if (try? FileSystem.status(root.raw, path))?.isDirectory == true {
+                if (try? FileSystem.status(root.raw, beneath))?.isDirectory == true {
                     tryAgain(.open(path, depth: depth), path, error)
                 }
             case ELOOP: refuse(.symbolicLink, path)

@@ -14,7 +14,9 @@ final class S3Server: Sendable {
 
     init(_ bench: Bench) async throws {
         let here = URL(filePath: #filePath).deletingLastPathComponent()
-        let python = here.deletingLastPathComponent().deletingLastPathComponent().appending(path: "build/python/bin/python3").path
+        let python = here.deletingLastPathComponent().deletingLastPathComponent().appending(
+            path: "build/python/bin/python3"
+        ).path
         try #require(access(python, X_OK) == 0, "no \(python): run scripts/bootstrap test")
         let file = "\(bench.directory.path)/s3-port"
         let words = [python, here.appending(path: "Fixtures/s3_server.py").path, file]
@@ -69,7 +71,8 @@ final class S3Server: Sendable {
         let settings = TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
         let client = try HTTPClient(on: loop, settings: settings)
         let request = HTTPRequest(
-            method: method, url: "\(url)/_test/\(what)", headers: ["Content-Type: application/json"], body: Array(body.utf8),
+            method: method, url: "\(url)/_test/\(what)", headers: ["Content-Type: application/json"],
+            body: Array(body.utf8),
             answerLimit: 1 << 24)
         guard case .answered(let answer) = await client.perform(request), answer.status == 200, answer.isWhole else {
             throw SteeringError()

@@ -13,7 +13,8 @@ struct S3Tests {
     private let installation = "6e0dfba6-e924-4eb2-84a6-50c613814f97"
 
     private func output(
-        _ bench: Bench, _ server: S3Server, time: any TimeSource = SystemTime(), _ change: (inout S3Options) -> Void = { _ in }
+        _ bench: Bench, _ server: S3Server, time: any TimeSource = SystemTime(),
+        _ change: (inout S3Options) -> Void = { _ in }
     ) throws -> S3Output {
         var options = S3Options(
             bucket: "events", region: "eu-central-1", endpoint: server.url,
@@ -21,10 +22,13 @@ struct S3Tests {
         options.usesPathStyle = true
         options.http.proxy = .none
         change(&options)
-        return try S3Output("archive", options, installID: installation, on: bench.loop, log: Log(bench.log), time: time)
+        return try S3Output(
+            "archive", options, installID: installation, on: bench.loop, log: Log(bench.log), time: time)
     }
 
-    @Test("a batch becomes one object under the key of the template, packed as its ending says", arguments: Compression.allCases)
+    @Test(
+        "a batch becomes one object under the key of the template, packed as its ending says",
+        arguments: Compression.allCases)
     func object(compression: Compression) async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -75,7 +79,8 @@ struct S3Tests {
         #expect(try await server.objects().values.first?.bytes == Sample.lines(0..<120_000))
     }
 
-    @Test("exactly once: a lost answer is found as the object that is already there, and the object is not touched again")
+    @Test(
+        "exactly once: a lost answer is found as the object that is already there, and the object is not touched again")
     func lostAnswer() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -106,11 +111,17 @@ struct S3Tests {
         let bench = try Bench()
         let server = try await S3Server(bench)
         func hint(_ change: (inout S3Options) -> Void) async throws -> String {
-            guard case .held(let failure) = await (try output(bench, server, change)).send(try Sample.batch(1)) else { return "" }
+            guard case .held(let failure) = await (try output(bench, server, change)).send(try Sample.batch(1)) else {
+                return ""
+            }
             return failure.message
         }
-        #expect(try await hint { $0.credentials = .key(id: "AKIDEXAMPLE", secret: .inline(Secret("wrong"))) }.contains("secret key"))
-        #expect(try await hint { $0.credentials = .key(id: "AKIDOTHER", secret: .inline(Secret("x"))) }.contains("access_key_id"))
+        #expect(
+            try await hint { $0.credentials = .key(id: "AKIDEXAMPLE", secret: .inline(Secret("wrong"))) }.contains(
+                "secret key"))
+        #expect(
+            try await hint { $0.credentials = .key(id: "AKIDOTHER", secret: .inline(Secret("x"))) }.contains(
+                "access_key_id"))
         #expect(try await hint { $0.bucket = "elsewhere" }.contains("no such bucket"))
         #expect(try await hint { $0.region = "us-east-1" }.contains("region"))
     }
@@ -118,11 +129,16 @@ struct S3Tests {
     @Test(
         "every error that matters has its row, and none makes a dead letter",
         arguments: [
-            (503, "SlowDown", "retry"), (500, "InternalError", "retry"), (400, "RequestTimeout", "retry"), (409, "OperationAborted", "retry"),
-            (409, "ConditionalRequestConflict", "retry"), (307, "TemporaryRedirect", "retry"), (403, "RequestTimeTooSkewed", "hold"),
-            (400, "ExpiredToken", "hold"), (404, "NoSuchBucket", "hold"), (403, "AccessDenied", "hold"), (301, "PermanentRedirect", "hold"),
-            (400, "AuthorizationHeaderMalformed", "hold"), (400, "EntityTooLarge", "split"), (501, "NotImplemented", "hold"),
-            (400, "InvalidArgument", "hold"), (403, "SignatureDoesNotMatch", "hold"), (418, "Unheard", "hold"), (412, "PreconditionFailed", "good"),
+            (503, "SlowDown", "retry"), (500, "InternalError", "retry"), (400, "RequestTimeout", "retry"),
+            (409, "OperationAborted", "retry"),
+            (409, "ConditionalRequestConflict", "retry"), (307, "TemporaryRedirect", "retry"),
+            (403, "RequestTimeTooSkewed", "hold"),
+            (400, "ExpiredToken", "hold"), (404, "NoSuchBucket", "hold"), (403, "AccessDenied", "hold"),
+            (301, "PermanentRedirect", "hold"),
+            (400, "AuthorizationHeaderMalformed", "hold"), (400, "EntityTooLarge", "split"),
+            (501, "NotImplemented", "hold"),
+            (400, "InvalidArgument", "hold"), (403, "SignatureDoesNotMatch", "hold"), (418, "Unheard", "hold"),
+            (412, "PreconditionFailed", "good"),
         ])
     func table(status: Int, code: String, meaning: String) async throws {
         let body = Array("<?xml version=\"1.0\"?><Error><Code>\(code)</Code><Message>m</Message></Error>".utf8)
@@ -160,7 +176,9 @@ struct S3Tests {
         let file = "\(bench.directory.path)/secret"
         try PrivateFile.replace(file, with: "old\n")
         let time = ManualTime()
-        let output = try output(bench, server, time: time) { $0.credentials = .key(id: "AKIDEXAMPLE", secret: .file(file)) }
+        let output = try output(bench, server, time: time) {
+            $0.credentials = .key(id: "AKIDEXAMPLE", secret: .file(file))
+        }
         guard case .held = await output.send(try Sample.batch(1)) else {
             Issue.record("the old secret did not hold")
             return
@@ -170,7 +188,9 @@ struct S3Tests {
         #expect(await output.send(try Sample.batch(1)) == .acknowledged)
     }
 
-    @Test("the machine's role: credentials are fetched, renewed before their end, and replaced when the server calls them expired")
+    @Test(
+        "the machine's role: credentials are fetched, renewed before their end, and replaced when the server calls them expired"
+    )
     func instanceMetadata() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -183,7 +203,9 @@ struct S3Tests {
         }
         let output = try output(bench, server, time: time) { $0.credentials = .instance(endpoint: server.url) }
         func asked() async throws -> Int { try await server.log().count { $0.path.hasSuffix("/agents") } }
-        func uploads() async throws -> [S3Server.Request] { try await server.log().filter { $0.path.hasPrefix("/events") } }
+        func uploads() async throws -> [S3Server.Request] {
+            try await server.log().filter { $0.path.hasPrefix("/events") }
+        }
 
         try await server.metadata(document(1, ends: .seconds(3600)))
         #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
@@ -222,7 +244,8 @@ struct S3Tests {
     @Test("templates without a batch's id, with unknown fields or with loose ends are refused")
     func templates() throws {
         for bad in [
-            "", "x", "{date}", "{batch}", "{batch_id", "batch_id}", "{}", "/{batch_id}", "a//{batch_id}", "../{batch_id}", "a/./{batch_id}",
+            "", "x", "{date}", "{batch}", "{batch_id", "batch_id}", "{}", "/{batch_id}", "a//{batch_id}",
+            "../{batch_id}", "a/./{batch_id}",
             "{batch_id}\n", String(repeating: "x", count: 600) + "{batch_id}",
         ] {
             #expect(throws: OutputError.self, "\(bad)") { try ObjectKey(bad) }

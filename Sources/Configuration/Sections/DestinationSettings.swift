@@ -159,7 +159,8 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "type", \.kind, .choice,
             "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; file and stdout are"
-                + " plain lines, an event each; nats and kafka have their settings, and are refused until they are built."),
+                + " plain lines, an event each; nats and kafka have their settings, and are refused until they are built."
+        ),
         .setting(
             "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
             "Where it is: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats,"

@@ -107,7 +107,8 @@ extension ValueType where Value == String {
     /// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
     static var bucketName: ValueType {
         checked(
-            "bucket name", mustBe: "a bucket's name: 3 to 63 small letters, digits, - and ., a letter or digit at each end"
+            "bucket name",
+            mustBe: "a bucket's name: 3 to 63 small letters, digits, - and ., a letter or digit at each end"
         ) { name in
             (3...63).contains(name.utf8.count) && name.allSatisfy { isSmall($0) || $0 == "-" || $0 == "." }
                 && name.first.map(isSmall) == true && name.last.map(isSmall) == true

@@ -37,12 +37,16 @@ struct InstanceMetadata {
             "a session token", .put, "/latest/api/token", ["X-aws-ec2-metadata-token-ttl-seconds: 300"])
         let headers = ["X-aws-ec2-metadata-token: \(token)"]
         let roles = try await text("the machine's role", .get, InstanceMetadata.path, headers)
-        guard let role = roles.split(whereSeparator: \.isNewline).first, role.utf8.allSatisfy(InstanceMetadata.isRoleByte) else {
-            throw MetadataFailure(kind: .protocolViolation, "the instance metadata service names no role; give the machine one")
+        guard let role = roles.split(whereSeparator: \.isNewline).first,
+            role.utf8.allSatisfy(InstanceMetadata.isRoleByte)
+        else {
+            throw MetadataFailure(
+                kind: .protocolViolation, "the instance metadata service names no role; give the machine one")
         }
         let body = try await ask("the role's credentials", .get, InstanceMetadata.path + role, headers)
         guard let credentials = S3Credentials(metadata: body) else {
-            throw MetadataFailure(kind: .protocolViolation, "what the instance metadata service answered is no credentials")
+            throw MetadataFailure(
+                kind: .protocolViolation, "what the instance metadata service answered is no credentials")
         }
         return credentials
     }
@@ -53,7 +57,8 @@ struct InstanceMetadata {
         let body = try await ask(what, method, path, headers)
         // It becomes part of the next request.
         guard (1...4096).contains(body.count), body.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x0A }) else {
-            throw MetadataFailure(kind: .protocolViolation, "what the instance metadata service answered is not \(what)")
+            throw MetadataFailure(
+                kind: .protocolViolation, "what the instance metadata service answered is not \(what)")
         }
         return String(decoding: body, as: UTF8.self)
     }
@@ -65,7 +70,8 @@ struct InstanceMetadata {
         switch await client.perform(request) {
         case .failed(let failure), .noRoute(let failure):
             throw MetadataFailure(
-                kind: failure.kind, "no credentials: cannot ask the instance metadata service for \(what): \(failure.message)")
+                kind: failure.kind,
+                "no credentials: cannot ask the instance metadata service for \(what): \(failure.message)")
         case .answered(let answer):
             guard answer.status == 200, answer.isWhole else {
                 throw MetadataFailure(

@@ -38,7 +38,8 @@ public struct ObjectKey: Sendable, Equatable {
     /// The default template.
     public static let standard = ObjectKey(
         pieces: [
-            .text("spoolship/dt="), .field(.date), .text("/hour="), .field(.hour), .text("/"), .field(.installID), .text("/"),
+            .text("spoolship/dt="), .field(.date), .text("/hour="), .field(.hour), .text("/"), .field(.installID),
+            .text("/"),
             .field(.batchID),
         ], template: standardTemplate)
 
@@ -57,7 +58,8 @@ public struct ObjectKey: Sendable, Equatable {
         while let open = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) {
             if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
             guard rest[open] == "{", let close = rest[open...].firstIndex(of: "}") else {
-                throw OutputError(.invalidSetting, "key \"\(template)\": a brace without its other; there is no escape for braces")
+                throw OutputError(
+                    .invalidSetting, "key \"\(template)\": a brace without its other; there is no escape for braces")
             }
             let name = String(rest[rest.index(after: open)..<close])
             guard let field = Field(rawValue: name) else {
@@ -71,8 +73,11 @@ public struct ObjectKey: Sendable, Equatable {
         guard pieces.contains(.field(.batchID)) else {
             throw OutputError(.invalidSetting, "key \"\(template)\" lacks {batch_id}: batches would replace each other")
         }
-        guard !template.hasPrefix("/"), template.utf8.count <= 600, template.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw OutputError(.invalidSetting, "key \"\(template)\": no leading slash, no control characters, 600 bytes at most")
+        guard !template.hasPrefix("/"), template.utf8.count <= 600,
+            template.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else {
+            throw OutputError(
+                .invalidSetting, "key \"\(template)\": no leading slash, no control characters, 600 bytes at most")
         }
         // A server, or a proxy before it, may resolve these, and the signature is of what was sent.
         let parts = template.split(separator: "/", omittingEmptySubsequences: false)

@@ -47,7 +47,9 @@ enum S3Answer {
         case (_, "AccessDenied"), (403, _):
             return .held(failure("the credentials may not write here; s3:PutObject is needed for this bucket and key"))
         case (_, "NotImplemented"), (501, _):
-            return .held(failure("the server lacks something that was asked for; if it is If-None-Match, set if_none_match = false"))
+            return .held(
+                failure(
+                    "the server lacks something that was asked for; if it is If-None-Match, set if_none_match = false"))
         case (401, _):
             return .held(failure("the credentials are missing or wrong"))
         case (408, _), (409, _), (425, _), (429, _), (307, _):
@@ -75,11 +77,15 @@ enum S3Answer {
     ///
     /// Source: Amazon S3 API Reference, Error responses.
     private static let known: Set<String> = [
-        "AccessDenied", "AuthorizationHeaderMalformed", "BadDigest", "ConditionalRequestConflict", "EntityTooLarge", "ExpiredToken",
-        "InternalError", "InvalidAccessKeyId", "InvalidArgument", "InvalidBucketName", "InvalidDigest", "InvalidRequest",
+        "AccessDenied", "AuthorizationHeaderMalformed", "BadDigest", "ConditionalRequestConflict", "EntityTooLarge",
+        "ExpiredToken",
+        "InternalError", "InvalidAccessKeyId", "InvalidArgument", "InvalidBucketName", "InvalidDigest",
+        "InvalidRequest",
         "InvalidStorageClass", "InvalidToken", "KMS.DisabledException", "KMS.NotFoundException", "KeyTooLongError",
-        "MissingContentLength", "NoSuchBucket", "NotImplemented", "OperationAborted", "PermanentRedirect", "PreconditionFailed",
-        "RequestTimeTooSkewed", "RequestTimeout", "ServiceUnavailable", "SignatureDoesNotMatch", "SlowDown", "TemporaryRedirect",
+        "MissingContentLength", "NoSuchBucket", "NotImplemented", "OperationAborted", "PermanentRedirect",
+        "PreconditionFailed",
+        "RequestTimeTooSkewed", "RequestTimeout", "ServiceUnavailable", "SignatureDoesNotMatch", "SlowDown",
+        "TemporaryRedirect",
         "TokenRefreshRequired", "XAmzContentSHA256Mismatch",
     ]
 
@@ -87,7 +93,8 @@ enum S3Answer {
     static func errorCode(in body: [UInt8]) -> String? {
         let open = Array("<Code>".utf8)
         guard let start = body.indices.first(where: { body[$0...].starts(with: open) }) else { return nil }
-        let code = String(decoding: body[(start + open.count)...].prefix { $0 != UInt8(ascii: "<") }.prefix(64), as: UTF8.self)
+        let code = String(
+            decoding: body[(start + open.count)...].prefix { $0 != UInt8(ascii: "<") }.prefix(64), as: UTF8.self)
         return known.contains(code) ? code : nil
     }
 }

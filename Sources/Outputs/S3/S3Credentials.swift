@@ -30,7 +30,8 @@ struct S3Credentials: Sendable, Equatable {
         guard let id = value("AWS_ACCESS_KEY_ID"), let secret = value("AWS_SECRET_ACCESS_KEY") else {
             throw OutputError(
                 .invalidSetting,
-                "credentials = \"environment\", and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not in the agent's environment")
+                "credentials = \"environment\", and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not in the agent's environment"
+            )
         }
         return S3Credentials(
             accessKeyID: id, secret: Secret(secret), sessionToken: value("AWS_SESSION_TOKEN").map { Secret($0) })

@@ -86,6 +86,7 @@ public actor S3Output: MeasuredOutput {
             return .retry(error.failure)
         }
         let result = await client.perform(request(body, of: batch.header, credentials))
+        if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
             return .offline
@@ -107,6 +108,9 @@ public actor S3Output: MeasuredOutput {
         defer { sentBytes = 0 }
         return sentBytes
     }
+
+    /// None: events are written as they are.
+    public func takeLeftOutValues() -> Int { 0 }
 
     private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
         var headers = staticHeaders
