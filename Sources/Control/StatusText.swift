@@ -87,9 +87,9 @@ public struct StatusText: Sendable {
         case .retryAfter: return "asked us to come back later (\(why(destination)))\(next)"
         case .offline: return "offline\(standing(destination)): no route leads there"
         case .paused:
-            let tokens = Set(destination.pauseTokens + report.pauseTokens).sorted().joined(separator: ", ")
-            let isOne = !tokens.isEmpty && !tokens.contains(", ")
-            let command = isOne ? "spoolship resume --token \(tokens)" : "spoolship resume"
+            let held = Set(destination.pauseTokens + report.pauseTokens).sorted()
+            let tokens = held.joined(separator: ", ")
+            let command = held.count == 1 ? "spoolship resume --token \(tokens)" : "spoolship resume"
             return "paused by \(tokens.isEmpty ? "a command" : tokens)\(standing(destination)) (`\(command)`)"
         case .networkOff: return "the network is switched off (`spoolship network on`)"
         case .disabled: return "collection is disabled (`spoolship enable`)"

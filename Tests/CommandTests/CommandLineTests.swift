@@ -100,7 +100,6 @@ struct CommandLineTests {
             (["a", "-p", "k=v", "b"], "[\"a\", \"b\"] [\"k=v\"] false"),
             (["-pk=v", "--property=x=y", "--property", "", "-c"], "[] [\"k=v\", \"x=y\", \"\"] true"),
             (["-1", "-", "--", "-c", "--"], "[\"-1\", \"-\", \"-c\", \"--\"] [] false"),
-            (["--property", "--critical"], "[] [\"--critical\"] false"),
         ])
     func waysOfWritingOptions(words: [String], understood: String) {
         let kept = KeptConsole()

@@ -22,7 +22,12 @@ struct DestinationTests {
         "source": .string("a"), "sourcetype": .string("a"),
         "tls.certificate_file": .string("/a"), "tls.key_file": .string("/a"),
         "tls.pinned_keys": .array([.string("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")]),
-        "tls.minimum_version": .string("1.3"),
+        "tls.minimum_version": .string("1.3"), "s3.bucket": .string("events"), "s3.region": .string("eu-central-1"),
+        "s3.path_style": .boolean(true), "s3.key": .string("x/{batch_id}"), "s3.if_none_match": .boolean(false),
+        "s3.storage_class": .string("STANDARD_IA"), "s3.server_side_encryption": .string("AES256"),
+        "s3.credentials": .string("instance"), "s3.access_key_id": .string("a"),
+        "s3.secret_access_key": .string("secret-1"), "s3.secret_access_key_file": .string("/a"),
+        "s3.secret_access_key_credential": .string("a"),
     ]
 
     /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
@@ -93,6 +98,17 @@ struct DestinationTests {
         #expect(try settings.target() == .http(url, .ga4(measurementID: "G-1")))
         settings.kind = .kafka
         #expect(throws: MissingSettings(keys: ["topic"])) { try settings.target() }
+        settings.kind = .s3
+        #expect(
+            throws: MissingSettings(
+                keys: ["s3.bucket", "s3.region", "s3.access_key_id", "s3.secret_access_key_file"])
+        ) { try settings.target() }
+        settings.s3.bucket = "events"
+        settings.s3.region = "eu-central-1"
+        settings.s3.credentials = .instance
+        #expect(try settings.target() == .s3(url, settings.s3))
+        settings.url = nil
+        #expect(settings.address?.text == "https://s3.eu-central-1.amazonaws.com")
         settings.kind = .stdout
         #expect(try settings.target() == .stdout)
     }

@@ -234,6 +234,15 @@ struct EnginePropertyTests {
         #expect(changed > 500, "\(Seeds.again(seed))")
     }
 
+    /// Redaction goes into lists: what is to be hidden is hidden in each of their objects.
+    private func hidden(_ value: JSONValue, _ path: ArraySlice<String>, _ change: Int) -> JSONValue {
+        switch value {
+        case .object: changed(value, path, change)
+        case .array(let elements): .array(elements.map { hidden($0, path, change) })
+        default: value
+        }
+    }
+
     /// The model: the same change on a tree in which the last of equal members counts.
     private func changed(_ value: JSONValue, _ path: ArraySlice<String>, _ change: Int) -> JSONValue {
         guard let name = path.first else { return value }
@@ -242,6 +251,8 @@ struct EnginePropertyTests {
         guard path.count == 1 else {
             if let place, case .object = members[place].value {
                 members[place] = .init(name, changed(members[place].value, path.dropFirst(), change))
+            } else if let place, change == 1 || change == 2, case .array = members[place].value {
+                members[place] = .init(name, hidden(members[place].value, path.dropFirst(), change))
             } else if change == 0 {
                 let made = changed(.object([]), path.dropFirst(), change)
                 if let place { members[place] = .init(name, made) } else { members.append(.init(name, made)) }

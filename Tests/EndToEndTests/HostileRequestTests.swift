@@ -125,6 +125,7 @@ extension EndToEnd {
             let bench = try Workbench()
             // Nothing leaves this machine: nobody listens there.
             bench.settings["agent.log_level"] = "\"error\""
+            try bench.startReceiver()
             try bench.startAgent()
             let socket = "\(bench.path)/control.sock"
             let seconds = getenv("CONTROL_FUZZ_SECONDS").flatMap { Int(String(cString: $0)) } ?? 4

@@ -100,19 +100,23 @@ struct TLSTests {
         try PrivateFile.replace(key, with: client.key)
         let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { $0.hang() }
         defer { peer.stop() }
-        // TLS 1.3 tells late, and the kernel may be faster than the alert: each of several attempts must make sense.
+        // TLS 1.3 tells late, and the kernel may be faster than the alert and say only that the connection was reset: of several
+        // attempts most must name the cause, and none may say something else.
+        var told = 0
+        func judge(_ failure: Failure, names words: [String]) {
+            if failure.kind == .tls, words.contains(where: { failure.message.contains($0) }) { return told += 1 }
+            #expect(failure.message.contains("broke before an answer came"), "\(failure.message)")
+        }
         for _ in 0..<10 {
             let none = try #require(retried(await bench.output(to: peer.url).send(try Sample.batch(5))))
-            #expect(none.kind == .tls && none.message.contains("client certificate"), "\(none.message)")
+            judge(none, names: ["client certificate"])
             let other = try bench.output(to: peer.url) {
                 $0.tls.certificateFile = certificate
                 $0.tls.keyFile = key
             }
-            let refused = try #require(retried(await other.send(try Sample.batch(5))))
-            #expect(refused.kind == .tls, "\(refused.message)")
-            let isTold = ["unknown ca", "take ours"].contains { refused.message.contains($0) }
-            #expect(isTold, "\(refused.message)")
+            judge(try #require(retried(await other.send(try Sample.batch(5)))), names: ["unknown ca", "take ours"])
         }
+        #expect(told >= 10, "\(told) of 20 named the cause")
     }
 
     @Test("the server's own certificate: its end is known after the first answer")

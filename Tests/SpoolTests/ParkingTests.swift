@@ -90,7 +90,7 @@ struct ParkingTests {
     func othersGoOn() async throws {
         let held = Held([#"{"a":2}"#, #"{"c":2}"#])
         harness.write("{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n", to: "a.jsonl")
-        harness.write(#"{"c":1}{"c":2}{"c":3}"#, to: "c.json")
+        harness.write(#"[{"c":1},{"c":2},{"c":3}]"#, to: "c.json")
         let reader = try await start(held)
         await harness.untilLines([#"{"a":1}"#, #"{"c":1}"#])
         harness.write("{\"b\":1}\n", to: "b.jsonl")

@@ -81,9 +81,9 @@ enum TransferFailure {
             ),
             ("alert protocol version", "\(host) speaks no TLS version that is allowed here: see tls.minimum_version"),
         ]
-        if let alert = alerts.first(where: { said.contains($0.0) }) { return alert.1 }
+        if let alert = alerts.first(where: { strstr(said, $0.0) != nil }) { return alert.1 }
         // The library looks who is at the other end and finds that nobody is: its words hide why.
-        guard said.contains("getpeername() failed") else { return nil }
+        guard strstr(said, "getpeername() failed") != nil else { return nil }
         return "\(host) closed the connection right after the TLS handshake: it may want a client certificate, or not"
             + " take ours (tls.certificate_file)"
     }
