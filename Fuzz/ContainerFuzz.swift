@@ -52,6 +52,8 @@ private func apply(_ engine: RuleEngine, _ event: String, at now: Timestamp) {
         guard JSONValue.object(members)["id"] != nil else { fatalError("no id") }
     case .discarded(let reason):
         guard !reason.isEmpty else { fatalError("no reason") }
+    // What may be kept of it: a whole line, or nothing.
+    case .tooLarge: guard after.isEmpty || after.last == 0x0A else { fatalError("not one line") }
     case .needs: fatalError("all results are there")
     }
 }

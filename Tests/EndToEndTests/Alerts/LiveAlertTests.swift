@@ -314,7 +314,8 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipEventsLost")
 
             let notice = "\(bench.spool)/.spoolship"
-            try #require(unlink("\(notice)/state") == 0 && rmdir(notice) == 0)
+            // The lock against a second agent is in there too.
+            try #require(unlink("\(notice)/state") == 0 && unlink("\(notice)/lock") == 0 && rmdir(notice) == 0)
             try write("in the way\n", to: notice)
             #expect(try bench.command("disable", "--yes").code == 0)
             try prometheus.expect(fires: "SpoolshipPersistenceFailing")
@@ -359,6 +360,7 @@ extension EndToEnd {
         func deadline() throws {
             let bench = try Workbench()
             bench.settings["deadline.name"] = "\"reports\""
+            bench.settings["deadline.time_zone"] = "\"UTC\""
             try bench.startReceiver()
             try bench.startAgent()
             let prometheus = try LivePrometheus(bench)
