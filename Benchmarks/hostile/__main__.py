@@ -45,8 +45,6 @@ directory = "{work}/spool"
 listen = "127.0.0.1:{port}"
 [control]
 socket = "{work}/run/control.sock"
-[queue]
-max_size = "64MiB"
 [dispatch]
 interval = "2s"
 [session]

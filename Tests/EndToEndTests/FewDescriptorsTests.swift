@@ -17,7 +17,7 @@ extension EndToEnd {
             }
             try bench.startAgent(under: ["prlimit", "--nofile=40:40"])
             // Not by the agent's port: with so few descriptors it may have none left for a moment. Each file begins a session.
-            try bench.wait(.seconds(60), "the events to arrive; the agent's log:\n\(bench.agentLog)") {
+            try wait(.seconds(60), "the events to arrive; the agent's log:\n\(bench.agentLog)") {
                 bench.receiverFigure("events") >= 120
             }
             #expect(bench.agentLog.contains("fewer files are held open than spool.max_open_files allows"))
