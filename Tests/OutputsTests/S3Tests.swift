@@ -67,7 +67,7 @@ struct S3Tests {
         // By the request: moto itself reads some of these signs otherwise.
         let path = try await server.log().last?.path
         let escaped =
-            "%C3%A4%20b/%2B%3D%26%3F%23%25%27%28%29%2A%21~%24%2C%3B%3A%40/archive/normal/\(batch.header.id).jsonl.gz"
+            "%C3%A4%20b/%2B%3D%26%3F%23%25%27%28%29%2A%21~%24%2C%3B%3A%40/main/normal/\(batch.header.id).jsonl.gz"
         #expect(path == "/events/" + escaped)
         let object = try #require(try await server.objects().values.first)
         #expect(object.storage_class == "STANDARD_IA")
