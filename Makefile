@@ -56,7 +56,7 @@ latency: ## measure the time from a written line to the receiver
 hostile: ## let a hostile user at the agent beside honest apps for SECONDS=60, or SEED=…; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
-	@python3 Benchmarks/hostile build/spoolship --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+	@python3 Benchmarks/hostile build/spoolship --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(ONLY),--only $(ONLY)) $(if $(EVENTS),--events $(EVENTS))
 
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build

@@ -10,7 +10,7 @@ Hostile users own one app's directory and may write into the drop box. It passes
 
 It prints its seed, and what it did, a line a minute. The same seed chooses the same attacks in the same order. Needs root.
 
-usage: python3 Benchmarks/hostile BINARY [--seconds 60] [--seed N] [--events 100000] [--only ATTACK]
+usage: python3 Benchmarks/hostile BINARY [--seconds 60] [--seed N] [--events 100000] [--only ATTACK,…] [--without ATTACK,…]
 """
 import argparse
 import json
@@ -95,9 +95,10 @@ def honest(directory: str, app: int, events: int, seconds: float, box: str) -> N
         time.sleep(0.05)
 
 
-def hostile(ground: Ground, user: int, until: float, only: str, report: str) -> None:
+def hostile(ground: Ground, user: int, until: float, only: str, without: str, report: str) -> None:
     become(user, user, [])
-    attacks = [attack for attack in ATTACKS if not only or attack.__name__ in only.split(",")]
+    attacks = [attack for attack in ATTACKS
+               if (not only or attack.__name__ in only.split(",")) and attack.__name__ not in without.split(",")]
     while time.monotonic() < until:
         attack = ground.random.choice(attacks)
         state = ground.random.getstate()
@@ -222,6 +223,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--events", type=int, default=100_000, help="of all honest apps together")
     parser.add_argument("--only", default="", help="these attacks only, with commas between")
+    parser.add_argument("--without", default="", help="all attacks but these, with commas between")
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
     parser.add_argument("--keep", action="store_true", help="leave the scratch directory behind")
     options = parser.parse_args()
@@ -256,7 +258,7 @@ def main() -> int:
         for index in range(2):
             ground = Ground(box=box, app=f"{work}/spool/hostile", secrets=secrets, port=port,
                             random=random.Random(options.seed * 2 + index))
-            children.append(fork(hostile, ground, HOSTILE, until, options.only, report))
+            children.append(fork(hostile, ground, HOSTILE, until, options.only, options.without, report))
         expected = options.events // APPS * APPS
         began = last = time.monotonic()
         deadline = until + 60
