@@ -93,8 +93,7 @@ extension ReadContext {
 
     /// What is set for another type or format than this one's was meant for another destination, or the format is wrong.
     private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
-        let standard = DestinationSettings().effective(in: .root)
-        for (setting, unset) in zip(destination.effective(in: .root), standard)
+        for (setting, unset) in zip(destination.effective(in: .root), unsetDestination)
         where setting.value != unset.value && !setting.use.scope.includes(destination) {
             let key = "\(path).\(setting.path)"
             let message =
@@ -185,10 +184,13 @@ extension ReadContext {
     }
 
     private mutating func checkContainers(of settings: Settings) {
-        // Only sections that stand once: `dispatch.interval`, not what belongs to one destination or app.
+        guard !settings.containers.isEmpty else { return }
+        // Only sections of which there is one: `dispatch.interval`, not what belongs to one destination or app.
         let settable = Dictionary(
-            settings.effective.filter { !$0.section.path.isEmpty && !$0.section.path.utf8.contains(UInt8(ascii: ".")) }
-                .map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
+            Settings().effective.filter {
+                !$0.section.path.isEmpty && !$0.section.path.utf8.contains(UInt8(ascii: "."))
+            }
+            .map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
         for (number, container) in settings.containers.enumerated() {
             let named = "container.\(SettingValue.key(container.id))"
             let path = isSet(named) ? named : "container.\(number + 1)"
@@ -213,6 +215,9 @@ extension ReadContext {
         }
     }
 }
+
+/// The settings of a destination for which none is set.
+private let unsetDestination = DestinationSettings().effective(in: .root)
 
 /// Why Elasticsearch refuses a name of an index; nil when it does not.
 ///

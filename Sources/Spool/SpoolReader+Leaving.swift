@@ -111,13 +111,9 @@ extension SpoolReader {
                 _ = clinux_return_lease(descriptor)
                 return makeReady(file)
             }
-            if file.name.claimed == nil {
-                let claim = file.name.claim(nextClaim())
-                let old = file.name
-                try FileSystem.rename(raw, old, to: claim)
-                file.directory.files[old] = nil
-                file.name = claim
-                file.directory.files[claim] = file
+            if file.name.claimed == nil, try !claim(file, raw) {
+                _ = clinux_return_lease(descriptor)
+                return displaced(file)
             }
             file.isLeaving = true
             tasks += 1
@@ -136,6 +132,46 @@ extension SpoolReader {
                 note(error, "cannot rename file", file.path)
                 tryAgain(.check(file), file.path, error)
             }
+        }
+    }
+
+    /// Gives a file a name of ours. False: its name is another file's by now, which keeps it.
+    ///
+    /// Renames are noticed later than they happen, where directories are polled much later: the name that we know may have
+    /// been passed on to a file that nobody has read.
+    private func claim(_ file: AppendFile, _ raw: Int32) throws(SystemError) -> Bool {
+        let (name, directory) = (file.name, file.directory)
+        guard try isName(name, of: file, raw) else { return false }
+        let claim = name.claim(nextClaim())
+        try FileSystem.rename(raw, name, to: claim)
+        do throws(SystemError) {
+            guard try isName(claim, of: file, raw) else {
+                giveBack(claim, name, in: directory, raw)
+                return false
+            }
+        } catch {
+            giveBack(claim, name, in: directory, raw)
+            throw error
+        }
+        directory.files[name] = nil
+        file.name = claim
+        directory.files[claim] = file
+        return true
+    }
+
+    private func isName(_ name: FileName, of file: AppendFile, _ raw: Int32) throws(SystemError) -> Bool {
+        let looked = try FileSystem.look(raw, name)
+        return try FileID(looked, FileSystem.status(looked)) == file.id
+    }
+
+    /// A file that was given a name of ours by mistake gets its own back. If that is taken, it is read under ours.
+    private func giveBack(_ claim: FileName, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
+        do {
+            try FileSystem.rename(raw, claim, to: name)
+            notice(directory, name)
+        } catch {
+            if error.number != EEXIST { note(error, "cannot give a file its name back", directory.path(of: name)) }
+            notice(directory, claim)
         }
     }
 

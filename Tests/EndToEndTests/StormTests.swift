@@ -19,12 +19,8 @@ extension EndToEnd {
         @Test("fault02: files are rotated many times a second in eleven ways, and the agent is killed: each line once")
         func killedInTheStorm() throws { try storm("--kills", "5") }
 
-        /// Without copies that are shifted, of which some were lost in a storm: docs/guarantees.md.
         @Test("fault02: the same where directories are polled")
-        func killedInThePolledStorm() throws {
-            let modes = "drop,rename,rename_compress,delayed_compress,chain,hardlink,recreate,dated,copytruncate"
-            try storm("--kills", "2", "--polled", "--mode", modes)
-        }
+        func killedInThePolledStorm() throws { try storm("--kills", "3", "--polled") }
 
         @Test(
             "calls that fail for a moment change no file's identity: each line once",
