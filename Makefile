@@ -10,7 +10,7 @@ RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) sw
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test deb life run bench latency hostile lint format clean
+.PHONY: help build test deb life run bench latency hostile storm lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -57,6 +57,11 @@ hostile: ## let a hostile user at the agent beside honest apps for SECONDS=60, o
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
 	@python3 Benchmarks/hostile build/spoolship --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(ONLY),--only $(ONLY)) $(if $(EVENTS),--events $(EVENTS))
+
+storm: ## let the world at the agent for SECONDS=180, or SEED=…: kills, reloads, full disks, bad servers; needs root
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory build
+	@python3 Benchmarks/storm build/spoolship --seconds $(or $(SECONDS),180) $(if $(SEED),--seed $(SEED))
 
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build

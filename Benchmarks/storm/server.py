@@ -1,0 +1,172 @@
+"""The destinations of the storm: one HTTPS server that answers in every way, and remembers what it has acknowledged."""
+import collections
+import gzip
+import hashlib
+import json
+import random
+import ssl
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+# How a destination can be: what share of the requests is answered otherwise than with 200, and how.
+MOODS = {
+    "well": [],
+    "errors": [(0.5, "500"), (0.2, "503")],
+    "busy": [(0.6, "429")],
+    "forgetful": [(0.3, "lost")],
+    "slow": [(0.7, "slow")],
+    "torn": [(0.5, "torn")],
+    "deaf": [(0.3, "deaf")],
+    "small": [(1.0, "413")],
+    "bad day": [(0.2, "500"), (0.1, "429"), (0.1, "lost"), (0.1, "slow"), (0.1, "torn"), (0.1, "413")],
+    "down": [(1.0, "torn")],
+}
+# A batch of more events than this is too large for a server that is "small".
+SMALL = 7
+
+
+class Destination:
+    """What one destination has acknowledged."""
+
+    def __init__(self, name):
+        self.name, self.mood, self.lock = name, "well", threading.Lock()
+        self.batches = {}
+        self.times = collections.defaultdict(collections.Counter)
+        self.rejected = set()
+        self.answers = collections.Counter()
+        self.faults = []
+
+    def take(self, key, digest, numbers):
+        """Acknowledges a batch. One that was acknowledged before must be the same, and counts once."""
+        with self.lock:
+            if key in self.batches:
+                if self.batches[key] != digest:
+                    self.faults.append(f"{self.name}: batch {key} came again with another content")
+                return
+            self.batches[key] = digest
+            for mode, number in numbers:
+                self.times[mode][number] += 1
+
+    def knows(self, key):
+        with self.lock:
+            return key in self.batches
+
+    def missing(self, mode, most):
+        """Of the events 1 to `most` of a writer, those that were neither acknowledged nor rejected for good."""
+        with self.lock:
+            seen = self.times[mode]
+            return [n for n in range(1, most + 1) if n not in seen and (mode, n) not in self.rejected]
+
+    def repeated(self):
+        with self.lock:
+            return [(mode, n) for mode, seen in self.times.items() for n, count in seen.items() if count > 1]
+
+
+class Server:
+    """All destinations, each under its own path."""
+
+    def __init__(self, directory, names, seed):
+        self.destinations = {name: Destination(name) for name in names}
+        self.random = random.Random(f"server-{seed}")
+        make_certificate(directory)
+        self.ca = f"{directory}/ca.pem"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{directory}/server.pem", f"{directory}/server.key")
+        handler = type("Handler", (Handler,), {"server_of_storm": self})
+        self.listener = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.listener.daemon_threads = True
+        self.port = self.listener.server_address[1]
+        # The handshake belongs to the connection's own thread: a client that is slow holds up nobody.
+        self.listener.socket = context.wrap_socket(self.listener.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.listener.serve_forever, daemon=True).start()
+
+    def url(self, name):
+        return f"https://127.0.0.1:{self.port}/{name}"
+
+    def pick(self, mood):
+        dice = self.random.random()
+        for share, answer in MOODS[mood]:
+            if dice < share:
+                return answer
+            dice -= share
+        return "200"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def log_message(self, *arguments):
+        pass
+
+    def handle(self):
+        try:
+            super().handle()
+        except (OSError, ssl.SSLError):
+            # The agent was killed, or has given up: it is what the storm is about.
+            self.close_connection = True
+
+    def do_POST(self):
+        destination = self.server_of_storm.destinations[self.path.strip("/")]
+        answer = self.server_of_storm.pick(destination.mood)
+        destination.answers[answer] += 1
+        length = int(self.headers["Content-Length"])
+        if answer == "torn":
+            self.rfile.read(length // 2)
+            return self.hang_up()
+        body = self.rfile.read(length)
+        if len(body) < length:
+            return self.hang_up()
+        key = self.headers["Idempotency-Key"]
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        events = [json.loads(line) for line in body.splitlines()]
+        numbers = [split(event["k"]) for event in events if "k" in event]
+        poisoned = [split(event["k"]) for event in events if event.get("poison")]
+        if answer == "deaf":
+            time.sleep(8)
+            return self.hang_up()
+        if answer == "slow":
+            time.sleep(self.server_of_storm.random.random() * 2)
+        elif answer in ("500", "503", "429"):
+            return self.reply(int(answer), {"Retry-After": "1"} if answer == "429" else {})
+        if not destination.knows(key):
+            if answer == "413" and len(events) > SMALL:
+                return self.reply(413)
+            if poisoned and destination.name == "picky":
+                if len(events) == 1:
+                    destination.rejected.update(poisoned)
+                return self.reply(400)
+        destination.take(key, hashlib.sha256(body).digest(), numbers)
+        return self.hang_up() if answer == "lost" else self.reply(200)
+
+    def hang_up(self):
+        self.close_connection = True
+
+    def reply(self, status, headers=None):
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def split(key):
+    mode, number = key.rsplit("-", 1)
+    return mode, int(number)
+
+
+def make_certificate(directory):
+    """An authority of the storm's own, and a certificate for 127.0.0.1 by it."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=storm")
+    openssl("req", *curve, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=127.0.0.1")
+    with open(f"{directory}/names", "w") as file:
+        file.write("subjectAltName=IP:127.0.0.1\n")
+    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+            "-extfile", "names", "-out", "server.pem")
