@@ -1,6 +1,7 @@
 /// A JSON text as a value: for control messages and state, never for events.
 ///
-/// Members keep their order. Whole numbers that fit are integers, all others doubles.
+/// Members keep their order. Whole numbers that fit are integers, all others doubles. Texts are equal when their bytes
+/// are: `String` alone would take é and e with an accent behind it for the same.
 public enum JSONValue: Sendable, Hashable {
     /// `null`.
     case null
@@ -34,7 +35,7 @@ public enum JSONValue: Sendable, Hashable {
     /// The value of the member with that key; nil when this is no object or has none.
     public subscript(key: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
-        return members.last { $0.key == key }?.value
+        return members.last { $0.key.utf8.elementsEqual(key.utf8) }?.value
     }
 
     /// The string; nil for any other value.
@@ -82,6 +83,55 @@ public enum JSONValue: Sendable, Hashable {
 
     /// The number, or `null` for nil and for what JSON cannot say.
     public init(_ number: Double?) { self = number.flatMap { $0.isFinite ? .double($0) : nil } ?? .null }
+}
+
+extension JSONValue {
+    /// Whether both are the same value, texts byte by byte.
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.double(let left), .double(let right)): left == right
+        case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        default: false
+        }
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let value): hasher.combine(value)
+        case .integer(let number): hasher.combine(number)
+        case .double(let number): hasher.combine(number)
+        case .string(let text): text.hashBytes(into: &hasher)
+        case .array(let elements): hasher.combine(elements)
+        case .object(let members): hasher.combine(members)
+        }
+    }
+}
+
+extension JSONValue.Member {
+    /// Whether key, byte by byte, and value are the same.
+    public static func == (left: JSONValue.Member, right: JSONValue.Member) -> Bool {
+        left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        key.hashBytes(into: &hasher)
+        hasher.combine(value)
+    }
+}
+
+extension String {
+    fileprivate func hashBytes(into hasher: inout Hasher) {
+        for byte in utf8 { hasher.combine(byte) }
+        hasher.combine(UInt8(0xFF))
+    }
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {

@@ -151,33 +151,25 @@ struct EnginePropertyTests {
             default: nil
             }
         }
-        func number(_ value: JSONValue) -> JSONValue? {
-            if value.number != nil { return value }
-            guard let read = value.string.flatMap({ try? JSONValue(parsing: $0) }), read.number != nil else {
-                return nil
-            }
-            return read
-        }
-        func equals(_ left: JSONValue, _ right: JSONValue) -> Bool {
-            if case .integer(let left) = left, case .integer(let right) = right { return left == right }
-            return left.number == right.number
+        // Exactly, as the document says: by Foundation's decimal numbers, whose 38 digits are more than these have.
+        func number(_ value: JSONValue) -> Foundation.Decimal? {
+            guard value.number != nil || value.string != nil, let text = spelled(value),
+                (try? JSONValue(parsing: text))?.number != nil
+            else { return nil }
+            return Foundation.Decimal(string: text)
         }
         if condition.predicate == .equals, value == .null || other == .null { return value == other }
-        if condition.predicate == .equals, value.number != nil, other.number != nil { return equals(value, other) }
+        if condition.predicate == .equals, value.number != nil || other.number != nil {
+            guard let left = number(value), let right = number(other) else { return false }
+            return left == right
+        }
         if condition.predicate.rawValue.hasPrefix("less") || condition.predicate.rawValue.hasPrefix("greater") {
             guard let left = number(value), let right = number(other) else { return false }
-            // Whole numbers are compared exactly, all others as doubles.
-            let isLess: Bool
-            if case .integer(let left) = left, case .integer(let right) = right {
-                isLess = left < right
-            } else {
-                isLess = left.number ?? 0 < right.number ?? 0
-            }
             switch condition.predicate {
-            case .less: return isLess
-            case .lessOrEqual: return isLess || equals(left, right)
-            case .greater: return !isLess && !equals(left, right)
-            default: return !isLess
+            case .less: return left < right
+            case .lessOrEqual: return left <= right
+            case .greater: return left > right
+            default: return left >= right
             }
         }
         guard var left = spelled(value), var right = spelled(other) else { return false }

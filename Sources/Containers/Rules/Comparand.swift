@@ -6,40 +6,66 @@ internal import Model
 struct Comparand {
     /// The text that spells it, in small letters where capitals do not matter.
     let text: UnsafeBufferPointer<UInt8>
-    /// The number that it is, or that its text spells.
+    /// The number that it is, or that its text spells; the text tells its digits.
     let number: Number?
     let isNull: Bool
     let isString: Bool
+    /// Whether it is a number, no text that spells one.
+    let isNumber: Bool
     /// Whether it is a string, a number or a truth value.
     let isScalar: Bool
 
     /// - Parameter text: `Comparand.text` of the same value.
     init(_ value: JSONValue, _ text: UnsafeBufferPointer<UInt8>) {
         self.text = text
-        number =
-            switch value {
-            case .integer(let number): .integer(number)
-            case .double(let number): .double(number)
-            case .string(let string): Array(string.utf8).withUnsafeBufferPointer { Number($0) }
-            default: nil
-            }
         isNull = value == .null
         isString = value.string != nil
-        isScalar = isString || value.number != nil || value.bool != nil
+        isNumber = value.number != nil
+        isScalar = isString || isNumber || value.bool != nil
+        number = isString || isNumber ? Number(text) : nil
     }
 
-    /// The number, if it is one and no text.
-    @inline(__always) var numberValue: Number? { isString ? nil : number }
+    /// What a macro gave.
+    ///
+    /// - Parameter text: what spells it, in small letters where capitals do not matter.
+    init(_ value: MacroValue, _ text: UnsafeBufferPointer<UInt8>) {
+        self.text = text
+        switch value {
+        case .null, .value(.null): (isNull, isString, isNumber, isScalar) = (true, false, false, false)
+        case .text, .value(.string): (isNull, isString, isNumber, isScalar) = (false, true, false, true)
+        case .number, .value(.integer), .value(.double):
+            (isNull, isString, isNumber, isScalar) = (false, false, true, true)
+        case .bool, .value(.bool): (isNull, isString, isNumber, isScalar) = (false, false, false, true)
+        case .nested, .value: (isNull, isString, isNumber, isScalar) = (false, false, false, false)
+        }
+        number = isString || isNumber ? Number(text) : nil
+    }
 
-    /// The text that spells a value, in small letters if wanted.
+    /// The text that spells a value, folded if wanted.
     static func text(of value: JSONValue, ignoreCase: Bool) -> [UInt8] {
         let spelled = Array((value.string ?? value.description).utf8)
         return ignoreCase ? spelled.withUnsafeBufferPointer { folded($0) } : spelled
     }
 
-    /// A text in small letters.
+    /// A text by which texts are compared where capitals do not matter: each of its code points by itself (simple folding).
+    ///
+    /// So σ, ς and Σ are the same, ß and ẞ too, but not ß and ss.
     static func folded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         if text.allSatisfy({ $0 < 0x80 }) { return text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 } }
-        return Array(String(decoding: text, as: UTF8.self).lowercased().utf8)
+        var folded = String.UnicodeScalarView()
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars { folded.append(self.folded(scalar)) }
+        return Array(String(folded).utf8)
+    }
+
+    /// Source: Unicode, CaseFolding.txt, C and S: the small letter of the capital, where both are one code point.
+    static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        // The dotless one has a capital without folding to its small letter.
+        if scalar == "\u{131}" { return scalar }
+        func single(_ mapping: String) -> Unicode.Scalar? {
+            let scalars = mapping.unicodeScalars
+            return scalars.count == 1 ? scalars.first : nil
+        }
+        let capital = single(scalar.properties.uppercaseMapping) ?? scalar
+        return single(capital.properties.lowercaseMapping) ?? scalar
     }
 }

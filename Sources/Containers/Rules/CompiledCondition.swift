@@ -87,16 +87,9 @@ struct CompiledCondition {
         number < limit ? order.below : number > limit ? order.above : order.equal
     }
 
-    /// Whether a number holds the predicate, for those that compare numbers.
+    /// Whether an order that was found holds the predicate, for those that compare numbers.
     @inline(__always)
-    func compare(_ number: Number, with limit: Number) -> Bool {
-        switch predicate {
-        case .less: number.isLess(than: limit)
-        case .lessOrEqual: number.isLess(than: limit) || number.equals(limit)
-        case .greater: limit.isLess(than: number)
-        default: limit.isLess(than: number) || number.equals(limit)
-        }
-    }
+    func holdsOrder(_ found: Int) -> Bool { found < 0 ? order.below : found > 0 ? order.above : order.equal }
 }
 
 extension Condition.Predicate {

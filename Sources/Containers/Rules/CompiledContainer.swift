@@ -40,7 +40,7 @@ public final class CompiledContainer: Sendable {
     /// The reason under which a discard stands in the ledger and in metrics, for each rule: `GTM-1234/rule`.
     let reasons: [String]
     /// The members of the data layer that tags may come to read, by their names at the top.
-    let layerNames: Set<String>
+    let layerNames: Set<[UInt8]>
     /// Whether tags may come to ask functions for values.
     let asksFunctions: Bool
     /// For each condition the functions' macros that it needs, those that may not be called included.

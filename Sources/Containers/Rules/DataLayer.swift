@@ -8,14 +8,22 @@ struct DataLayer: Sendable {
     /// What one app's layer may take, in bytes of JSON text, about.
     static let limit = 16 << 10
 
-    private var root: [String: Node] = [:]
+    private var root: [Name: Node] = [:]
     /// Bytes of JSON text, about.
     private(set) var size = 0
 
     private indirect enum Node: Sendable {
         case scalar(JSONValue)
-        case map([String: Node])
+        case map([Name: Node])
         case list([Node])
+    }
+
+    /// A name, byte for byte: `String` would take names for the same that differ in their Unicode form only.
+    private struct Name: Hashable {
+        let bytes: [UInt8]
+        init(_ text: String) { bytes = Array(text.utf8) }
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+        var text: String { String(decoding: bytes, as: UTF8.self) }
     }
 
     /// An empty one.
@@ -24,7 +32,7 @@ struct DataLayer: Sendable {
     /// Whether merging these members would change nothing, as far as that is quick to see.
     func holds(_ members: [JSONValue.Member]) -> Bool {
         members.allSatisfy { member in
-            if case .scalar(let known)? = root[member.key] { known == member.value } else { false }
+            if case .scalar(let known)? = root[Name(member.key)] { known == member.value } else { false }
         }
     }
 
@@ -35,7 +43,7 @@ struct DataLayer: Sendable {
         var changed = root
         var grown = size
         for member in members {
-            grown += DataLayer.merge(member.value, into: &changed, member.key)
+            grown += DataLayer.merge(member.value, into: &changed, Name(member.key))
             guard grown <= DataLayer.limit else { return false }
         }
         root = changed
@@ -45,11 +53,11 @@ struct DataLayer: Sendable {
 
     /// The value at these names, outermost first; nil when there is none.
     func value(at names: [String]) -> JSONValue? {
-        guard let first = names.first, var node = root[first] else { return nil }
+        guard let first = names.first, var node = root[Name(first)] else { return nil }
         for name in names.dropFirst() {
             switch node {
             case .map(let members):
-                guard let next = members[name] else { return nil }
+                guard let next = members[Name(name)] else { return nil }
                 node = next
             case .list(let elements):
                 guard let index = Int(name), elements.indices.contains(index) else { return nil }
@@ -73,7 +81,7 @@ struct DataLayer: Sendable {
             defer { self = DataLayer() }
             return !root.isEmpty
         }
-        let name = String(decoding: first, as: UTF8.self)
+        let name = Name(first)
         guard var node = root[name] else { return false }
         if names.count == 1 {
             root[name] = nil
@@ -81,7 +89,7 @@ struct DataLayer: Sendable {
             guard DataLayer.remove(names.dropFirst(), from: &node) else { return false }
             root[name] = node
         }
-        size = root.reduce(0) { $0 + $1.key.utf8.count + 4 + DataLayer.weight($1.value) }
+        size = root.reduce(0) { $0 + $1.key.bytes.count + 4 + DataLayer.weight($1.value) }
         return true
     }
 
@@ -91,7 +99,7 @@ struct DataLayer: Sendable {
         switch node {
         case .scalar: break
         case .map(var members):
-            let name = String(decoding: first, as: UTF8.self)
+            let name = Name(first)
             guard var inner = members[name] else { return false }
             if names.count == 1 {
                 members[name] = nil
@@ -127,11 +135,11 @@ struct DataLayer: Sendable {
     // MARK: Merging
 
     /// Returns by how much it has grown.
-    private static func merge(_ value: JSONValue, into map: inout [String: Node], _ key: String) -> Int {
+    private static func merge(_ value: JSONValue, into map: inout [Name: Node], _ key: Name) -> Int {
         guard var old = map.removeValue(forKey: key) else {
             let node = node(value)
             map[key] = node
-            return weight(node) + key.utf8.count + 4
+            return weight(node) + key.bytes.count + 4
         }
         let growth = merge(value, into: &old)
         map[key] = old
@@ -143,7 +151,7 @@ struct DataLayer: Sendable {
         case (.map(var members), .object(let new)):
             node = .scalar(.null)  // so that the map is changed in its place
             var growth = 0
-            for member in new { growth += merge(member.value, into: &members, member.key) }
+            for member in new { growth += merge(member.value, into: &members, Name(member.key)) }
             node = .map(members)
             return growth
         case (.list(var elements), .array(let new)):
@@ -171,7 +179,7 @@ struct DataLayer: Sendable {
         switch value {
         case .object(let members):
             // The last of equal keys counts.
-            .map(Dictionary(members.map { ($0.key, node($0.value)) }) { $1 })
+            .map(Dictionary(members.map { (Name($0.key), node($0.value)) }) { $1 })
         case .array(let elements): .list(elements.map { node($0) })
         default: .scalar(value)
         }
@@ -181,7 +189,7 @@ struct DataLayer: Sendable {
         switch node {
         case .scalar(.string(let text)): text.utf8.count + 2
         case .scalar: 8
-        case .map(let members): members.reduce(2) { $0 + $1.key.utf8.count + 4 + weight($1.value) }
+        case .map(let members): members.reduce(2) { $0 + $1.key.bytes.count + 4 + weight($1.value) }
         case .list(let elements): elements.reduce(2) { $0 + 1 + weight($1) }
         }
     }
@@ -190,7 +198,9 @@ struct DataLayer: Sendable {
         switch node {
         case .scalar(let value): value
         case .map(let members):
-            .object(members.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, json($0.value)) })
+            .object(
+                members.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
+                    .map { JSONValue.Member($0.key.text, json($0.value)) })
         case .list(let elements): .array(elements.map { json($0) })
         }
     }

@@ -37,8 +37,9 @@ extension Evaluation {
     /// With a comparand that is another macro's: it is read and spelled anew, as a constant would be.
     @inline(never)
     private func compareWithMacro(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
-        let other = value(ofMacro: condition.pointee.comparandMacro).json(base)
-        let text = Comparand.text(of: other, ignoreCase: condition.pointee.ignoreCase)
+        let other = value(ofMacro: condition.pointee.comparandMacro)
+        var text = other.text(base) ?? []
+        if condition.pointee.ignoreCase { text = text.withUnsafeBufferPointer { Comparand.folded($0) } }
         return text.withUnsafeBufferPointer {
             compare(condition, with: Comparand(other, $0)) != condition.pointee.negate
         }
@@ -50,15 +51,15 @@ extension Evaluation {
         switch value.pointee.kind {
         case .null: return condition.pointee.predicate == .equals && other.isNull
         case .nested: return false
-        case .number:
-            if condition.pointee.predicate == .equals, let wanted = other.numberValue {
-                return number(of: value)?.equals(wanted) ?? false
-            }
-        case .text: break
+        case .number, .text: break
         }
-        if condition.pointee.predicate.isOrder {
-            guard let number = number(of: value), let limit = other.number else { return false }
-            return condition.pointee.compare(number, with: limit)
+        // Where one of them is a number, numbers are compared; two texts are equal by their bytes.
+        let comparesNumbers =
+            condition.pointee.predicate == .equals && (value.pointee.kind == .number || other.isNumber)
+        if comparesNumbers || condition.pointee.predicate.isOrder {
+            guard let number = number(of: value), let wanted = other.number else { return false }
+            let order = number.order(text(of: value), to: wanted, other.text)
+            return comparesNumbers ? order == 0 : condition.pointee.holdsOrder(order)
         }
         if condition.pointee.isFolded {
             guard other.isScalar else { return false }
@@ -134,14 +135,8 @@ extension Evaluation {
         case .nested, .value(.array), .value(.object): value.kind = .nested
         case .bool(let truth), .value(.bool(let truth)): spell(.text, (truth ? "true" : "false").bytes)
         case .value(.string(let text)): spell(.text, text.bytes)
-        case .value(.integer(let number)):
-            spell(.number, "\(number)".bytes)
-            value.number = .integer(number)
-            value.isNumberKnown = true
-        case .value(.double(let number)):
-            spell(.number, JSONValue.double(number).description.bytes)
-            value.number = .double(number)
-            value.isNumberKnown = true
+        case .value(.integer(let number)): spell(.number, "\(number)".bytes)
+        case .value(.double(let number)): spell(.number, JSONValue.double(number).description.bytes)
         }
         compared[macro] = value
         if value.kind == .text { compared[macro].head = ComparedValue.head(of: text(of: compared + macro)) }

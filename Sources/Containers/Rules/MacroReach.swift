@@ -25,10 +25,10 @@ struct MacroReach {
     }
 
     /// The members of the data layer that are read, by their names at the top.
-    func layerNames(of compiler: ContainerCompiler) -> Set<String> {
+    func layerNames(of compiler: ContainerCompiler) -> Set<[UInt8]> {
         Set(
             ofTags.compactMap { macro in
-                if case .dataLayer(let names, _) = compiler.macros[macro] { names.first } else { nil }
+                if case .dataLayer(let names, _) = compiler.macros[macro] { names.first?.bytes } else { nil }
             })
     }
 

@@ -1,22 +1,45 @@
 internal import Model
 
-/// A number as it is compared: whole numbers exactly, all others as doubles.
+/// A number as it is compared: exactly as its digits say, whatever they are.
+///
+/// A text spells a number when the whole of it is one by the grammar of JSON, in at most 1,024 bytes and with an exponent of
+/// at most nine digits. So `"5.0"`, `"5e0"` and 5 are the same number, and `"+5"`, `"05"`, `"0x5"` and `" 5"` are none.
 enum Number {
+    /// A whole number of 64 bits.
     case integer(Int)
-    case double(Double)
+    /// A number of at most 15 digits: the double nearest to it is no other such number's, so doubles compare as they do.
+    case short(Double)
+    /// Any other: its digits stand in its text alone.
+    case long
 
-    /// The number that a text spells by the grammar of JSON; nil for any other text.
+    /// The longest text that is taken for a number.
+    static let longest = 1024
+
+    /// The number that a text spells; nil for any other text.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
-        guard let first = text.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first), text.count <= 64
+        guard let first = text.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first),
+            text.count <= Number.longest
         else { return nil }
         if let plain = Number(plain: text) {
             self = plain
             return
         }
-        switch try? JSONValue(parsing: Array(text)) {
-        case .integer(let number)?: self = .integer(number)
-        case .double(let number)?: self = .double(number)
-        default: return nil
+        guard let decimal = Decimal(text) else { return nil }
+        if let whole = decimal.integer {
+            self = .integer(whole)
+        } else if decimal.digits.count <= 15, (-280...280).contains(decimal.exponent) {
+            self = .short(decimal.nearest)
+        } else {
+            self = .long
+        }
+    }
+
+    /// The text that spells a number, or may spell one.
+    static func spelling(of value: JSONValue) -> [UInt8]? {
+        switch value {
+        case .integer, .double: Array(value.description.utf8)
+        case .string(let text): Array(text.utf8)
+        default: nil
         }
     }
 
@@ -51,37 +74,36 @@ enum Number {
             return
         }
         let value = Double(whole) / Number.powersOfTen[behindPoint]
-        self = .double(isNegative ? -value : value)
+        self = .short(isNegative ? -value : value)
     }
 
     private static let powersOfTen: [Double] = [
         1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
     ]
 
-    func equals(_ other: Number) -> Bool {
-        switch (self, other) {
-        case (.integer(let left), .integer(let right)): left == right
-        default: value == other.value
-        }
-    }
-
-    func isLess(than other: Number) -> Bool {
-        switch (self, other) {
-        case (.integer(let left), .integer(let right)): left < right
-        default: value < other.value
-        }
-    }
-
-    /// The number as a double that compares just as it does; nil for whole numbers of more digits than a double has.
+    /// A double that compares just as the number does, with others that have one; nil where there is none.
     var exactValue: Double? {
-        if case .integer(let number) = self, number.magnitude > 1 << 53 { return nil }
-        return value
+        switch self {
+        case .integer(let number): number.magnitude > 1 << 53 ? nil : Double(number)
+        case .short(let number): number
+        case .long: nil
+        }
     }
 
-    private var value: Double {
-        switch self {
-        case .integer(let number): Double(number)
-        case .double(let number): number
+    /// How two numbers compare: below zero, zero, or above.
+    ///
+    /// - Parameters:
+    ///   - text: what spells the first one.
+    ///   - otherText: what spells the other one.
+    func order(
+        _ text: UnsafeBufferPointer<UInt8>, to other: Number, _ otherText: UnsafeBufferPointer<UInt8>
+    ) -> Int {
+        if case .integer(let left) = self, case .integer(let right) = other {
+            return left < right ? -1 : left > right ? 1 : 0
         }
+        if let left = exactValue, let right = other.exactValue { return left < right ? -1 : left > right ? 1 : 0 }
+        // Both were read as numbers before.
+        guard let left = Decimal(text), let right = Decimal(otherText) else { return 0 }
+        return left.order(to: right)
     }
 }

@@ -19,12 +19,14 @@ final class PushedMembers {
     }
 
     /// - Parameter names: the members of the layer that are read, by their names at the top.
-    init(_ names: Set<String>) {
+    init(_ names: Set<[UInt8]>) {
         isEmpty = names.isEmpty
         let paths = Dictionary(uniqueKeysWithValues: names.map { ($0, PushedMembers.paths(of: $0)) })
         let wanted = WantedMembers(paths.values.flatMap { $0 })
-        sources = paths.sorted { $0.key < $1.key }.map { name, paths in
-            Source(name: name, nodes: paths.compactMap { wanted.node(at: $0) }, isProperties: name == "properties")
+        sources = paths.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { name, paths in
+            Source(
+                name: String(decoding: name, as: UTF8.self), nodes: paths.compactMap { wanted.node(at: $0) },
+                isProperties: name == "properties".bytes)
         }
         places = .allocate(capacity: wanted.count)
         places.initialize(repeating: WantedMembers.Place(), count: wanted.count)
@@ -33,12 +35,12 @@ final class PushedMembers {
 
     deinit { places.deallocate() }
 
-    private static func paths(of name: String) -> [[[UInt8]]] {
+    private static func paths(of name: [UInt8]) -> [[[UInt8]]] {
         switch name {
-        case "event": [WantedMembers.name]
+        case "event".bytes: [WantedMembers.name]
         // The event's own is pushed as `event`.
-        case "name": [["properties".bytes, name.bytes]]
-        default: [["properties".bytes, name.bytes], [name.bytes]]
+        case "name".bytes: [["properties".bytes, name]]
+        default: [["properties".bytes, name], [name]]
         }
     }
 

@@ -22,18 +22,32 @@ public enum TypedValue: String, Sendable, CaseIterable {
     }
 
     /// A value as this type, converted where that is exact; nil where it is not: then it counts as missing.
+    ///
+    /// A number, and a text that spells one by the grammar of JSON, is what its digits say: `"5.0"` is the whole number 5,
+    /// 9007199254740993 is no double, `"+5"`, `"0x10"` and `" 5"` are no numbers.
     public func convert(_ value: JSONValue) -> JSONValue? {
         switch (self, value) {
         case (.string, .string), (.integer, .integer), (.double, .double), (.boolean, .bool): value
         case (.string, .integer), (.string, .double), (.string, .bool): .string(value.description)
-        case (.integer, .double(let number)): Int(exactly: number).map(JSONValue.integer)
-        case (.integer, .string(let text)): Int(text).flatMap { "\($0)" == text ? .integer($0) : nil }
-        case (.double, .integer(let number)): Double(exactly: number).map(JSONValue.double)
-        case (.double, .string(let text)):
-            Double(text).flatMap { $0.isFinite && text.first?.isWhitespace == false ? .double($0) : nil }
+        case (.integer, _): TypedValue.decimal(value)?.integer.map(JSONValue.integer)
+        case (.double, _): TypedValue.decimal(value).flatMap { TypedValue.double($0) }
         case (.boolean, .string("true")): true
         case (.boolean, .string("false")): false
         default: nil
         }
+    }
+
+    private static func decimal(_ value: JSONValue) -> Decimal? {
+        guard let text = Number.spelling(of: value), text.count <= Number.longest else { return nil }
+        return text.withUnsafeBufferPointer { Decimal($0) }
+    }
+
+    /// The double that is spelled just so in its shortest form; nil where there is none.
+    private static func double(_ number: Decimal) -> JSONValue? {
+        let nearest = JSONValue.double(number.nearest)
+        guard case .double(let value) = nearest, value.isFinite, let again = decimal(nearest),
+            again.order(to: number) == 0
+        else { return nil }
+        return nearest
     }
 }

@@ -1,0 +1,86 @@
+/// A number of any length, digit by digit.
+struct Decimal {
+    let isNegative: Bool
+    /// The digits 0…9, the first and the last of them not zero; none for zero.
+    let digits: [UInt8]
+    /// The number is 0.DIGITS times ten to this power.
+    let exponent: Int
+
+    /// The number that a text spells by the grammar of JSON; nil for any other text, and for exponents of more than nine
+    /// digits.
+    init?(_ text: UnsafeBufferPointer<UInt8>) {
+        var place = 0
+        func next() -> UInt8? { place < text.count ? text[place] : nil }
+        func takeDigits() -> Range<Int>? {
+            let start = place
+            while let byte = next(), (0x30...0x39).contains(byte) { place += 1 }
+            return place > start ? start..<place : nil
+        }
+        let isNegative = next() == UInt8(ascii: "-")
+        if isNegative { place += 1 }
+        guard let whole = takeDigits(), whole.count == 1 || text[whole.lowerBound] != UInt8(ascii: "0") else {
+            return nil
+        }
+        var fraction = place..<place
+        if next() == UInt8(ascii: ".") {
+            place += 1
+            guard let found = takeDigits() else { return nil }
+            fraction = found
+        }
+        var power = 0
+        if let byte = next(), byte | 0x20 == UInt8(ascii: "e") {
+            place += 1
+            let isDown = next() == UInt8(ascii: "-")
+            if isDown || next() == UInt8(ascii: "+") { place += 1 }
+            guard let found = takeDigits(), found.count <= 9 else { return nil }
+            power = found.reduce(0) { $0 * 10 + Int(text[$1] & 0x0F) }
+            if isDown { power = -power }
+        }
+        guard place == text.count else { return nil }
+        var digits = (Array(whole) + Array(fraction)).map { text[$0] & 0x0F }
+        let zeros = digits.prefix { $0 == 0 }.count
+        digits.removeFirst(zeros)
+        while digits.last == 0 { digits.removeLast() }
+        self.digits = digits
+        exponent = digits.isEmpty ? 0 : whole.count - zeros + power
+        self.isNegative = isNegative && !digits.isEmpty
+    }
+
+    /// The same number as a whole one of 64 bits; nil where it is none.
+    var integer: Int? {
+        guard !digits.isEmpty else { return 0 }
+        guard digits.count <= exponent, exponent <= 19 else { return nil }
+        var number: UInt64 = 0
+        for place in 0..<exponent {
+            let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
+            let (sum, isBeyond) = tens.addingReportingOverflow(UInt64(place < digits.count ? digits[place] : 0))
+            guard !isOver, !isBeyond else { return nil }
+            number = sum
+        }
+        guard isNegative else { return Int(exactly: number) }
+        return number == 1 << 63 ? .min : Int(exactly: number).map { -$0 }
+    }
+
+    /// The double next to it.
+    var nearest: Double { Double(spelled) ?? .nan }
+
+    /// It spelled out, without blanks.
+    private var spelled: String {
+        let text = digits.isEmpty ? "0" : digits.map { "\($0)" }.joined()
+        return "\(isNegative ? "-" : "")0.\(text)e\(exponent)"
+    }
+
+    /// How it compares with another: below zero, zero, or above.
+    func order(to other: Decimal) -> Int {
+        guard isNegative == other.isNegative else { return isNegative ? -1 : 1 }
+        let size = sizeOrder(to: other)
+        return isNegative ? -size : size
+    }
+
+    private func sizeOrder(to other: Decimal) -> Int {
+        if digits.isEmpty || other.digits.isEmpty { return digits.isEmpty ? (other.digits.isEmpty ? 0 : -1) : 1 }
+        guard exponent == other.exponent else { return exponent < other.exponent ? -1 : 1 }
+        if digits == other.digits { return 0 }
+        return digits.lexicographicallyPrecedes(other.digits) ? -1 : 1
+    }
+}
