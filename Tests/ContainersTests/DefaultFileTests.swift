@@ -86,6 +86,33 @@ struct DefaultFileTests {
         }
     }
 
+    @Test("tm02: no link is followed to a default file, neither in its place nor above it")
+    func links() throws {
+        try place("GTM-1234", complete)
+        let other = try TemporaryDirectory()
+        #expect(symlink("\(directory.path)/GTM-1234", "\(other.path)/GTM-1234") == 0)
+        #expect(throws: ContainerError.self) { try DefaultFile(path: "\(other.path)/GTM-1234", id: "GTM-1234") }
+        #expect(symlink(directory.path, "\(other.path)/inner") == 0)
+        #expect(throws: ContainerError.self) { try DefaultFile(path: "\(other.path)/inner/GTM-1234", id: "GTM-1234") }
+        #expect(throws: Never.self) { try read("GTM-1234") }
+    }
+
+    @Test("tm02: a default file is trusted only where nobody else can put another in its place, all the way up")
+    func directories() throws {
+        let inner = "\(directory.path)/inner"
+        #expect(mkdir(inner, 0o755) == 0)
+        try place("inner/GTM-1234", complete)
+        func isTrusted() -> Bool { (try? DefaultFile(path: "\(inner)/GTM-1234", id: "GTM-1234")) != nil }
+        #expect(isTrusted())
+        for (path, mode, wanted) in [
+            (inner, mode_t(0o775), false), (inner, 0o757, false), (inner, 0o1777, false), (inner, 0o755, true),
+            (directory.path, 0o777, false), (directory.path, 0o1777, true), (directory.path, 0o755, true),
+        ] {
+            #expect(chmod(path, mode) == 0)
+            #expect(isTrusted() == wanted, "\(path) \(String(mode, radix: 8))")
+        }
+    }
+
     @Test("tm02: the complete one wins, then plist, then json; those behind it are named")
     func order() throws {
         try place("GTM-1234.json", #"{"from": "json"}"#)

@@ -100,7 +100,7 @@ extension ValueType where Value == String {
     static var publicKey: ValueType {
         checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
             key in
-            key.utf8.count == 44 && key.hasSuffix("=")
+            key.utf8.count == 44 && key.hasSuffix("=") && key.dropLast().contains { $0 != "A" }
                 && key.dropLast().allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "/") }
         }
     }

@@ -15,6 +15,8 @@ public struct ContainerDocument: Sendable, Equatable {
     public let version: Int
     /// From then on it is refused; nil for never.
     public let expires: Timestamp?
+    /// The share of the machines that take it, in percent; nil for all.
+    public let rollout: Double?
     /// Values by key, in their order.
     public let values: [Value]
     /// Macros, in their order; the standard ones are there without being listed.
@@ -39,6 +41,7 @@ public struct ContainerDocument: Sendable, Equatable {
         } catch {
             throw ContainerError(.notJSON, error.description)
         }
+        try ContainerDocument.checkNumbers(in: bytes)
         try self.init(reading: DocumentNode(value: value, path: ""))
     }
 
@@ -52,9 +55,16 @@ public struct ContainerDocument: Sendable, Equatable {
         where members.values[word]?.members != nil || members.values[word]?.array != nil {
             throw node.error("has \(word); a file of values only has none: name the file \(id), without an ending")
         }
+        for word in ["id", "values"]
+        where word == "id" ? members.values[word]?.string == id : members.values[word]?.members != nil {
+            throw node.error(
+                "has \(word), as a complete document has; name that \(id), without an ending, or write the keys of values at the top"
+            )
+        }
         self.id = try ContainerDocument.checkedID(DocumentNode(value: .string(id), path: "id"))
         version = 0
         expires = nil
+        rollout = nil
         values = try node.values(limit: DocumentLimits.values)
         macros = []
         rules = []
@@ -63,9 +73,20 @@ public struct ContainerDocument: Sendable, Equatable {
         try References(self).check()
     }
 
+    /// Refuses numbers that reading would change.
+    ///
+    /// - Parameter bytes: valid JSON.
+    static func checkNumbers(in bytes: [UInt8]) throws(ContainerError) {
+        guard let number = KeptNumbers.lost(in: bytes) else { return }
+        throw ContainerError(
+            .form, "the number \(number) has more digits than a number can keep; write it as a text, \(quoted(number))")
+    }
+
     private init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
-            known: ["id", "version", "expires", "description", "values", "macros", "rules", "tags", "tests"])
+            known: [
+                "id", "version", "expires", "rollout", "description", "values", "macros", "rules", "tags", "tests",
+            ])
         id = try ContainerDocument.checkedID(try members.required("id"))
         version = try members.required("version").integer(1...Int(Int32.max))
         expires = try members.optional("expires").map { node throws(ContainerError) in
@@ -74,6 +95,9 @@ public struct ContainerDocument: Sendable, Equatable {
                 throw node.error("must be a time such as \"2027-01-01T00:00:00Z\"")
             }
             return time
+        }
+        rollout = try members.optional("rollout").map { node throws(ContainerError) in
+            try Rollout(reading: node).percent
         }
         _ = try members.optional("description")?.text()
         values = try members.optional("values")?.values(limit: DocumentLimits.values) ?? []

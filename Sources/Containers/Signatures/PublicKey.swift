@@ -11,7 +11,8 @@ public struct PublicKey: Sendable, Hashable {
 
     /// - Parameter text: 32 bytes in base64; nil for anything else.
     public init?(_ text: String) {
-        guard let bytes = Base64.decode(text), bytes.count == 32 else { return nil }
+        // All zeros is a point for which anybody can sign.
+        guard let bytes = Base64.decode(text), bytes.count == 32, bytes.contains(where: { $0 != 0 }) else { return nil }
         self.init(bytes: bytes)
     }
 

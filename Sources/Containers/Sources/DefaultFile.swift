@@ -42,7 +42,9 @@ public struct DefaultFile: Sendable {
             if chosen.hasSuffix(".plist") {
                 document = try ContainerDocument(id: id, valuesOnly: try DefaultFile.propertyList(bytes))
             } else if chosen.hasSuffix(".json") {
-                document = try ContainerDocument(id: id, valuesOnly: try DefaultFile.json(bytes))
+                let values = try DefaultFile.json(bytes)
+                try ContainerDocument.checkNumbers(in: bytes)
+                document = try ContainerDocument(id: id, valuesOnly: values)
             } else {
                 // A published file serves as it is: its signature is not needed here.
                 let content = (try? SignedDocument(bytes).document) ?? bytes
@@ -82,32 +84,39 @@ public struct DefaultFile: Sendable {
     }
 
     private static func read(_ path: String, user: UInt32) throws(ContainerError) -> [UInt8] {
-        do throws(SystemError) {
+        let file: Descriptor
+        do throws(TrustedPath.Refusal) {
             // Never blocks: a FIFO of that name is refused below.
-            let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "open")
-            var status = stat()
-            guard fstat(file.raw, &status) == 0 else { throw SystemError("fstat") }
-            guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open", number: EINVAL) }
-            guard status.st_uid == 0 || status.st_uid == user, status.st_mode & 0o022 == 0 else {
-                throw SystemError("trust", number: EPERM)
-            }
-            var bytes: [UInt8] = []
-            var block = [UInt8](repeating: 0, count: 65_536)
-            while bytes.count <= SignedDocument.largest {
-                let count = Glibc.read(file.raw, &block, block.count)
-                if count == 0 { return bytes }
-                if count > 0 { bytes += block[..<count] } else if errno != EINTR { throw SystemError("read") }
-            }
-            throw SystemError("read", number: EFBIG)
+            file = try TrustedPath.open(path, flags: O_RDONLY | O_NONBLOCK, user: user, followsLinks: false)
         } catch {
-            guard error.call == "trust" else {
-                throw ContainerError(.file, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
-            }
+            guard error.number == nil else { throw ContainerError(.file, "cannot read \(error.message)") }
+            throw ContainerError(
+                .file,
+                "\(path) can be replaced by others than root and the agent's user: \(error.message); use a directory that only they can write, all the way up, without links"
+            )
+        }
+        var status = stat()
+        guard fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw ContainerError(.file, "cannot read \(path): it is no file")
+        }
+        guard status.st_uid == 0 || status.st_uid == user, status.st_mode & 0o022 == 0 else {
             throw ContainerError(
                 .file,
                 "\(path) can be changed by others than root and the agent's user; run chown root \(path) && chmod go-w \(path)"
             )
         }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count <= SignedDocument.largest {
+            let count = Glibc.read(file.raw, &block, block.count)
+            if count == 0 { return bytes }
+            if count > 0 {
+                bytes += block[..<count]
+            } else if errno != EINTR {
+                throw ContainerError(.file, "cannot read \(path): \(SystemError.message(errno).lowercased())")
+            }
+        }
+        throw ContainerError(.file, "\(path) is larger than \(SignedDocument.largest) bytes")
     }
 
     private static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {

@@ -1,0 +1,117 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+
+/// Opens files that are trusted because nobody else can change them: nor put another one, or a link, in their place.
+///
+/// Each directory in which a name of the path is looked up must belong to root or the user and be writable by nobody else.
+/// Further up one with the sticky bit will do, as `/tmp`: nobody else can rename there what is not theirs.
+enum TrustedPath {
+    /// Why a path is not to be trusted, or what the system says of it.
+    struct Refusal: Error {
+        /// The errno; nil where the path is not to be trusted.
+        var number: Int32?
+        /// What is wrong, beginning with the name that it is about.
+        var message: String
+    }
+
+    /// More links on a way than anybody means.
+    private static let mostLinks = 40
+
+    /// Opens a file.
+    ///
+    /// - Parameters:
+    ///   - flags: how; links in the last place are never followed by the system itself.
+    ///   - followsLinks: whether links are followed that nobody else can change, or refused.
+    static func open(
+        _ path: String, flags: Int32, user: UInt32, followsLinks: Bool
+    ) throws(Refusal) -> Descriptor {
+        guard path.hasPrefix("/") else { throw Refusal(number: EINVAL, message: "\(path) is not absolute") }
+        var directory = try root()
+        // What is left of the way, the next name last.
+        var names = Array(path.split(separator: "/").map(String.init).reversed())
+        var links = 0
+        var place = ""
+        while let name = names.popLast() {
+            if let target = try link(name, in: directory, at: place) {
+                guard followsLinks else { throw Refusal(message: "\(place)/\(name) is a link") }
+                links += 1
+                guard links <= mostLinks else { throw Refusal(number: ELOOP, message: "\(path) leads in a circle") }
+                try check(directory, place, user: user, mayBeSticky: true)
+                try checkOwner(of: name, in: directory, at: place, user: user)
+                names += target.split(separator: "/").map(String.init).reversed()
+                if target.hasPrefix("/") {
+                    directory = try root()
+                    place = ""
+                }
+                continue
+            }
+            try check(directory, place, user: user, mayBeSticky: !names.isEmpty)
+            guard !names.isEmpty else {
+                return try open(name, in: directory, flags | O_NOFOLLOW | O_CLOEXEC, "\(place)/\(name)")
+            }
+            let way = CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+            directory = try open(name, in: directory, way, "\(place)/\(name)")
+            place = name == ".." ? String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)]) : "\(place)/\(name)"
+        }
+        throw Refusal(number: EISDIR, message: "\(path) is a directory")
+    }
+
+    private static func root() throws(Refusal) -> Descriptor {
+        let raw = Glibc.open("/", CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC)
+        guard raw >= 0 else { throw system("/") }
+        return Descriptor(raw)
+    }
+
+    private static func open(
+        _ name: String, in directory: borrowing Descriptor, _ flags: Int32, _ place: String
+    ) throws(Refusal) -> Descriptor {
+        let raw = openat(directory.raw, name, flags)
+        guard raw >= 0 else { throw system(place) }
+        return Descriptor(raw)
+    }
+
+    /// Where a link leads; nil for what is none, or is not there.
+    private static func link(
+        _ name: String, in directory: borrowing Descriptor, at place: String
+    ) throws(Refusal) -> String? {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlinkat(directory.raw, name, &target, target.count)
+        if count < 0, errno == EINVAL || errno == ENOENT || errno == ENOTDIR { return nil }
+        guard count >= 0 else { throw system("\(place)/\(name)") }
+        return String(decoding: target[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// In a directory with the sticky bit others can make links, of their own.
+    private static func checkOwner(
+        of name: String, in directory: borrowing Descriptor, at place: String, user: UInt32
+    ) throws(Refusal) {
+        var status = stat()
+        guard fstatat(directory.raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { throw system("\(place)/\(name)") }
+        guard status.st_uid == 0 || status.st_uid == user else {
+            throw Refusal(message: "\(place)/\(name) belongs to somebody else")
+        }
+    }
+
+    private static func check(
+        _ directory: borrowing Descriptor, _ place: String, user: UInt32, mayBeSticky: Bool
+    ) throws(Refusal) {
+        var status = stat()
+        let name = place.isEmpty ? "/" : place
+        guard fstat(directory.raw, &status) == 0 else { throw system(name) }
+        guard status.st_uid == 0 || status.st_uid == user else {
+            throw Refusal(message: "the directory \(name) belongs to somebody else")
+        }
+        guard status.st_mode & 0o022 == 0 || mayBeSticky && status.st_mode & 0o1000 != 0 else {
+            throw Refusal(
+                message:
+                    "the directory \(name) can be written by others (mode \(String(status.st_mode & 0o7777, radix: 8)))"
+            )
+        }
+    }
+
+    private static func system(_ place: String) -> Refusal {
+        let number = errno
+        return Refusal(number: number, message: "\(place): \(SystemError.message(number).lowercased())")
+    }
+}
