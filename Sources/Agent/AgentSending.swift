@@ -6,6 +6,7 @@ internal import Model
 /// What the control API asks of sending.
 struct AgentSending: SendingControl {
     let driver: DeliveryDriver
+    let containers: ContainerKeeper
 
     func dispatch(to destination: String?) async throws(ControlRefusal) {
         do throws(DeliveryError) {
@@ -61,7 +62,10 @@ struct AgentSending: SendingControl {
         }
     }
 
-    func setNetwork(on: Bool) async throws(ControlRefusal) { await driver.setNetwork(on: on) }
+    func setNetwork(on: Bool) async throws(ControlRefusal) {
+        await driver.setNetwork(on: on)
+        if on { await containers.networkIsOn() }
+    }
 
     func networkChanged() async throws(ControlRefusal) { await driver.networkChanged() }
 

@@ -51,7 +51,7 @@ extension AgentService {
         let figures = IntakeFigures()
         let recorder = StatusRecorder()
         let tap = EventTap()
-        let functions = FunctionDesk(settings, on: readerLoop)
+        let functions = FunctionDesk(settings, on: readerLoop, time: time, log: log)
         let rules = IntakeRules(containers, functions: functions.runner, figures: figures)
         let keeper = makeKeeper(queue, functions, rules)
         try takeSpool()
@@ -87,7 +87,8 @@ extension AgentService {
         }
         let control = try await startControl(
             ControlAPI.routes(
-                status: status, sending: AgentSending(driver: driver), collection: AgentCollection(agent: self),
+                status: status, sending: AgentSending(driver: driver, containers: keeper),
+                collection: AgentCollection(agent: self),
                 records: AgentRecords(
                     queue: queue, rereader: rereader, time: time, deadlines: { await self.deadlines }, log: log),
                 tap: tap, backfill: backfill, containers: AgentContainers(keeper: keeper, time: time)))

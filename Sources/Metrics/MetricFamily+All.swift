@@ -119,7 +119,10 @@ extension MetricFamily {
         "What containers' rules could not do for an event since the start: one made too large is in quarantine, others went on as they came.",
         [
             .closed(
-                "problem", ["event_too_large", "not_a_name", "data_layer_full", "unknown_destination"])
+                "problem",
+                [
+                    "event_too_large", "function_not_allowed", "not_a_name", "data_layer_full", "unknown_destination",
+                ])
         ])
 
     private static let intake = [

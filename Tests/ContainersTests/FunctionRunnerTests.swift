@@ -32,8 +32,16 @@ struct FunctionRunnerTests {
         let runner: FunctionRunner
     }
 
+    private final class Failures: Sendable {
+        private let kept = Mutex<[FunctionFailure]>([])
+        var all: [FunctionFailure] { kept.withLock { $0 } }
+        func add(_ failure: FunctionFailure) { kept.withLock { $0.append(failure) } }
+    }
+
+    private let failures = Failures()
+
     private func runner(_ definitions: [String: FunctionDefinition]) -> Asker {
-        Asker(runner: FunctionRunner(definitions, on: loop))
+        Asker(runner: FunctionRunner(definitions, on: loop, failed: { [failures] in failures.add($0) }))
     }
 
     private func call(_ asker: Asker, _ function: String, _ parameters: JSONValue = [:]) async -> JSONValue {
@@ -128,7 +136,7 @@ struct FunctionRunnerTests {
         if let child = readSmall(mark).flatMap({ pid_t($0.prefix { $0.isNumber }) }) { kill(child, SIGKILL) }
     }
 
-    @Test("tm14: at most N run at once; the others wait for a place, and no longer than their time")
+    @Test("tm14: at most N run at once; the others wait for a place, and each has its time from its start")
     func parallel() async throws {
         let log = "\(directory.path)/log"
         let command = try program("echo + >> \(log); sleep 0.3; echo - >> \(log); echo 1")
@@ -153,6 +161,85 @@ struct FunctionRunnerTests {
             for await answer in group { #expect(answer == .null) }
         }
         #expect(results(stuck, "stuck") == [.timeout: 4])
+    }
+
+    @Test("tm14: waiting for a place is no part of the timeout: every call runs")
+    func waitingIsFree() async throws {
+        let definition = FunctionDefinition(command: try program("sleep 0.3; echo 1"), timeout: .seconds(5))
+        let asker = runner(["slow": definition])
+        await withTaskGroup(of: JSONValue.self) { group in
+            for number in 0..<25 { group.addTask { await call(asker, "slow", ["n": .integer(number)]) } }
+            for await answer in group { #expect(answer == 1) }
+        }
+        #expect(results(asker, "slow") == [.success: 25])
+    }
+
+    @Test("tm14: a failure tells its exit code and the beginning of standard error, however much is said there")
+    func complaints() async throws {
+        let scripts = [
+            ("code", "echo 'no such user' >&2; exit 7", FunctionResult.exit, Int32(7), "no such user"),
+            ("signal", "kill -SEGV $$", .exit, 139, ""),
+            ("rubbish", "echo 'it says' >&2; echo x", .badJSON, 0, "it says"),
+        ]
+        for (name, text, result, code, said) in scripts {
+            let asker = runner([name: FunctionDefinition(command: try program(text, name), timeout: .seconds(60))])
+            #expect(await call(asker, name) == .null)
+            let wanted = FunctionFailure(function: name, result: result, code: code, complaint: said)
+            #expect(failures.all.last == wanted, "\(failures.all)")
+        }
+        // A megabyte is taken and left out; the program is not held up, and its answer counts.
+        let chatty = try program("head -c 1000000 /dev/zero | tr '\\0' x >&2; echo 1", "chatty")
+        let asker = runner(["chatty": FunctionDefinition(command: chatty, timeout: .seconds(60))])
+        #expect(await call(asker, "chatty") == 1)
+        let loud = try program("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1", "loud")
+        let other = runner(["loud": FunctionDefinition(command: loud, timeout: .seconds(60))])
+        #expect(await call(other, "loud") == .null)
+        #expect(failures.all.last?.complaint == String(repeating: "x", count: 256))
+        // One that is killed has its words, too.
+        let stuck = try program("echo waiting >&2; sleep 1000", "stuck")
+        let third = runner(["stuck": FunctionDefinition(command: stuck, timeout: .seconds(3))])
+        #expect(await call(third, "stuck") == .null)
+        #expect(
+            failures.all.last == FunctionFailure(function: "stuck", result: .timeout, code: nil, complaint: "waiting"))
+    }
+
+    @Test("tm14: a program that others can change, or replace, is not run; once it is trusted it is, without a restart")
+    func trust() async throws {
+        let inner = "\(directory.path)/inner"
+        #expect(mkdir(inner, 0o755) == 0)
+        let path = try program("echo 1", "inner/it")[0]
+        #expect(symlink(path, "\(directory.path)/link") == 0)
+        func answer(_ path: String) async -> JSONValue {
+            let asker = runner(["f": FunctionDefinition(command: [path], timeout: .seconds(60))])
+            return await call(asker, "f")
+        }
+        for changed in [path, inner, directory.path] {
+            for (mode, isRun) in [(mode_t(0o757), false), (0o775, false), (0o755, true)] {
+                #expect(chmod(changed, mode) == 0)
+                for way in [path, "\(directory.path)/link"] {
+                    let problem = FunctionProgram.problem(way)
+                    #expect((problem == nil) == isRun, "\(changed) \(String(mode, radix: 8)): \(problem ?? "")")
+                    #expect(await answer(way) == (isRun ? 1 : .null))
+                    if !isRun { #expect(failures.all.last?.result == .notStarted) }
+                }
+            }
+        }
+        // In a directory with the sticky bit, as /tmp is: a link of somebody else's is not followed.
+        #expect(chmod(directory.path, 0o1777) == 0)
+        #expect(FunctionProgram.problem("\(directory.path)/link") == nil)
+        if geteuid() == 0 {
+            #expect(lchown("\(directory.path)/link", 65_534, 65_534) == 0)
+            #expect(FunctionProgram.problem("\(directory.path)/link") != nil)
+        }
+        #expect(FunctionProgram.problem("/bin/sh") == nil)
+        #expect(symlink("circle", "\(directory.path)/circle") == 0)
+        #expect(FunctionProgram.problem("\(directory.path)/circle") != nil)
+        // A runner that refused it asks again each time.
+        let asker = runner(["f": FunctionDefinition(command: [path], timeout: .seconds(60))])
+        #expect(chmod(inner, 0o777) == 0)
+        #expect(await call(asker, "f") == .null)
+        #expect(chmod(inner, 0o755) == 0)
+        #expect(await call(asker, "f") == 1)
     }
 
     @Test("tm14: a result serves again for its time, for the same parameters only; a failure never does")

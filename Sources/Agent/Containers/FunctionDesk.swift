@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Containers
 internal import EventLoops
+internal import Logs
 internal import Metrics
 internal import Model
 
@@ -13,10 +14,13 @@ final class FunctionDesk: Sendable {
     let durations = HistogramSet(.functionSeconds)
     private let loop: EventLoop
 
-    init(_ settings: Settings, on loop: EventLoop) {
+    init(_ settings: Settings, on loop: EventLoop, time: any TimeSource, log: Log) {
         self.loop = loop
-        runner = FunctionRunner(settings.functionDefinitions, on: loop) { [durations] function, duration in
+        let failures = FailureReport(log, time)
+        runner = FunctionRunner(settings.functionDefinitions, on: loop, time: time) { [durations] function, duration in
             durations.observe([function], duration)
+        } failed: {
+            failures.note($0)
         }
         figures = runner.figuresReader
     }
@@ -37,6 +41,33 @@ final class FunctionDesk: Sendable {
 
     /// Kills what runs.
     func stop() { loop.post { self.runner.stop() } }
+}
+
+/// One log line for each function that fails, at most every ten seconds, with how often it did since the last one.
+private final class FailureReport {
+    private let log: Log
+    private let time: any TimeSource
+    private var next: [String: BootInstant] = [:]
+    private var counts: [String: Int] = [:]
+
+    init(_ log: Log, _ time: any TimeSource) {
+        self.log = log
+        self.time = time
+    }
+
+    func note(_ failure: FunctionFailure) {
+        let name = failure.function
+        counts[name, default: 0] += 1
+        if let next = next[name], time.bootTime < next { return }
+        next[name] = time.bootTime + .seconds(10)
+        log.warning(
+            "function failed",
+            [
+                "function": name, "reason": failure.result.rawValue, "code": failure.code.map { "\($0)" } ?? "none",
+                "said": failure.complaint, "count": counts[name] ?? 1,
+            ])
+        counts[name] = nil
+    }
 }
 
 extension Settings {

@@ -17,7 +17,7 @@ int clinux_pidfd_open(pid_t process) {
     return (int)syscall(SYS_pidfd_open, process, 0);
 }
 
-pid_t clinux_spawn(const char *const *arguments, const char *const *environment, int input, int output) {
+pid_t clinux_spawn(const char *const *arguments, const char *const *environment, int input, int output, int errors) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&actions);
@@ -32,7 +32,7 @@ pid_t clinux_spawn(const char *const *arguments, const char *const *environment,
     pid_t process = -1;
     if ((error = posix_spawn_file_actions_adddup2(&actions, input, 0)) == 0 &&
         (error = posix_spawn_file_actions_adddup2(&actions, output, 1)) == 0 &&
-        (error = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)) == 0 &&
+        (error = posix_spawn_file_actions_adddup2(&actions, errors, 2)) == 0 &&
         // Whatever a library forgot to mark: a function inherits none of it.
         (error = posix_spawn_file_actions_addclosefrom_np(&actions, 3)) == 0 &&
         (error = posix_spawn_file_actions_addchdir_np(&actions, "/")) == 0 &&

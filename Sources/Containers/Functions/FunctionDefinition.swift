@@ -2,7 +2,7 @@
 public struct FunctionDefinition: Sendable, Equatable {
     /// The program (an absolute path) and its arguments; no shell.
     public var command: [String]
-    /// How long a call may take, waiting for a place included.
+    /// How long its program may run.
     public var timeout: Duration
     /// How many of its processes run at once.
     public var parallel: Int
@@ -26,7 +26,7 @@ public enum FunctionResult: String, Sendable, CaseIterable {
     case cached
     /// The configuration names no such function.
     case unknown
-    /// It did not end in time and was killed, or no place came free in time.
+    /// It did not end in time and was killed.
     case timeout
     /// It ended with another code than 0, or by a signal.
     case exit
@@ -38,6 +38,18 @@ public enum FunctionResult: String, Sendable, CaseIterable {
     case notStarted = "not_started"
     /// So many calls wait already that this one was not taken.
     case busy
+}
+
+/// A call of a function that came to nothing.
+public struct FunctionFailure: Sendable, Equatable {
+    /// Which function.
+    public var function: String
+    /// How it ended.
+    public var result: FunctionResult
+    /// The exit code, 128 and the number for a signal; nil where the program did not end by itself.
+    public var code: Int32?
+    /// The beginning of what the program wrote to standard error, or why it was not started; of at most 256 bytes.
+    public var complaint: String
 }
 
 /// What functions did since the start.

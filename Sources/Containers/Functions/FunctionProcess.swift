@@ -12,8 +12,8 @@ final class FunctionProcess {
     enum End {
         /// The program ended by itself with 0; what it printed.
         case printed([UInt8])
-        /// With another code, or by a signal.
-        case failed
+        /// With another code, or by a signal: 128 and its number.
+        case failed(Int32)
         /// It printed more than is allowed.
         case tooLarge
         /// It was killed by us.
@@ -22,14 +22,19 @@ final class FunctionProcess {
 
     /// The most that a function may print, in bytes.
     static let largestOutput = 64 << 10
+    /// What is kept of a program's standard error, in bytes.
+    static let longestComplaint = 256
 
     private let loop: EventLoop
     private let process: pid_t
     private let watch: Int32
     private var input: Int32
     private var output: Int32
+    private var errors: Int32
     private var request: ArraySlice<UInt8>
     private var printed: [UInt8] = []
+    /// The beginning of what the program wrote to its standard error.
+    private(set) var complaint: [UInt8] = []
     private var end: ((End) -> Void)?
 
     /// Starts a program.
@@ -44,7 +49,9 @@ final class FunctionProcess {
         self.end = end
         let toProgram = try Pipe()
         let fromProgram = try Pipe()
-        process = try FunctionProcess.spawn(command, input: toProgram.read.raw, output: fromProgram.write.raw)
+        let aside = try Pipe()
+        process = try FunctionProcess.spawn(
+            command, input: toProgram.read.raw, output: fromProgram.write.raw, errors: aside.write.raw)
         let descriptor = clinux_pidfd_open(process)
         guard descriptor >= 0 else {
             let error = SystemError("pidfd_open")
@@ -54,11 +61,13 @@ final class FunctionProcess {
         watch = descriptor
         input = toProgram.write.release()
         output = fromProgram.read.release()
-        for descriptor in [input, output] { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
+        errors = aside.read.release()
+        for descriptor in [input, output, errors] { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
         do throws(SystemError) {
             // What a loop calls back holds the run until it has ended.
             try loop.watch(watch, for: .readable) { _ in self.processEnded() }
             try loop.watch(output, for: .readable) { _ in self.takeOutput() }
+            try loop.watch(errors, for: .readable) { _ in self.takeComplaint() }
             try loop.watch(input, for: .writable) { _ in self.giveInput() }
         } catch {
             _ = over()
@@ -83,7 +92,9 @@ final class FunctionProcess {
         }
     }
 
-    private static func spawn(_ command: [String], input: Int32, output: Int32) throws(SystemError) -> pid_t {
+    private static func spawn(
+        _ command: [String], input: Int32, output: Int32, errors: Int32
+    ) throws(SystemError) -> pid_t {
         // Nothing of the agent's own environment: it may name secrets.
         let environment = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
         let words = (command + environment).map { strdup($0) }
@@ -91,7 +102,7 @@ final class FunctionProcess {
         let arguments = words[..<command.count].map { UnsafePointer($0) } + [nil]
         let variables = words[command.count...].map { UnsafePointer($0) } + [nil]
         guard words.allSatisfy({ $0 != nil }) else { throw SystemError("strdup", number: ENOMEM) }
-        let process = clinux_spawn(arguments, variables, input, output)
+        let process = clinux_spawn(arguments, variables, input, output, errors)
         guard process > 0 else { throw SystemError("posix_spawn") }
         return process
     }
@@ -131,12 +142,27 @@ final class FunctionProcess {
         return true
     }
 
+    /// Takes what the program says on its standard error: the beginning is kept, the rest is taken so that it may go on.
+    private func takeComplaint() {
+        var block = [UInt8](repeating: 0, count: 4096)
+        while errors >= 0 {
+            let count = read(errors, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN { return }
+            guard count > 0 else { return drop(&errors) }
+            complaint += block[..<min(count, FunctionProcess.longestComplaint - complaint.count)]
+            // One that says much is asked again when the loop comes round: it holds up nobody.
+            guard complaint.count < FunctionProcess.longestComplaint else { return }
+        }
+    }
+
     private func processEnded() {
         // What it printed is in the pipe by now; a child of its that holds the pipe open is not waited for.
         guard takeOutput() else { return }
+        takeComplaint()
         var status: Int32 = 0
         guard let end = over(&status) else { return }
-        end(status == 0 ? .printed(printed) : .failed)
+        end(status == 0 ? .printed(printed) : .failed(status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F))
     }
 
     // MARK: Ending
@@ -152,6 +178,7 @@ final class FunctionProcess {
         self.end = nil
         drop(&input)
         drop(&output)
+        drop(&errors)
         loop.forget(watch)
         close(watch)
         status = FunctionProcess.finish(process)

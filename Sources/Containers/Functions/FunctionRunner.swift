@@ -52,15 +52,22 @@ public final class FunctionRunner: FunctionCaller {
     private var waiting: [String: [Running]] = [:]
     private let shared = SharedFigures()
     private let observe: (String, Duration) -> Void
+    private let failed: (FunctionFailure) -> Void
+    /// Programs that nobody else could change when they were used first.
+    private var trusted: Set<String> = []
 
     /// A runner of these functions.
     ///
-    /// - Parameter observe: told, on the loop, how long a function's program ran, until it ended or was killed.
+    /// - Parameters:
+    ///   - observe: told, on the loop, how long a function's program ran, until it ended or was killed.
+    ///   - failed: told, on the loop, of each program that could not be started or ended badly.
     public init(
         _ definitions: [String: FunctionDefinition], on loop: EventLoop, time: any TimeSource = SystemTime(),
-        observe: @escaping (String, Duration) -> Void = { _, _ in }
+        observe: @escaping (String, Duration) -> Void = { _, _ in },
+        failed: @escaping (FunctionFailure) -> Void = { _ in }
     ) {
         self.observe = observe
+        self.failed = failed
         self.loop = loop
         self.time = time
         self.definitions = definitions
@@ -79,6 +86,8 @@ public final class FunctionRunner: FunctionCaller {
     public func configure(_ definitions: [String: FunctionDefinition]) {
         let changed = self.definitions.filter { definitions[$0.key] != $0.value }.map(\.key)
         self.definitions = definitions
+        // A reload looks again.
+        trusted = []
         guard !changed.isEmpty else { return }
         cache = cache.filter { !changed.contains($0.key.function) }
         cacheOrder = cacheOrder.filter { cache[$0] != nil }
@@ -120,7 +129,6 @@ public final class FunctionRunner: FunctionCaller {
         let request = Array("\(call.request)\n".utf8)
         guard request.count <= FunctionRunner.largestRequest else { return refuse(call, .tooLarge, answer) }
         let running = Running(call, request, answer)
-        running.timer = loop.after(definition.timeout) { [weak self] in self?.timeIsUp(running) }
         waiting[call.function, default: []].append(running)
         // Never before this call returns: whoever asks may not be ready for the answer yet.
         loop.post { [box = Unchecked(self)] in box.value.startNext(of: call.function) }
@@ -157,14 +165,22 @@ public final class FunctionRunner: FunctionCaller {
     }
 
     private func start(_ call: Running, _ definition: FunctionDefinition) {
+        let program = definition.command.first ?? ""
+        if !trusted.contains(program) {
+            // It runs with the agent's rights.
+            if let problem = FunctionProgram.problem(program) { return fail(call, .notStarted, nil, problem) }
+            trusted.insert(program)
+        }
         do throws(SystemError) {
             call.process = try FunctionProcess(definition.command, request: call.request, on: loop) { [weak self] end in
                 self?.ended(call, end)
             }
             call.started = time.bootTime
+            // From now on: waiting for a place is not the function's fault.
+            call.timer = loop.after(definition.timeout) { [weak self] in self?.timeIsUp(call) }
             active[call.call.function, default: []].append(call)
         } catch {
-            finish(call, .notStarted, .null)
+            fail(call, .notStarted, nil, error.description)
         }
     }
 
@@ -174,13 +190,24 @@ public final class FunctionRunner: FunctionCaller {
         }
         switch end {
         case .printed(let bytes):
-            guard let value = try? JSONValue(parsing: bytes) else { return finish(call, .badJSON, .null) }
+            guard let value = try? JSONValue(parsing: bytes) else { return fail(call, .badJSON, 0) }
             keep(value, of: call.call, bytes: bytes.count + call.request.count + 256)
             finish(call, .success, value)
-        case .failed: finish(call, .exit, .null)
-        case .tooLarge: finish(call, .tooLarge, .null)
-        case .killed: finish(call, .timeout, .null)
+        case .failed(let status): fail(call, .exit, status)
+        case .tooLarge: fail(call, .tooLarge, nil)
+        case .killed:
+            // Killed because the agent stops, it has not failed.
+            if isStopped { finish(call, .timeout, .null) } else { fail(call, .timeout, nil) }
         }
+    }
+
+    private func fail(_ call: Running, _ result: FunctionResult, _ code: Int32?, _ problem: String? = nil) {
+        let said = String(decoding: call.process?.complaint ?? [], as: UTF8.self)
+        failed(
+            FunctionFailure(
+                function: call.call.function, result: result, code: code,
+                complaint: problem ?? String(said.reversed().drop { $0.isWhitespace }.reversed())))
+        finish(call, result, .null)
     }
 
     private func timeIsUp(_ call: Running) {

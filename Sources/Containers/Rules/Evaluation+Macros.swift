@@ -36,7 +36,9 @@ extension Evaluation {
         case .value(let key): return value(ofKey: key) ?? .null
         case .function(let name, let parameters):
             return result(of: FunctionCall(function: name, parameters: .object(self.parameters(parameters))))
-        case .denied: return .null
+        case .denied:
+            hasMissedFunction = true
+            return .null
         case .event: return eventName()
         case .app: return .value(.string(app))
         case .language: return language().map { .value(.string($0)) } ?? .null

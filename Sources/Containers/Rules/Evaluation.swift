@@ -20,6 +20,8 @@ final class Evaluation {
     var neededCalls: [FunctionCall] = []
     /// Whether something asked for an event, and there was none.
     var hasMissedEvent = false
+    /// Whether something asked for a function that may not be called.
+    var hasMissedFunction = false
 
     private(set) var subject: Subject?
     private(set) var app = ""
@@ -87,6 +89,7 @@ final class Evaluation {
         base = subject?.base ?? UnsafePointer(placeholder)
         hasPlaces = false
         hasMissedEvent = false
+        hasMissedFunction = false
         if !neededCalls.isEmpty { neededCalls = [] }
         if !texts.isEmpty { texts.removeAll(keepingCapacity: 1 << 16) }
         states.update(repeating: Evaluation.unknown)

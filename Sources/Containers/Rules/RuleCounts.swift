@@ -9,6 +9,9 @@ public struct RuleCounts: Sendable, Equatable {
     /// Names that a tag would have set to something that is no name.
     public var badNames = 0
 
+    /// Events for which a function was wanted that may not be called.
+    public var deniedCalls = 0
+
     /// All figures are zero.
     public init() {}
 }

@@ -54,7 +54,17 @@ extension StartupCheck {
         }
         guard !problems.contains(where: { $0.severity == .error }) else { return }
         do throws(ContainerError) {
-            _ = try DefaultFile(path: file, id: container.id, user: access.userID)
+            let standard = try DefaultFile(path: file, id: container.id, user: access.userID).document
+            if let expires = standard.expires, expires <= SystemTime().wallTime {
+                add(setting, "\(file): the document has expired, and rules all the same", severity: .warning)
+            }
+            let unknown = try CompiledContainer(standard, mayCall: Set(container.mayCall)).deniedFunctions
+            if !unknown.isEmpty {
+                add(
+                    setting,
+                    "\(file) calls \(unknown.joined(separator: ", ")), which give null: name them in may_call",
+                    severity: .warning)
+            }
         } catch {
             add(setting, error.description)
         }
@@ -70,6 +80,8 @@ extension StartupCheck {
                 add(setting, "\(program) is no program")
             } else if let refusal = access.refusal(program, .execute) {
                 add(setting, "\(program) \(refusal)")
+            } else if let problem = FunctionProgram.problem(program, user: access.userID) {
+                add(setting, problem)
             }
         }
         if let database = settings.country.database {

@@ -13,9 +13,9 @@ int clinux_pidfd_open(pid_t process);
 
 /// Starts a program without a shell, as the leader of a process group of its own, in the root directory.
 ///
-/// It has the two given descriptors as standard input and output, /dev/null as standard error, and no others; no signal
-/// is blocked or ignored. Returns its id, or -1 and errno: then nothing runs.
-pid_t clinux_spawn(const char *const *arguments, const char *const *environment, int input, int output);
+/// It has the given descriptors as standard input, output and error, and no others; no signal is blocked or ignored.
+/// Returns its id, or -1 and errno: then nothing runs.
+pid_t clinux_spawn(const char *const *arguments, const char *const *environment, int input, int output, int errors);
 
 /// Gives memory that was freed back to the system, as far as whole pages of it are free.
 void clinux_release_memory(void);

@@ -1,0 +1,36 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+
+/// The program of a function: it runs with the agent's rights, so nobody else may be able to change it.
+public enum FunctionProgram {
+    /// Why a program is not to be run; nil when it may be.
+    ///
+    /// It and each directory on the way to it must belong to root or the agent's user and be writable by nobody else; links are
+    /// followed where that holds for them as well.
+    ///
+    /// - Parameters:
+    ///   - path: the program's absolute path.
+    ///   - user: the agent's user; default this process's.
+    public static func problem(_ path: String, user: UInt32? = nil) -> String? {
+        let user = user ?? geteuid()
+        do throws(TrustedPath.Refusal) {
+            let program = try TrustedPath.open(path, flags: CLINUX_O_PATH, user: user, followsLinks: true)
+            var status = stat()
+            guard fstat(program.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+                return "\(path) is no program"
+            }
+            guard status.st_uid == 0 || status.st_uid == user else {
+                return "\(path) belongs to somebody else; it must belong to root or the agent's user"
+            }
+            guard status.st_mode & 0o022 == 0 else {
+                let mode = String(status.st_mode & 0o7777, radix: 8)
+                return "\(path) can be written by others (mode \(mode)); run chmod go-w \(path)"
+            }
+            return nil
+        } catch {
+            return error.number == nil
+                ? "\(path) can be replaced by others: \(error.message)" : error.message
+        }
+    }
+}
