@@ -136,6 +136,7 @@ extension Intake {
 
     private func publish(_ commit: Commit) {
         report(commit.quarantined)
+        reportMadeTooLarge()
         rules?.publish()
         figures.update {
             $0.events = pass.counts

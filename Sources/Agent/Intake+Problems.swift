@@ -1,6 +1,7 @@
 internal import Containers
 internal import Events
 internal import EventLoops
+internal import Logs
 internal import Model
 internal import Spool
 
@@ -33,8 +34,12 @@ extension Intake {
     private static let recordBytes = 256
 
     /// Keeps the beginning of an event as the tags left it that made it too large.
-    func keepMadeTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
+    func keepMadeTooLarge(_ rules: IntakeRules, _ source: SpoolSource, _ offset: Int64) {
+        let line = rules.engine.line
         let content = Array(line.prefix(4096))
+        madeTooLarge = MadeTooLarge(
+            count: (madeTooLarge?.count ?? 0) + 1, app: source.app, path: source.path, offset: offset,
+            tags: rules.engine.firedTags(most: 5))
         keep(
             QuarantineRecord(
                 reason: .madeTooLarge,
@@ -44,6 +49,29 @@ extension Intake {
                 app: source.app, path: source.path, offset: offset,
                 // Never as long as what is kept: to read that again would apply the tags again.
                 length: Int64(max(line.count, content.count + 1)), content: content, time: time.wallTime))
+    }
+
+    /// Events that tags made too large since the last log line, and where the last one lies.
+    struct MadeTooLarge {
+        var count: Int
+        var app: String
+        var path: String
+        var offset: Int64
+        var tags: [String]
+    }
+
+    /// One log line of its own for what tags made too large, at most every ten seconds: it is not sent, and that is the
+    /// document's fault, not the app's.
+    func reportMadeTooLarge() {
+        guard let found = madeTooLarge, time.bootTime >= nextTooLargeReport else { return }
+        nextTooLargeReport = time.bootTime + .seconds(10)
+        madeTooLarge = nil
+        log.warning(
+            "tags made events too large, they are in quarantine",
+            [
+                "app": found.app, "path": found.path, "offset": found.offset, "tags": found.tags.joined(separator: ","),
+                "count": found.count, "hint": "let the container set less; `spoolship quarantine list` shows them",
+            ])
     }
 
     /// What may be kept of a line; see `RuleEngine.presentable`.

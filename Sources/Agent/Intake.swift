@@ -53,6 +53,8 @@ final class Intake: SpoolSink {
     private var wasTrusted: Bool?
     var unreported: [QuarantineRecord.Reason: Int] = [:]
     var nextReport = BootInstant(nanoseconds: .min)
+    var madeTooLarge: MadeTooLarge?
+    var nextTooLargeReport = BootInstant(nanoseconds: .min)
 
     let turn = Turnstile()
     let room = WaitingLine()

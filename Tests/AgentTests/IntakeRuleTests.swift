@@ -36,6 +36,7 @@ private actor Host {
     let loop: EventLoop
     let store: QueueStore
     let inForce = ContainersInForce()
+    nonisolated let log = KeptLog()
     private let functions = HeldFunctions()
     private let figures = IntakeFigures()
     private var intake: Intake?
@@ -58,7 +59,7 @@ private actor Host {
         rules = IntakeRules(inForce, functions: functions, figures: figures)
         intake = Intake(
             settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true }, rules: rules,
-            on: loop, time: time, log: Log(KeptLog()))
+            on: loop, time: time, log: Log(log))
     }
 
     func publish(_ documents: String..., mayCall: Set<String> = []) throws {
@@ -301,6 +302,13 @@ struct IntakeRuleTests {
             let counts = await host.counts()
             #expect(counts.rules.tooLarge == 1)
             #expect(counts.quarantined[.madeTooLarge] == 1)
+            // A line of its own in the log, with the tags that did it, whatever else went to the quarantine.
+            let told = host.log.messages.filter { $0.text == "tags made events too large, they are in quarantine" }
+            #expect(told.count == 1 && told.first?.level == .warning)
+            let fields = Dictionary(uniqueKeysWithValues: told.first?.fields.map { ($0.key, $0.value) } ?? [])
+            #expect(fields["count"] == "1" && fields["app"] == "shop")
+            #expect(fields["tags"]?.hasPrefix("GTM-1/") == true)
+            #expect(!host.log.messages.contains { "\($0.fields)".contains("SECRET") })
         }
     }
 

@@ -95,7 +95,7 @@ extension Intake {
         _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ place: Int, _ source: SpoolSource,
         _ offset: Int64, at now: Timestamp
     ) {
-        if fate == .tooLarge { return keepMadeTooLarge(rules.engine.line, source, offset) }
+        if fate == .tooLarge { return keepMadeTooLarge(rules, source, offset) }
         pending.read += 1
         calls.add(rules.engine.calls)
         let priority = isBackfill ? .normal : rules.engine.priority

@@ -183,6 +183,14 @@ public final class RuleEngine {
     /// to `apply`. Valid as long as those are, until the next `apply`.
     public var line: UnsafeRawBufferPointer { arrived }
 
+    /// The tags that acted on the last event, as `CONTAINER/TAG`, for people.
+    public func firedTags(most: Int) -> [String] {
+        firings.prefix(most).map { firing in
+            let document = evaluations[firing.container].container.document
+            return "\(document.id)/\(document.tags[firing.tag].name)"
+        }
+    }
+
     /// How large an event may be between two tags.
     private static func ceiling(_ limit: Int) -> Int { limit < 1 << 40 ? limit * 2 + 65_536 : .max }
 
@@ -195,6 +203,9 @@ public final class RuleEngine {
         let subject = Evaluation.Subject(base: base, count: arrived.count)
         evaluation.begin(subject, app: app, layer: layer(of: app, for: container), results: results, random: random)
         let fired = fire(evaluation, candidates(evaluation))
+        if evaluation.hasMissedFunction || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
+            counts.deniedCalls += 1
+        }
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
         // All that the tags will ask for, before any of them acts: an event is not to be half done.
         for (tag, _) in fired { workOut(container.tags[tag], evaluation) }
