@@ -45,6 +45,45 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(38_000)).fetches == 0)
     }
 
+    @Test("tm08: a copy that could not be saved is saved later, and a 304 renews the age of no other")
+    func unsaved() {
+        var bench = open()
+        bench.wait(.seconds(43_200))
+        let copy = MachineBench.copy(6)
+        let fetched = bench.handle(.fetched(.copy(copy, etag: "\"six\"")))
+        #expect(fetched.contains(.keep(copy, etag: "\"six\"", confirmed: bench.time.wallTime)))
+        let first = bench.time.wallTime
+        bench.handle(.kept(false))
+        // Again in 5 seconds, then in 10, at most in 300, until it is saved.
+        #expect(bench.wait(.seconds(5)).contains(.keep(copy, etag: "\"six\"", confirmed: first)))
+        bench.handle(.kept(false))
+        #expect(!bench.wait(.seconds(9)).contains(.keep(copy, etag: "\"six\"", confirmed: first)))
+        #expect(bench.wait(.seconds(1)).contains(.keep(copy, etag: "\"six\"", confirmed: first)))
+        bench.handle(.kept(false))
+        bench.handle(.refresh)
+        let confirmed = bench.handle(.fetched(.notModified))
+        #expect(!confirmed.contains(.confirm(bench.time.wallTime)))
+        #expect(confirmed.contains(.keep(copy, etag: "\"six\"", confirmed: bench.time.wallTime)))
+        bench.handle(.kept(true))
+        bench.handle(.refresh)
+        #expect(bench.handle(.fetched(.notModified)).contains(.confirm(bench.time.wallTime)))
+    }
+
+    @Test("tm06: a short refresh_interval does not shorten the pauses after failures")
+    func backoffBeyondTheInterval() {
+        var bench = open {
+            $0.refreshInterval = .seconds(60)
+            $0.freshFor = .seconds(60)
+        }
+        bench.wait(.seconds(60))
+        for _ in 0..<8 {
+            bench.handle(.fetched(.failed(.networkError, "gone")))
+            bench.wait(.seconds(3600 * 5 / 4))
+        }
+        bench.handle(.fetched(.failed(.networkError, "gone")))
+        #expect(bench.wait(.seconds(3599)).fetches == 0)
+    }
+
     @Test("tm06: a 304 that nobody asked for is an error, not a document")
     func strange304() {
         var bench = MachineBench()
@@ -55,7 +94,7 @@ struct RefreshTests {
         #expect(bench.source == .none)
     }
 
-    @Test("tm06: by itself it is fetched at most once a minute, whatever happens; a person's refresh goes at once")
+    @Test("tm06: by itself it is fetched at most twice a minute, whatever happens; a person's refresh goes at once")
     func atMostOnceAMinute() {
         var random = SplitMix64(seed: 66)
         for run in 0..<300 {
@@ -75,8 +114,8 @@ struct RefreshTests {
                 let fetches = bench.effects[start...].filter { if case .fetch = $0 { true } else { false } }.count
                 for _ in 0..<fetches { own.append(bench.time.bootTime) }
             }
-            // Each was noted after its step, which took at most 50 s.
-            for (earlier, later) in zip(own, own.dropFirst(2)) {
+            // Once by the clock and once because the network was back. Each was noted after its step, which took at most 50 s.
+            for (earlier, later) in zip(own, own.dropFirst(4)) {
                 #expect(later - earlier >= .seconds(60), "seed 66, run \(run)")
             }
         }
@@ -101,18 +140,73 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(38_000)).fetches == 0)
     }
 
-    @Test("tm06: when the network is back, what is stale is fetched, still at most once a minute")
+    @Test("tm06: when the network is back, what is stale is fetched at once, for a route that flaps once a minute")
     func networkBack() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
         bench.handle(.saved(.missing))
         bench.handle(.fetched(.failed(.noNetwork, "no route")))
+        #expect(bench.handle(.networkChanged).fetches == 1)
+        bench.handle(.fetched(.failed(.noNetwork, "no route")))
         #expect(bench.handle(.networkChanged).fetches == 0)
         bench.wait(.seconds(59))
+        #expect(bench.effects.fetches == 2)
         #expect(bench.wait(.seconds(1)).fetches == 1)
-        bench.handle(.fetched(.notModified))
+        bench.handle(bench.fetched(6))
+        #expect(bench.handle(.networkChanged).fetches == 0)
         var fresh = open()
         #expect(fresh.handle(.networkChanged).fetches == 0)
+    }
+
+    @Test(
+        "tm06: a server that says Retry-After is asked no earlier, unless a person asks; a short one shortens nothing")
+    func retryAfter() {
+        for (wait, least) in [(Duration.seconds(7_200), 7_200), (.seconds(1), 60)] {
+            var bench = MachineBench()
+            bench.handle(.start(standard: nil))
+            bench.handle(.saved(.missing))
+            bench.handle(.fetched(.failed(.serverError, "503", retryAfter: wait)))
+            #expect(bench.wait(.seconds(least - 1)).fetches == 0)
+            #expect(bench.wait(.seconds(least / 4 + 1)).fetches == 1)
+        }
+        var bench = MachineBench()
+        bench.handle(.start(standard: nil))
+        bench.handle(.saved(.missing))
+        bench.handle(.fetched(.failed(.serverError, "503", retryAfter: .seconds(7_200))))
+        #expect(bench.handle(.networkChanged).fetches == 0)
+        #expect(bench.wait(.seconds(7_199)).fetches == 0)
+        #expect(bench.handle(.refresh).fetches == 1)
+        // A success ends it.
+        bench.handle(bench.fetched(2))
+        bench.wait(.seconds(43_200))
+        #expect(bench.machine.isFetching)
+        bench.handle(.fetched(.failed(.networkError, "gone")))
+        #expect(bench.wait(.seconds(76)).fetches == 1)
+    }
+
+    @Test("tm02: a default file that is read again takes over where it rules, and waits where it does not")
+    func rereadDefault() {
+        var bench = MachineBench()
+        bench.handle(.start(standard: nil))
+        bench.handle(.saved(.missing))
+        bench.handle(.fetched(.failed(.networkError, "gone")))
+        #expect(bench.source == .none)
+        bench.handle(.standard(MachineBench.copy(1)))
+        #expect(bench.source == .standard && bench.version == 1)
+        #expect(bench.handle(.standard(MachineBench.copy(1))).isEmpty)
+        bench.handle(.standard(MachineBench.copy(2)))
+        #expect(bench.source == .standard && bench.version == 2)
+        bench.handle(.refresh)
+        bench.handle(bench.fetched(5))
+        bench.handle(.standard(MachineBench.copy(3)))
+        #expect(bench.source == .network && bench.version == 5)
+        // Not open yet: it opens with the newest.
+        var early = MachineBench()
+        early.handle(.start(standard: MachineBench.copy(1)))
+        early.handle(.standard(MachineBench.copy(2)))
+        early.handle(.saved(.missing))
+        early.handle(.fetched(.failed(.networkError, "gone")))
+        #expect(early.source == .standard && early.version == 2)
     }
 
     @Test("tm07: every refresh begins, and ends with one result; a first start offline gives these two")

@@ -34,6 +34,25 @@ struct SignatureTests {
     }
 
     @Test(
+        "tm16: a signature for previews is none for publication, nor the other way round, whatever the first line says")
+    func purposes() throws {
+        let key = try SigningKey.generate()
+        let draft = try SignedDocument(signing: document, with: [key], for: .preview).bytes
+        let published = try SignedDocument(signing: document, with: [key]).bytes
+        try SignedDocument(draft, for: .preview).verify(by: [key.publicKey])
+        #expect(throws: ContainerError.self) { try SignedDocument(draft) }
+        #expect(throws: ContainerError.self) { try SignedDocument(published, for: .preview) }
+        // Whoever controls the server changes the first line: the signature does not fit then.
+        let text = String(decoding: draft, as: UTF8.self)
+        let promoted = text.replacing(
+            "Spoolship-Container-Preview:", with: "Spoolship-Container-Signature:", maxReplacements: 1)
+        #expect(promoted != text)
+        let read = try SignedDocument(Array(promoted.utf8))
+        #expect(throws: ContainerError.self) { try read.verify(by: [key.publicKey]) }
+        for file in [draft, published, document] { #expect(SignedDocument.document(in: file) == document) }
+    }
+
+    @Test(
         "tm08: keys are rotated: a document signed by both is taken by agents that know either, and by those with both")
     func rotation() throws {
         let old = try SigningKey.generate()

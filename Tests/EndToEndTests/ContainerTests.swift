@@ -33,11 +33,11 @@ extension EndToEnd {
             """
         }
 
-        private func signed(_ document: String) throws -> [UInt8] {
+        private func signed(_ document: String, _ options: String...) throws -> [UInt8] {
             let file = "\(bench.path)/document.json"
             try write(document, to: file)
             let output = "\(bench.path)/document.signed"
-            let result = try run(spoolship, ["container", "sign", file, "--key", key, "--output", output])
+            let result = try run(spoolship, ["container", "sign", file, "--key", key, "--output", output] + options)
             try #require(result.code == 0, "\(result)")
             return try bytes(of: output)
         }
@@ -165,6 +165,50 @@ extension EndToEnd {
             #expect(try container()["version"] == 6)
         }
 
+        @Test(
+            "tm08: a document that cannot be saved rules, is saved later, and refresh says so; an older one stays refused"
+        )
+        func savedLater() throws {
+            try nginx.publish(try signed(document(1)))
+            try bench.startAgent()
+            try wait(.seconds(30), "version 1: \(bench.agentLog)") { try container()["version"] == 1 }
+            let database = "\(bench.state)/queue.sqlite"
+            func saved() throws -> String {
+                let script =
+                    "import sqlite3; print(sqlite3.connect('\(database)').execute('SELECT version FROM container').fetchall())"
+                return try run("python3", ["-c", script]).text
+            }
+            try wait(.seconds(30), "version 1 in the database") { try saved() == "[(1,)]\n" }
+
+            let gate = "\(bench.path)/unlock"
+            let script = """
+                import os, sqlite3, sys, time
+                c = sqlite3.connect('\(database)', timeout=60, isolation_level=None)
+                c.execute('BEGIN IMMEDIATE'); print('locked', flush=True)
+                for _ in range(6000):
+                    if os.path.exists('\(gate)'): break
+                    time.sleep(0.02)
+                c.execute('ROLLBACK')
+                """
+            let holder = try RunningProgram("python3", ["-c", script], output: "\(bench.path)/holder.log")
+            try wait(.seconds(30), "the lock: \(holder.printed)") { holder.printed.contains("locked") }
+            try nginx.publish(try signed(document(2)))
+            #expect(try refresh() == (75, "io_error"))
+            #expect(try container()["version"] == 2)
+            // What is refused meanwhile does not take its place.
+            try nginx.publish(try signed(document(1)))
+            #expect(try refresh() == (75, "version"))
+            #expect(try saved() == "[(1,)]\n")
+            try write("", to: gate)
+            try wait(.seconds(60), "version 2 in the database: \(bench.agentLog)") { try saved() == "[(2,)]\n" }
+            // After a crash it rules, and the older one is no better than before.
+            bench.killAgent()
+            try bench.startAgent()
+            try wait(.seconds(30), "the saved one: \(bench.agentLog)") { try container()["version"] == 2 }
+            #expect(try refresh() == (75, "version"))
+            #expect(try container()["version"] == 2)
+        }
+
         @Test("tm05: opening never blocks writers; reading begins at the timeout, and what comes later takes over")
         func slowOpening() throws {
             try nginx.publish(try signed(document(1)))
@@ -257,7 +301,9 @@ extension EndToEnd {
             #expect(try container()["preview_ends_ms"] == .null)
         }
 
-        @Test("tm16: a signed link lets a draft of any version rule; unsigned, foreign, expired or missing ones do not")
+        @Test(
+            "tm16: a link to a draft signed for previews lets it rule; unsigned, published, foreign, expired, missing ones do not"
+        )
         func previewLink() throws {
             try nginx.publish(try signed(document(7)))
             try bench.startAgent()
@@ -269,20 +315,70 @@ extension EndToEnd {
             try nginx.publish(Array(document(3).utf8), as: "GTM-1234.draft")
             let unsigned = try preview()
             #expect(unsigned.code == 65, "\(unsigned)")
-            try nginx.publish(try signed(#"{"id": "GTM-9999", "version": 3}"#), as: "GTM-1234.draft")
+            // What was published once is no draft: whoever controls the web server would go back with it.
+            try nginx.publish(try signed(document(3)), as: "GTM-1234.draft")
+            let published = try preview()
+            #expect(published.code == 65 && published.text.contains("--preview"), "\(published)")
+            try nginx.publish(try signed(#"{"id": "GTM-9999", "version": 3}"#, "--preview"), as: "GTM-1234.draft")
             #expect(try preview().code == 1)
+            let now = SystemTime().wallTime
+            let end = Timestamp(milliseconds: now.milliseconds + 20_000)
             try nginx.publish(
-                try signed(document(3, #", "expires": "2021-01-01T00:00:00Z""#)), as: "GTM-1234.draft")
+                try signed(document(3, ", \"expires\": \"\(end)\""), "--preview"), as: "GTM-1234.draft")
+            try wait(.seconds(60), "its end") { SystemTime().wallTime > end }
             let expired = try preview()
             #expect(expired.code == 65 && expired.text.contains("expired"), "\(expired)")
             #expect(try container()["version"] == 7 && container()["source"] != "preview")
-            try nginx.publish(try signed(document(3, interval: "5s")), as: "GTM-1234.draft")
+            let draft = try signed(document(8, interval: "5s"), "--preview")
+            try nginx.publish(draft, as: "GTM-1234.draft")
             let good = try preview()
-            #expect(good.code == 0 && good.text.contains("version 3 rules as a draft"), "\(good)")
-            #expect(try container()["source"] == "preview" && container()["version"] == 3)
+            #expect(good.code == 0 && good.text.contains("version 8 rules as a draft"), "\(good)")
+            #expect(try container()["source"] == "preview" && container()["version"] == 8)
+            let exported = try bench.command("container", "export", "GTM-1234", "--directory", bench.path)
+            #expect(exported.code == 0 && exported.text.contains("draft"), "\(exported)")
             // It is not kept, and published versions go on counting from theirs.
             #expect(try bench.command("container", "preview", "--end").code == 0)
             #expect(try container()["version"] == 7)
+            #expect(
+                try !bench.command("container", "export", "GTM-1234", "--directory", bench.path).text.contains("draft"))
+            // Nor can it be published by whoever controls the web server.
+            try nginx.publish(draft)
+            #expect(try refresh() == (75, "signature"))
+            #expect(try container()["version"] == 7)
+        }
+
+        @Test("tm02: a reload takes a changed default file; one that cannot be used leaves the last good one")
+        func rereadDefault() throws {
+            let file = "\(bench.path)/GTM-1234"
+            nginx.stop()
+            try write(document(1), to: file)
+            bench.settings["container.default_file"] = "\"\(file)\""
+            try bench.startAgent()
+            try wait(.seconds(30), "the default") { try container()["source"] == "default" }
+            #expect(try bench.command("container", "get", "greeting").text == "version 1\n")
+            try write(document(2), to: file)
+            let reloaded = try bench.command("reload")
+            #expect(reloaded.code == 0, "\(reloaded)")
+            try wait(.seconds(30), "version 2: \(bench.agentLog)") { try container()["version"] == 2 }
+            try write("{", to: file)
+            #expect(try bench.command("reload").code == 0)
+            try wait(.seconds(30), "the refusal") { bench.agentLog.contains("default file not read again") }
+            #expect(try container()["version"] == 2)
+        }
+
+        @Test("tm06: network on fetches at once")
+        func networkOn() throws {
+            try nginx.publish(try signed(document(1)))
+            try bench.startAgent()
+            try wait(.seconds(30), "version 1") { try container()["version"] == 1 }
+            #expect(try bench.command("network", "off").code == 0)
+            try nginx.publish(try signed(document(2)))
+            #expect(try refresh() == (75, "no_network"))
+            // Its own next try would come after a minute at the earliest.
+            let start = SystemTime().bootTime
+            #expect(try bench.command("network", "on").code == 0)
+            try wait(.seconds(55), "version 2: \(bench.agentLog)") { try container()["version"] == 2 }
+            #expect(SystemTime().bootTime - start < .seconds(55))
         }
 
         @Test("tm09, tm19: values by command, by socket and by the file for apps; an export is a default file")

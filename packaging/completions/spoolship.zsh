@@ -545,6 +545,8 @@ _spoolship() {
             '*-k[a private key'\''s file; may stand twice]:KEY:' \
             '--output[where to write; default standard output]:FILE:' \
             '-o[where to write; default standard output]:FILE:' \
+            '--preview[sign a draft, for previews only]' \
+            '--after[what is published now; the version must be a later one]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \

@@ -134,6 +134,7 @@ extension ContainerState {
         let refusals = refused.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
         return [
             "id": .string(id), "open": .bool(isOpen), "source": .string(source.rawValue), "version": JSONValue(version),
+            "held_back_version": JSONValue(heldBack),
             "confirmed_ms": JSONValue(confirmed.map { Int($0.milliseconds) }), "fresh": .bool(isFresh(at: now)),
             "expires_ms": JSONValue(expires.map { Int($0.milliseconds) }),
             "preview_ends_ms": JSONValue(previewEnd.map { Int($0.milliseconds) }),

@@ -84,7 +84,7 @@ extension AgentService {
         for (container, refusals) in overlay.refused {
             for (setting, message) in refusals where toldRefusals[container]?[setting] != message {
                 log.warning(
-                    "value of a container refused, the setting stays",
+                    "value of a container refused, the configuration's value holds",
                     ["container": container, "setting": setting, "hint": message])
             }
         }

@@ -43,7 +43,7 @@ extension ContainerKeeper {
         let document: ContainerDocument
         do throws(ContainerError) {
             // A signed file is a draft as well; here a person vouches for it.
-            document = try ContainerDocument(reading: (try? SignedDocument(content).document) ?? content)
+            document = try ContainerDocument(reading: SignedDocument.document(in: content))
         } catch {
             throw .document(error)
         }
@@ -59,8 +59,8 @@ extension ContainerKeeper {
         return (document.id, document.version)
     }
 
-    /// Fetches a signed draft and lets it rule for a time (tm16). Nobody vouches for what a link leads to but its signature,
-    /// by a key of the container; a link that is passed on for too long ends by the draft's `expires`.
+    /// Fetches a draft that is signed for previews and lets it rule for a time (tm16). Nobody vouches for what a link leads to
+    /// but its signature, by a key of the container; a link that is passed on for too long ends by the draft's `expires`.
     ///
     /// - Returns: its version.
     func preview(
@@ -72,7 +72,7 @@ extension ContainerKeeper {
         let document: ContainerDocument
         let content: [UInt8]
         do throws(ContainerError) {
-            let signed = try SignedDocument(file)
+            let signed = try SignedDocument(file, for: .preview)
             try signed.verify(by: slot.keys)
             content = signed.document
             document = try ContainerDocument(reading: content)
@@ -103,6 +103,6 @@ extension ContainerKeeper {
         guard let container = slot.current, container.document.version > 0 else { return nil }
         let content = slot.machine.inForce?.copy.content
         // A default file may be a signed one.
-        return content.map { (try? SignedDocument($0).document) ?? $0 }
+        return content.map { SignedDocument.document(in: $0) }
     }
 }

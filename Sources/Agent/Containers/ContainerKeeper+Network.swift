@@ -10,7 +10,7 @@ extension ContainerKeeper {
     func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
         guard let url = settings.url else { return nil }
         do throws(OutputError) {
-            return try DocumentFetcher(fetchOptions(url.text, settings), on: loop)
+            return try DocumentFetcher(fetchOptions(url.text, settings), on: loop, time: time)
         } catch {
             log.error("container cannot be fetched", ["container": settings.id, "hint": error.message])
             return nil
@@ -31,8 +31,9 @@ extension ContainerKeeper {
         let result = await fetcher.fetch(etag: etag)
         switch result {
         case .notModified: return .notModified
-        case .status(let status):
-            return .failed(.serverError, "the server answered \(status)\(ContainerKeeper.hint(status))")
+        case .status(let status, let wait):
+            return .failed(
+                .serverError, "the server answered \(status)\(ContainerKeeper.hint(status))", retryAfter: wait)
         case .tooLarge:
             return .refused(ContainerError(.limit, "it is larger than \(SignedDocument.largest) bytes"))
         case .failed(let failure):
@@ -65,7 +66,7 @@ extension ContainerKeeper {
         switch await fetcher.fetch(etag: nil) {
         case .document(let file, _): return file
         case .notModified: throw .link("the server answered 304")
-        case .status(let status): throw .link("the server answered \(status)\(ContainerKeeper.hint(status))")
+        case .status(let status, _): throw .link("the server answered \(status)\(ContainerKeeper.hint(status))")
         case .tooLarge: throw .link("it is larger than \(SignedDocument.largest) bytes")
         case .failed(let failure): throw .link(failure.message)
         }
@@ -85,6 +86,11 @@ extension ContainerKeeper {
         case 404, 410: "; is it published there?"
         default: ""
         }
+    }
+
+    /// A person has switched the network on: what is missing or stale is fetched at once.
+    func networkIsOn() {
+        for slot in slots { feed(slot, .networkChanged) }
     }
 
     /// Routes were looked at again.

@@ -24,30 +24,62 @@ extension ContainerKeeper {
         do throws(ContainerError) {
             let file = try SignedDocument(kept.file)
             try file.verify(by: slot.keys)
-            return .copy(try slot.take(file.document), etag: kept.etag, confirmed: kept.confirmed)
+            let copy = try slot.take(file.document)
+            guard copy.version == kept.version else {
+                throw ContainerError(.version, "its row says version \(kept.version), the document \(copy.version)")
+            }
+            return .copy(copy, etag: kept.etag, confirmed: kept.confirmed)
         } catch {
-            return .refused(ContainerError(error.code, "the saved copy: \(error.description)"), version: kept.version)
+            return .refused(
+                ContainerError(error.code, "the saved copy: \(error.description)"), version: max(kept.version, 0))
         }
     }
 
+    /// Saves a copy; then, and only then, whoever waits for the refresh hears of its end.
     func keep(_ slot: ContainerSlot, _ copy: ContainerCopy, _ etag: String?, _ confirmed: Timestamp) {
-        guard let fetched = slot.fetched, fetched.copy == copy else { return }
+        // Not what was fetched last: that may be refused while this one still waits to be saved.
+        if let fetched = slot.fetched, fetched.copy == copy { slot.unsaved = fetched }
         slot.fetched = nil
-        let saved = SavedContainer(version: copy.version, etag: etag, confirmed: confirmed, file: fetched.file)
+        guard let unsaved = slot.unsaved, unsaved.copy == copy else { return }
+        let saved = SavedContainer(version: copy.version, etag: etag, confirmed: confirmed, file: unsaved.file)
         let id = slot.settings.id
-        write(slot) { [store] () async throws(QueueError) in try await store.saveContainer(id, saved) }
+        slot.isSaving = true
+        Task(executorPreference: loop) {
+            do throws(QueueError) {
+                try await self.store.saveContainer(id, saved)
+                await self.kept(slot, copy, nil)
+            } catch {
+                await self.kept(slot, copy, error)
+            }
+        }
+    }
+
+    private func kept(_ slot: ContainerSlot, _ copy: ContainerCopy, _ error: QueueError?) {
+        if let error {
+            tell(slot, .failed(.saved, .ioError, message: "cannot save the document yet: \(error.message)"))
+        }
+        // A newer one has come meanwhile: whoever waits hears of that one.
+        guard slot.unsaved?.copy == copy else { return publish() }
+        slot.isSaving = false
+        if error == nil { slot.unsaved = nil }
+        feed(slot, .kept(error == nil))
+        let ends = slot.heldEnds
+        slot.heldEnds = []
+        for note in ends {
+            if let error {
+                tell(slot, .failed(.network, .ioError, message: "it rules, but is not saved yet: \(error.message)"))
+            } else {
+                tell(slot, note)
+            }
+        }
+        publish()
     }
 
     func confirm(_ slot: ContainerSlot, _ confirmed: Timestamp) {
         let id = slot.settings.id
-        write(slot) { [store] () async throws(QueueError) in try await store.confirmContainer(id, at: confirmed) }
-    }
-
-    /// What cannot be saved serves all the same, until a restart.
-    private func write(_ slot: ContainerSlot, _ work: @escaping @Sendable () async throws(QueueError) -> Void) {
         Task(executorPreference: loop) {
             do throws(QueueError) {
-                try await work()
+                try await self.store.confirmContainer(id, at: confirmed)
             } catch {
                 await self.noteUnsaved(slot, error)
             }
@@ -55,7 +87,7 @@ extension ContainerKeeper {
     }
 
     private func noteUnsaved(_ slot: ContainerSlot, _ error: QueueError) {
-        tell(slot, .failed(.saved, .ioError, message: "cannot save the document: \(error.message)"))
+        tell(slot, .failed(.saved, .ioError, message: "cannot save that the document was confirmed: \(error.message)"))
         publish()
     }
 }

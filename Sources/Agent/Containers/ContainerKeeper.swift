@@ -80,13 +80,16 @@ actor ContainerKeeper {
     /// have changed (address, keys, file) is opened anew; what it held stays in force until then.
     func configure(_ settings: [ContainerSettings]) {
         let old = slots
+        var isReread: [ContainerSlot] = []
         slots = settings.map { settings in
             if let known = old.first(where: { $0.settings.id == settings.id }) {
-                if known.settings == settings { return known }
-                if known.serves(settings) {
-                    known.settings = settings
-                    known.machine.configure(settings.machineOptions, at: moment, using: &random)
-                    arm(known)
+                if known.settings == settings || known.serves(settings) {
+                    if known.settings != settings {
+                        known.settings = settings
+                        known.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
+                        arm(known)
+                    }
+                    isReread.append(known)
                     return known
                 }
             }
@@ -96,6 +99,10 @@ actor ContainerKeeper {
         }
         for slot in old where !slots.contains(where: { $0 === slot }) { close(slot) }
         for slot in slots where !slot.hasStarted { start(slot) }
+        for slot in isReread where slot.settings.defaultFile != nil {
+            // One that cannot be used now leaves the last good one in its place.
+            if let standard = readDefault(slot) { feed(slot, .standard(standard)) }
+        }
         inForceChanged()
     }
 
@@ -103,26 +110,41 @@ actor ContainerKeeper {
         slot.isClosed = true
         if let timer = slot.timer { loop.cancel(timer.id) }
         slot.timer = nil
+        slot.heldEnds = []
         release(slot)
     }
 
     private func start(_ slot: ContainerSlot) {
         slot.hasStarted = true
-        var standard: ContainerCopy?
-        if let path = slot.settings.defaultFile {
-            do throws(ContainerError) {
-                let file = try DefaultFile(path: path, id: slot.settings.id)
-                for name in file.overshadowed {
-                    log.warning(
-                        "default file not used", ["container": slot.settings.id, "file": name, "used": file.path])
-                }
-                standard = try slot.remember(file.document, file.bytes)
-            } catch {
-                log.error("container without a default", ["container": slot.settings.id, "hint": error.description])
-                slot.defaultProblem = error.description
+        feed(slot, .start(standard: readDefault(slot)))
+    }
+
+    /// Reads a container's default file; nil where it has none, or none that can be used: the log and `status` say why.
+    private func readDefault(_ slot: ContainerSlot) -> ContainerCopy? {
+        guard let path = slot.settings.defaultFile else { return nil }
+        let id = slot.settings.id
+        do throws(ContainerError) {
+            let file = try DefaultFile(path: path, id: id)
+            for name in file.overshadowed {
+                log.warning("default file not used", ["container": id, "file": name, "used": file.path])
             }
+            let copy = try slot.remember(file.document, file.bytes)
+            slot.defaultProblem = nil
+            if let expires = copy.expires, clock.isTrusted(at: time), expires <= time.wallTime {
+                slot.defaultProblem = "the default file's document has expired; it rules all the same"
+                log.warning(
+                    "default file has expired, it rules all the same",
+                    ["container": id, "file": file.path, "hint": "put a newer document there, and reload"])
+            }
+            return copy
+        } catch {
+            log.error(
+                slot.hasDefault
+                    ? "default file not read again, the last good one stays" : "container without a default",
+                ["container": id, "hint": error.description])
+            slot.defaultProblem = error.description
+            return nil
         }
-        feed(slot, .start(standard: standard))
     }
 
     // MARK: Opening and stopping
@@ -178,6 +200,16 @@ actor ContainerKeeper {
             case .apply(let held):
                 slot.current = held.flatMap { slot.container(of: $0.copy) }
                 isChanged = true
+                if let denied = slot.current?.deniedFunctions, !denied.isEmpty {
+                    log.warning(
+                        "container names functions that it may not call: they give null",
+                        [
+                            "container": slot.settings.id, "functions": denied.joined(separator: ","),
+                            "hint": "name them in may_call and [functions], or take them out of the document",
+                        ])
+                }
+            case .tell(.succeeded(.network, let version, let isNew)) where slot.isSaving:
+                slot.heldEnds.append(.succeeded(.network, version: version, isNew: isNew))
             case .tell(let note): tell(slot, note)
             }
         }

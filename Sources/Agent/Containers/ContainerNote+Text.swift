@@ -30,6 +30,8 @@ extension ContainerNote {
             log.warning("preview ended", ["container": container, "by": byTime ? "time" : "command"])
         case .expired(let version):
             log.warning("container expired", ["container": container, "version": version])
+        case .heldBack(let version):
+            log.info("version rolls out to other machines first", ["container": container, "version": version])
         }
     }
 
@@ -62,6 +64,7 @@ extension ContainerNote {
         case .previewBegan(let version): [("event", "preview_began"), ("version", .integer(version))]
         case .previewEnded(let byTime): [("event", "preview_ended"), ("by", byTime ? "time" : "command")]
         case .expired(let version): [("event", "expired"), ("version", .integer(version))]
+        case .heldBack(let version): [("event", "held_back"), ("version", .integer(version))]
         }
     }
 }

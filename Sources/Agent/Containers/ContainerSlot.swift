@@ -17,8 +17,14 @@ final class ContainerSlot: @unchecked Sendable {
     let mayCall: Set<String>
     /// What its documents were made into; those that are in no use any more go.
     private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
-    /// The file of the last fetch, as it was served, until it is saved.
+    /// The file of the last fetch, as it was served, until the machine has judged it.
     var fetched: (copy: ContainerCopy, file: [UInt8])?
+    /// The file that is to be saved, until it is.
+    var unsaved: (copy: ContainerCopy, file: [UInt8])?
+    /// Whether it is being saved.
+    var isSaving = false
+    /// Ends of refreshes that are told once it is.
+    var heldEnds: [ContainerNote] = []
     /// The document in force, made ready; nil for none.
     var current: CompiledContainer? {
         didSet {
@@ -51,6 +57,8 @@ final class ContainerSlot: @unchecked Sendable {
     var results: [RefreshType: [RefreshResult: Int]] = [:]
     /// How the last fetch ended; nil before the first.
     var lastFetch: RefreshResult?
+    /// Whether a default file is known.
+    var hasDefault: Bool { machine.hasStandard }
     /// Whether it was said that events wait for it.
     var isHolding = false
 
@@ -63,7 +71,7 @@ final class ContainerSlot: @unchecked Sendable {
         self.fetcher = fetcher
         keys = settings.publicKeys.compactMap { PublicKey($0) }
         mayCall = Set(settings.mayCall)
-        machine = ContainerMachine(settings.machineOptions)
+        machine = ContainerMachine(settings.machineOptions(on: facts))
     }
 
     /// Makes a document ready, and remembers what it was made into.
@@ -77,7 +85,8 @@ final class ContainerSlot: @unchecked Sendable {
         guard document.id == settings.id else {
             throw ContainerError(.id, "it is the container \(document.id), not \(settings.id)")
         }
-        let copy = ContainerCopy(version: document.version, expires: document.expires, content: content)
+        let copy = ContainerCopy(
+            version: document.version, expires: document.expires, rollout: document.rollout, content: content)
         if !compiled.contains(where: { $0.copy == copy }) {
             compiled.append(
                 (copy, try CompiledContainer(document, mayCall: mayCall, facts: facts, apps: Set(settings.apps))))
@@ -146,6 +155,7 @@ extension ContainerSlot {
         state.expires = inForce?.copy.expires
         state.freshFor = settings.freshFor
         state.hasAddress = settings.url != nil
+        state.heldBack = machine.heldBack
         state.problem = machine.problem ?? defaultProblem
         state.previewEnd = machine.previewEnd.map { wall + ($0 - boot) }
         state.results = results
@@ -170,7 +180,7 @@ struct RefreshEnd: Sendable {
 
 extension ContainerSettings {
     /// The settings as the machine has them.
-    var machineOptions: ContainerMachine.Options {
+    func machineOptions(on facts: AgentFacts) -> ContainerMachine.Options {
         var options = ContainerMachine.Options()
         options.opening =
             switch open {
@@ -182,6 +192,7 @@ extension ContainerSettings {
         options.freshFor = freshFor
         options.refreshInterval = refreshInterval
         options.hasAddress = url != nil
+        options.share = facts.share(of: id)
         return options
     }
 }

@@ -13,6 +13,8 @@ struct ContainerState: Sendable {
     var source = ContainerSource.none
     /// The version in force; nil for none.
     var version: Int?
+    /// The version that is published for other machines first; nil for none.
+    var heldBack: Int?
     /// When the network last confirmed it; nil where it never did.
     var confirmed: Timestamp?
     /// When the document in force ends; nil for never.

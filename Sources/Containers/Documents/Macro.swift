@@ -74,6 +74,8 @@ public enum StandardMacro: String, Sendable, CaseIterable {
     case containerID = "container_id"
     /// The container's version, a whole number.
     case containerVersion = "container_version"
+    /// A number from 0 to below 100: the machine's place in rollouts of this container, always the same one.
+    case rolloutShare = "rollout_share"
     /// A whole number from 0 to 2147483647, drawn anew for each event.
     case randomNumber = "random_number"
 
@@ -81,7 +83,9 @@ public enum StandardMacro: String, Sendable, CaseIterable {
     public var needsEvent: Bool {
         switch self {
         case .event, .app, .appVersion, .country, .randomNumber: true
-        case .platform, .language, .osVersion, .agentVersion, .hostName, .containerID, .containerVersion: false
+        case .platform, .language, .osVersion, .agentVersion, .hostName, .containerID, .containerVersion,
+            .rolloutShare:
+            false
         }
     }
 }

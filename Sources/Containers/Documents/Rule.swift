@@ -64,10 +64,15 @@ public struct Condition: Sendable, Hashable {
 extension Rule {
     init(name: String, reading node: DocumentNode) throws(ContainerError) {
         self.name = name
-        let members = try node.members(known: ["conditions", "description"])
+        let members = try node.members(known: ["conditions", "rollout", "description"])
         var conditions: [Condition] = []
         for element in try members.required("conditions").elements(limit: DocumentLimits.conditions) {
             conditions.append(try Condition(reading: element))
+        }
+        if let node = members.optional("rollout") {
+            let percent = try Rollout(reading: node).percent
+            conditions.append(
+                Condition(macro: StandardMacro.rolloutShare.rawValue, .less, .constant(.double(percent))))
         }
         self.conditions = conditions
     }

@@ -19,6 +19,9 @@ public struct AgentFacts: Sendable, Equatable {
         self.locale = locale
     }
 
+    /// This machine's place in the rollouts of a container, from 0 to below 100: always the same one.
+    public func share(of container: String) -> Double { Sampling.share(of: container, on: hostName ?? "") }
+
     /// The language of a locale by ISO 639-1: two small letters; `C` and `POSIX` are English; nil for anything else.
     static func language(of locale: String) -> String? {
         let word = locale.prefix { $0 != "_" && $0 != "-" && $0 != "." && $0 != "@" }

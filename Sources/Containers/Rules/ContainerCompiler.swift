@@ -119,6 +119,7 @@ struct ContainerCompiler {
         case .hostName: .constant(JSONValue(facts.hostName))
         case .containerID: .constant(.string(document.id))
         case .containerVersion: .constant(.integer(document.version))
+        case .rolloutShare: .constant(.double(facts.share(of: document.id)))
         case .randomNumber: .random
         }
     }

@@ -30,7 +30,9 @@ public struct TagExplanation: Sendable, Equatable {
     /// The tag's name.
     public let tag: String
     /// Whether it fires.
-    public let fires: Bool
+    public internal(set) var fires: Bool
+    /// Whether it would have fired, but the event was discarded before.
+    public internal(set) var isCutOff = false
     /// Its rules, then its blocking ones.
     public let rules: [RuleExplanation]
 }

@@ -91,6 +91,12 @@ enum Sampling {
         Double(hash(key) >> 11) * 0x1p-53 < rate
     }
 
+    /// The place of a machine in rollouts of a container, from 0 to below 100: those below 10 are the first tenth, and among
+    /// the first fifth.
+    static func share(of container: String, on host: String) -> Double {
+        Double(hash(Array("\(container)\n\(host)".utf8)) >> 11) * 0x1p-53 * 100
+    }
+
     /// A number of the key in which each bit counts: FNV-1a, then the mixing of MurmurHash3.
     ///
     /// Source: Fowler, Noll, Vo, 64 bits; Appleby, `fmix64`.

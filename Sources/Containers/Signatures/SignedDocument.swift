@@ -4,36 +4,76 @@
 /// spaces, each 64 bytes in base64; it ends with one line feed. All bytes after it are the document, and just these are
 /// signed: nothing is normalised, so nothing can be read in two ways. `tail -n +2` gives the document back.
 ///
+/// A draft is signed for previews only: its first line begins with `Spoolship-Container-Preview:`, and what is signed is
+/// `Spoolship-Container-Preview`, a line feed and the document. No document begins so, and a signature of one purpose is none
+/// of the other: whoever controls the web server cannot publish a draft, nor preview what was published once.
+///
 /// Several signatures let a key be replaced: signed by the old key and by the new one, a document is taken by agents that
 /// know either.
 public struct SignedDocument: Sendable, Equatable {
     /// The largest file that is taken, in bytes.
     public static let largest = 1 << 20
 
+    /// What a signature is for.
+    public enum Purpose: String, Sendable {
+        /// Agents may fetch it and keep it.
+        case publication = "Spoolship-Container-Signature"
+        /// A person may let it rule one agent for a time.
+        case preview = "Spoolship-Container-Preview"
+
+        fileprivate var head: String { "\(rawValue): ed25519" }
+
+        /// The bytes that are signed.
+        fileprivate func message(_ document: [UInt8]) -> [UInt8] {
+            self == .publication ? document : Array("\(rawValue)\n".utf8) + document
+        }
+    }
+
+    /// What it is signed for.
+    public let purpose: Purpose
     /// The document's exact bytes.
     public let document: [UInt8]
     /// The signatures, 64 bytes each, at least one.
     public let signatures: [[UInt8]]
 
-    private static let head = "Spoolship-Container-Signature: ed25519"
     private static let mostSignatures = 8
 
-    /// Whether a file has signatures before its document, good or bad ones.
-    public static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.starts(with: head.utf8) }
+    /// What a file is signed for, rightly or not; nil for one without signatures before its document.
+    public static func purpose(of bytes: [UInt8]) -> Purpose? {
+        [Purpose.publication, .preview].first { bytes.starts(with: $0.head.utf8) }
+    }
+
+    /// The document in a file, signed for whatever, or not at all: where signatures do not matter.
+    public static func document(in bytes: [UInt8]) -> [UInt8] {
+        guard let purpose = purpose(of: bytes) else { return bytes }
+        return (try? SignedDocument(bytes, for: purpose).document) ?? bytes
+    }
 
     /// Reads a file. That it is signed rightly is what `verify` says.
     ///
-    /// - Throws: `ContainerError` with code `signature` when there are no signatures before the document.
-    public init(_ bytes: [UInt8]) throws(ContainerError) {
-        guard SignedDocument.isSigned(bytes) else {
-            throw ContainerError(
-                .signature, "it is not signed: publish what `spoolship container sign FILE` has written")
+    /// - Throws: `ContainerError` with code `signature` when there are no signatures for that before the document.
+    public init(_ bytes: [UInt8], for purpose: Purpose = .publication) throws(ContainerError) {
+        let found = SignedDocument.purpose(of: bytes)
+        guard found == purpose else {
+            let message =
+                switch (purpose, found) {
+                case (.publication, nil):
+                    "it is not signed: publish what `spoolship container sign FILE` has written"
+                case (.publication, _):
+                    "it is a draft, signed for previews only; sign it without --preview to publish it"
+                case (.preview, nil):
+                    "it is not signed: put there what `spoolship container sign --preview FILE` has written"
+                case (.preview, _): "it is signed for publication, not for previews; sign it with --preview"
+                }
+            throw ContainerError(.signature, message)
         }
-        let longest = SignedDocument.head.utf8.count + 1 + SignedDocument.mostSignatures * 89
+        self.purpose = purpose
+        let head = purpose.head.utf8.count
+        let longest = head + 1 + SignedDocument.mostSignatures * 89
         guard let end = bytes.prefix(longest + 1).firstIndex(of: UInt8(ascii: "\n")) else {
             throw ContainerError(.signature, "its first line holds too much for signatures; sign it again")
         }
-        let words = bytes[SignedDocument.head.utf8.count..<end].split(
+        let words = bytes[head..<end].split(
             separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard words.first?.isEmpty == true, words.count > 1 else {
             throw ContainerError(.signature, "its first line holds no signature; sign it again")
@@ -52,14 +92,18 @@ public struct SignedDocument: Sendable, Equatable {
     /// Signs a document with each of the keys.
     ///
     /// - Throws: `SigningError` with code `library`.
-    public init(signing document: [UInt8], with keys: [SigningKey]) throws(SigningError) {
+    public init(
+        signing document: [UInt8], with keys: [SigningKey], for purpose: Purpose = .publication
+    ) throws(SigningError) {
         self.document = document
-        signatures = try keys.map { key throws(SigningError) in try key.sign(document) }
+        self.purpose = purpose
+        let message = purpose.message(document)
+        signatures = try keys.map { key throws(SigningError) in try key.sign(message) }
     }
 
     /// The file.
     public var bytes: [UInt8] {
-        let line = ([SignedDocument.head] + signatures.map { Base64.encode($0) }).joined(separator: " ")
+        let line = ([purpose.head] + signatures.map { Base64.encode($0) }).joined(separator: " ")
         return Array(line.utf8) + [UInt8(ascii: "\n")] + document
     }
 
@@ -69,7 +113,8 @@ public struct SignedDocument: Sendable, Equatable {
     /// - Throws: `ContainerError` with code `signature`.
     @discardableResult
     public func verify(by keys: [PublicKey]) throws(ContainerError) -> PublicKey {
-        for key in keys where signatures.contains(where: { key.verifies($0, of: document) }) { return key }
+        let message = purpose.message(document)
+        for key in keys where signatures.contains(where: { key.verifies($0, of: message) }) { return key }
         throw ContainerError(
             .signature, "no configured public_key has signed it, or it was changed after it was signed")
     }

@@ -6,12 +6,15 @@ public struct ContainerCopy: Sendable, Equatable {
     public let version: Int
     /// When it ends; nil for never.
     public let expires: Timestamp?
+    /// The share of the machines that it is for, in percent; nil for all.
+    public let rollout: Double?
     /// The document's exact bytes: the same version must always have the same.
     public let content: [UInt8]
 
     /// A copy of known parts.
-    public init(version: Int, expires: Timestamp?, content: [UInt8]) {
+    public init(version: Int, expires: Timestamp?, rollout: Double? = nil, content: [UInt8]) {
         self.version = version
+        self.rollout = rollout
         self.expires = expires
         self.content = content
     }

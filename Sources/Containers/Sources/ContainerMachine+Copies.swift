@@ -45,15 +45,36 @@ extension ContainerMachine {
     mutating func fetch(_ moment: ContainerMoment, isOwn: Bool, _ effects: inout [Effect]) {
         guard options.hasAddress, !isFetching else { return }
         if isOwn {
-            if let last = lastOwnFetch, moment.boot < last + ContainerMachine.leastPause {
-                nextFetch = last + ContainerMachine.leastPause
+            let earliest = earliestOwnFetch
+            guard moment.boot >= earliest else {
+                nextFetch = earliest
                 return
             }
             lastOwnFetch = moment.boot
         }
         isFetching = true
         nextFetch = nil
-        effects += [.tell(.began(.network)), .fetch(etag: etag)]
+        effects += [.tell(.began(.network)), .fetch(etag: waiting?.etag ?? etag)]
+    }
+
+    /// A route leads there again, or a person has switched the network on: what is missing or stale is fetched at once, but
+    /// for a route that comes and goes once a minute only.
+    mutating func networkReturned(_ moment: ContainerMoment, _ effects: inout [Effect]) {
+        guard options.hasAddress, isSavedKnown, !isFetching, failures > 0 || !isFresh(at: moment) else { return }
+        let pause = lastReturn.map { $0 + ContainerMachine.leastPause } ?? moment.boot
+        let earliest = max(pause, notBefore ?? pause)
+        guard moment.boot >= earliest else {
+            nextFetch = earliest
+            return
+        }
+        (lastReturn, lastOwnFetch) = (moment.boot, moment.boot)
+        fetch(moment, isOwn: false, &effects)
+    }
+
+    /// The earliest moment at which the machine may fetch without being asked to; the distant past before the first fetch.
+    private var earliestOwnFetch: BootInstant {
+        let past = BootInstant(nanoseconds: .min)
+        return max(lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? past, notBefore ?? past)
     }
 
     mutating func takeFetched(
@@ -64,29 +85,75 @@ extension ContainerMachine {
         var result = result
         if case .copy(let copy, _) = result, let refusal = refusal(of: copy, at: moment) { result = .refused(refusal) }
         switch result {
+        case .copy(let copy, let tag) where isForOthers(copy):
+            if waiting?.version != copy.version { effects.append(.tell(.heldBack(version: copy.version))) }
+            waiting = (copy.version, tag)
+            confirmKnown(moment, &random, &effects)
         case .copy(let copy, let tag):
+            waiting = nil
             let isNew = saved?.copy != copy
             least = copy.version
             etag = tag
             let container = HeldContainer(source: .network, copy: copy, confirmed: moment.wall)
             saved = container
-            effects.append(.keep(copy, etag: tag, confirmed: moment.wall))
+            unsaved = container
+            unsavedFailures = 0
+            save(&effects)
             succeed(copy.version, isNew: isNew, moment, &random, &effects)
             take(container, &effects)
         case .notModified:
-            guard let known = saved, etag != nil else {
+            guard saved != nil, etag != nil || waiting?.etag != nil else {
                 return failFetch(.unknownError, "304 for a request that named no ETag", moment, &random, &effects)
             }
-            let container = HeldContainer(source: known.source, copy: known.copy, confirmed: moment.wall)
-            saved = container
-            effects.append(.confirm(moment.wall))
-            succeed(known.copy.version, isNew: false, moment, &random, &effects)
-            take(container, &effects)
+            confirmKnown(moment, &random, &effects)
         case .refused(let refusal):
             failFetch(RefreshResult(refusal.code), refusal.message, moment, &random, &effects)
-        case .failed(let reason, let message):
+        case .failed(let reason, let message, let wait):
+            // Only what is longer than the pause of its own: a server that says a second is not asked each second.
+            if let wait { notBefore = moment.boot + wait * Double.random(in: 1...1.25, using: &random) }
             failFetch(reason, message, moment, &random, &effects)
         }
+    }
+
+    /// Whether a document rolls out to a share that this machine is not in. One that has none yet takes it all the same: any
+    /// published document is better than none.
+    private func isForOthers(_ copy: ContainerCopy) -> Bool {
+        guard let percent = copy.rollout, let saved, saved.copy.version < copy.version else { return false }
+        return options.share >= percent
+    }
+
+    /// The copy in hand is the one that this machine should have.
+    private mutating func confirmKnown(
+        _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
+    ) {
+        guard let known = saved else { return }
+        let container = HeldContainer(source: known.source, copy: known.copy, confirmed: moment.wall)
+        saved = container
+        // What is in the database is another copy, as long as this one is not: its age is not to be renewed.
+        if unsaved == nil {
+            effects.append(.confirm(moment.wall))
+        } else {
+            unsaved = container
+            save(&effects)
+        }
+        succeed(known.copy.version, isNew: false, moment, &random, &effects)
+        take(container, &effects)
+    }
+
+    mutating func save(_ effects: inout [Effect]) {
+        guard let unsaved, let confirmed = unsaved.confirmed else { return }
+        effects.append(.keep(unsaved.copy, etag: etag, confirmed: confirmed))
+    }
+
+    mutating func noteKept(_ isSaved: Bool, _ moment: ContainerMoment) {
+        guard !isSaved else {
+            (unsaved, unsavedFailures, nextSave) = (nil, 0, nil)
+            return
+        }
+        guard unsaved != nil else { return }
+        let pauses = ContainerMachine.savePauses
+        nextSave = moment.boot + min(pauses.first * (1 << min(unsavedFailures, 10)), pauses.longest)
+        unsavedFailures += 1
     }
 
     func refusal(of copy: ContainerCopy, at moment: ContainerMoment) -> ContainerError? {
@@ -113,6 +180,7 @@ extension ContainerMachine {
     ) {
         failures = 0
         problem = nil
+        notBefore = nil
         schedule(after: .zero, moment, &random)
         effects.append(.tell(.succeeded(.network, version: version, isNew: isNew)))
     }
@@ -124,9 +192,9 @@ extension ContainerMachine {
         failures += 1
         problem = message
         fail(.network, reason, message, &effects)
-        let longest = max(min(ContainerMachine.longestBackoff, options.refreshInterval), ContainerMachine.leastPause)
-        let wait = min(ContainerMachine.leastPause * (1 << min(failures - 1, 10)), longest)
-        nextFetch = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
+        let wait = min(ContainerMachine.leastPause * (1 << min(failures - 1, 10)), ContainerMachine.longestBackoff)
+        let own = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
+        nextFetch = max(own, notBefore ?? own)
         // Whoever waits for the network waits in vain.
         if !isOpen { open(with: saved ?? standardHeld, &effects) }
     }
@@ -146,7 +214,6 @@ extension ContainerMachine {
     mutating func fetchSoon(_ moment: ContainerMoment) {
         // Without an address nothing would ever answer the wish, and it would wake the agent again and again.
         guard options.hasAddress else { return }
-        let earliest = lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? moment.boot
-        nextFetch = max(moment.boot, earliest)
+        nextFetch = max(moment.boot, earliestOwnFetch)
     }
 }

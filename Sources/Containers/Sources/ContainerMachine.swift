@@ -44,6 +44,8 @@ public struct ContainerMachine: Sendable {
         public var freshFor = Duration.seconds(12 * 3600)
         /// How often it is fetched.
         public var refreshInterval = Duration.seconds(12 * 3600)
+        /// This machine's place in rollouts of the container, from 0 to below 100.
+        public var share = 0.0
         /// Whether it has an address; without one the default file serves for ever.
         public var hasAddress = true
 
@@ -61,10 +63,14 @@ public struct ContainerMachine: Sendable {
         case fetched(Fetched)
         /// The time that was asked for has come.
         case timer
+        /// The copy that was to be saved is saved, or could not be.
+        case kept(Bool)
         /// A person wants it fetched now.
         case refresh
         /// The network is back.
         case networkChanged
+        /// The default file was read again; nil for none.
+        case standard(ContainerCopy?)
         /// A draft is to rule for so long.
         case preview(ContainerCopy, Duration)
         /// The draft's time is over.
@@ -93,8 +99,8 @@ public struct ContainerMachine: Sendable {
         case notModified
         /// What came is not good.
         case refused(ContainerError)
-        /// Nothing came.
-        case failed(RefreshResult, String)
+        /// Nothing came; the server may have said when it wants to be asked again.
+        case failed(RefreshResult, String, retryAfter: Duration? = nil)
     }
 
     /// What is to be done.
@@ -117,6 +123,8 @@ public struct ContainerMachine: Sendable {
 
     /// The least time between two fetches that nobody asked for.
     public static let leastPause = Duration.seconds(60)
+    /// How long a copy waits that could not be saved, at first and at most.
+    static let savePauses = (first: Duration.seconds(5), longest: Duration.seconds(300))
     static let longestBackoff = Duration.seconds(3600)
 
     /// The settings.
@@ -136,19 +144,35 @@ public struct ContainerMachine: Sendable {
     var held: HeldContainer?
     var draft: HeldContainer?
     var etag: String?
+    /// What is published and rolls out to a share that this machine is not in, and the tag of its fetch.
+    var waiting: (version: Int, etag: String?)?
     /// No document of a lower version is taken, and of this version only the same.
     var least: Int?
     var openBy: BootInstant?
     var nextFetch: BootInstant?
     var lastOwnFetch: BootInstant?
+    /// The last fetch because the network was back.
+    var lastReturn: BootInstant?
+    /// The server wants no fetch before then.
+    var notBefore: BootInstant?
     var failures = 0
     var isSavedKnown = false
+    /// The copy that is not saved yet, though it rules; with it, how often that failed and when it is tried again.
+    var unsaved: HeldContainer?
+    var unsavedFailures = 0
+    var nextSave: BootInstant?
 
     /// A container that is not open yet.
     public init(_ options: Options) { self.options = options }
 
     /// What is in force; nil for nothing.
     public var inForce: HeldContainer? { draft ?? held }
+
+    /// Whether there is a default file.
+    public var hasStandard: Bool { standard != nil }
+
+    /// The version that is published and not for this machine yet; nil for none.
+    public var heldBack: Int? { waiting?.version }
 
     /// Where what is in force comes from.
     public var source: ContainerSource { inForce?.source ?? .none }
@@ -161,7 +185,9 @@ public struct ContainerMachine: Sendable {
     }
 
     /// All documents that may come into force again.
-    public var known: [ContainerCopy] { [standard, saved?.copy, held?.copy, draft?.copy].compactMap { $0 } }
+    public var known: [ContainerCopy] {
+        [standard, saved?.copy, held?.copy, draft?.copy, unsaved?.copy].compactMap { $0 }
+    }
 
     /// Takes other settings; whether there is an address must stay.
     public mutating func configure(
@@ -176,7 +202,9 @@ public struct ContainerMachine: Sendable {
 
     /// When the machine wants its timer.
     public func wake(at moment: ContainerMoment) -> BootInstant? {
-        var wanted = [openBy, previewEnd, isFetching || !options.hasAddress ? nil : nextFetch].compactMap { $0 }
+        var wanted = [openBy, previewEnd, nextSave, isFetching || !options.hasAddress ? nil : nextFetch].compactMap {
+            $0
+        }
         if let end = held?.copy.expires, held?.source != .standard {
             // By the time of day, which may be set: looked at once an hour at least, and once a minute while the clock that
             // says it is over is not to be trusted.
@@ -198,10 +226,12 @@ public struct ContainerMachine: Sendable {
         case .saved(let result): takeSaved(result, moment, &random, &effects)
         case .fetched(let result): takeFetched(result, moment, &random, &effects)
         case .timer: timerFired(moment, &random, &effects)
+        case .kept(let isSaved): noteKept(isSaved, moment)
         case .refresh: fetch(moment, isOwn: false, &effects)
-        case .networkChanged:
-            if !isFetching, isSavedKnown, failures > 0 || !isFresh(at: moment) { fetchSoon(moment) }
-            if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true, &effects) }
+        case .networkChanged: networkReturned(moment, &effects)
+        case .standard(let copy):
+            standard = copy
+            if isOpen, held == nil || held?.source == .standard { take(standardHeld, &effects) }
         case .preview(let copy, let time):
             draft = HeldContainer(source: .preview, copy: copy)
             previewEnd = moment.boot + time
@@ -260,9 +290,15 @@ public struct ContainerMachine: Sendable {
             problem = "version \(container.copy.version) has expired; publish a newer one"
             saved = nil
             etag = nil
+            waiting = nil
+            (unsaved, nextSave) = (nil, nil)
             effects.append(.tell(.expired(version: container.copy.version)))
             take(standardHeld, &effects)
             fetchSoon(moment)
+        }
+        if let due = nextSave, due <= moment.boot {
+            nextSave = nil
+            save(&effects)
         }
         if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true, &effects) }
     }

@@ -62,4 +62,6 @@ public enum ContainerNote: Sendable, Equatable {
     case previewEnded(byTime: Bool)
     /// The document in force has reached its expiry date.
     case expired(version: Int)
+    /// This version is published for a share of the machines that this one is not in; what is in force stays.
+    case heldBack(version: Int)
 }

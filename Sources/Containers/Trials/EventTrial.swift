@@ -84,9 +84,15 @@ public final class ContainerTrials {
         case .blank?: throw Refusal(message: "there is no event in it")
         default: throw Refusal(message: pass.problem?.detail ?? "it is no event")
         }
-        let tags = engine.explain(buffer.bytes, app: app, results: results)
+        var tags = engine.explain(buffer.bytes, app: app, results: results)
         let fate = engine.apply(
             to: buffer.bytes, app: app, priority: verdict?.priority ?? .normal, at: now, results: results)
+        // What the agent does, not what each tag by itself would do: nothing acts after a discard.
+        let fired = Set(engine.firings.map(\.tag))
+        for place in tags.indices where tags[place].fires != fired.contains(place) {
+            tags[place].isCutOff = tags[place].fires
+            tags[place].fires = fired.contains(place)
+        }
         var discardedBy: String?
         if case .discarded(let reason) = fate { discardedBy = reason }
         // First: the line may be the buffer's own bytes.

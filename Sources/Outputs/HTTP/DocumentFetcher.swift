@@ -27,8 +27,8 @@ public enum FetchResult: Sendable, Equatable {
     case document([UInt8], etag: String?)
     /// The server's document still is the one of the tag (304).
     case notModified
-    /// Another status: redirects are not followed.
-    case status(Int)
+    /// Another status: redirects are not followed. With the time after which the server wants to be asked again, if it says.
+    case status(Int, retryAfter: Duration?)
     /// It is larger than is taken.
     case tooLarge
     /// No answer came, or only a part of it.
@@ -47,11 +47,15 @@ public actor DocumentFetcher {
     private let http: HTTPOptions
     private let client: HTTPClient
     private var material: TLSMaterial
+    private let time: any TimeSource
 
     /// Sets the fetcher up; reads `caFile` for the first time. Connects to nothing.
     ///
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
-    public init(_ options: FetchOptions, on loop: EventLoop) throws(OutputError) {
+    public init(
+        _ options: FetchOptions, on loop: EventLoop, time: any TimeSource = SystemTime()
+    ) throws(OutputError) {
+        self.time = time
         var http = HTTPOptions(url: options.url)
         http.tls.caFile = options.caFile
         http.connectTimeout = options.connectTimeout
@@ -87,7 +91,13 @@ public actor DocumentFetcher {
         switch await client.perform(request) {
         case .failed(let failure), .noRoute(let failure): return .failed(failure)
         case .answered(let answer):
-            guard answer.status == 200 else { return answer.status == 304 ? .notModified : .status(answer.status) }
+            guard answer.status != 304 else { return .notModified }
+            guard answer.status == 200 else {
+                let wait = RetryAfter.wait(
+                    retryAfter: answer.retryAfter, milliseconds: answer.retryAfterMilliseconds, date: answer.date,
+                    now: time.wallTime)
+                return .status(answer.status, retryAfter: wait)
+            }
             guard answer.body.count <= options.largest else { return .tooLarge }
             guard answer.isWhole else {
                 return .failed(Failure(kind: .connection, message: "the document broke off; it is tried again"))

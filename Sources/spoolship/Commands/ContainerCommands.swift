@@ -110,13 +110,20 @@ extension Command {
         arguments: "ID", argumentCount: 1...1,
         details: """
             The file is called like the container's id, lies in DIRECTORY (default the current one), and is named in \
-            default_file. `-` writes the document to standard output instead.
+            default_file. `-` writes the document to standard output instead. During a preview it is the draft, and the \
+            command says so on standard error.
             """,
         options: [Option(name: "directory", value: "DIRECTORY", help: "where to write it; - for standard output")]
     ) { invocation in
         let id = invocation.arguments[0]
         let document = try invocation.bytes("/v1/containers/\(id)/document")
         let directory = invocation.value("directory") ?? "."
+        let state = try invocation.ask("GET", "/v1/containers/\(id)")
+        if state["source"] == "preview" {
+            invocation.console.printError(
+                "\(id): this is the draft that is previewed here, version \(state["version"]?.integer ?? 0), not what is"
+                    + " published")
+        }
         guard directory != "-" else {
             try invocation.console.write(bytes: document)
             return .success
@@ -131,7 +138,7 @@ extension Command {
         arguments: "FILE | LINK | --end [ID]", argumentCount: 0...1,
         details: """
             The draft in FILE needs no signature, but the right id. LINK (https://…) leads to a draft that the agent fetches; \
-            it must be signed with a key of the container. It is visible in status and metrics, and ends by --end, when its \
+            it must be signed with a key of the container, by `container sign --preview`. It is visible in status and metrics, and ends by --end, when its \
             time is over, or with a restart. Ends with 0 when the draft rules, with 65 when FILE is no container document, \
             with 1 when it is for another container, with 75 when LINK cannot be fetched.
             """,
@@ -202,12 +209,18 @@ extension Command {
         details: """
             Writes the file to publish to standard output, or to --output: a line with the signatures, then the document byte \
             for byte. Any web server can serve it. Signed with the old key and the new one, it is taken by agents that know \
-            either. A document that agents would refuse is not signed.
+            either. A document that agents would refuse is not signed: one that has expired, one whose own tests fail, or, \
+            with --after, one whose version does not follow that of the published FILE.
+
+            With --preview it is signed as a draft: `container preview LINK` takes it, and nothing else does, so nobody can \
+            publish it.
             """,
         options: [
             Option(
                 name: "key", letter: "k", value: "KEY", repeats: true, help: "a private key's file; may stand twice"),
             Option(name: "output", letter: "o", value: "FILE", help: "where to write; default standard output"),
+            Option(name: "preview", help: "sign a draft, for previews only"),
+            Option(name: "after", value: "FILE", help: "what is published now; the version must be a later one"),
         ]
     ) { invocation in
         let file = invocation.arguments[0]
@@ -215,19 +228,54 @@ extension Command {
             throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
         }
         let content = try Invocation.contents(of: file)
-        guard !SignedDocument.isSigned(content) else {
+        guard SignedDocument.purpose(of: content) == nil else {
             throw CommandFailure(
                 .badData, "\(file) is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
         }
-        do throws(ContainerError) {
-            _ = try CompiledContainer(try ContainerDocument(reading: content))
-        } catch {
+        do {
+            let document = try ContainerDocument(reading: content)
+            _ = try CompiledContainer(document)
+            let now = SystemTime().wallTime
+            if let expires = document.expires {
+                guard expires > now else {
+                    throw ContainerError(.expired, at: "expires", "is over; agents would refuse the document")
+                }
+                if expires < now + .seconds(7 * 86_400) {
+                    invocation.console.printError("\(file): expires in less than a week")
+                }
+            }
+            // Its own tests first: what fails here would fail on every server.
+            for test in document.tests {
+                let failures = try test.failures(in: document, now: now)
+                guard failures.isEmpty else {
+                    throw ContainerError(
+                        .form, at: "tests", "\(test.name) fails: \(failures.joined(separator: "; "))")
+                }
+            }
+            if let published = invocation.value("after") {
+                let bytes = SignedDocument.document(in: try Invocation.contents(of: published))
+                let old = try ContainerDocument(reading: bytes)
+                guard old.id == document.id else {
+                    throw ContainerError(.id, "\(published) is the container \(old.id), not \(document.id)")
+                }
+                guard document.version > old.version || bytes == content else {
+                    throw ContainerError(
+                        .version, at: "version",
+                        "\(document.version) does not follow the published \(old.version); agents would refuse it")
+                }
+            }
+        } catch let error as ContainerError {
             throw CommandFailure(.badData, "\(file): \(error)")
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(.software, "\(error)")
         }
         let signed: SignedDocument
         do throws(SigningError) {
             let keys = try invocation.values("key").map { path throws(SigningError) in try SigningKey.load(path) }
-            signed = try SignedDocument(signing: content, with: keys)
+            signed = try SignedDocument(
+                signing: content, with: keys, for: invocation.has("preview") ? .preview : .publication)
         } catch {
             throw CommandFailure(error)
         }
@@ -255,6 +303,7 @@ private struct ContainerLine {
         if let confirmed = time("confirmed_ms") {
             parts.append("confirmed \(HumanText.duration(now - confirmed)) ago")
         }
+        if let later = container["held_back_version"]?.integer { parts.append("version \(later) is for others first") }
         if container["fresh"] == false { parts.append("stale") }
         if let end = time("preview_ends_ms") { parts.append("preview ends in \(HumanText.duration(end - now))") }
         if let end = time("expires_ms") { parts.append("expires in \(HumanText.duration(end - now))") }

@@ -38,6 +38,7 @@ private struct ContainerTest {
     func run() throws(CommandFailure) -> ExitCode {
         let document = try readDocument()
         let failures = try runTests(of: document)
+        warnOfFunctions(document)
         let events = try showEvents(document)
         if invocation.has("json") { try invocation.console.print(json(document, failures, events.shown).pretty) }
         if events.hasRefused { return .badData }
@@ -48,7 +49,7 @@ private struct ContainerTest {
         let path = invocation.arguments[0]
         var bytes = try InputFile.read(path, most: 2 << 20)
         // A signature does not matter here: nothing is put in force.
-        if let signed = try? SignedDocument(bytes) { bytes = signed.document }
+        bytes = SignedDocument.document(in: bytes)
         do throws(ContainerError) {
             let document = try ContainerDocument(reading: bytes)
             _ = try ContainerTrials(document, now: now)
@@ -56,6 +57,14 @@ private struct ContainerTest {
         } catch {
             throw CommandFailure(.badData, "\(path): \(error)")
         }
+    }
+
+    /// Says what the agents' configuration has to allow: a function that may not be called gives null.
+    private func warnOfFunctions(_ document: ContainerDocument) {
+        guard let called = try? CompiledContainer(document).deniedFunctions, !called.isEmpty else { return }
+        invocation.console.printError(
+            "\(document.id) calls \(called.joined(separator: ", ")): where may_call and [functions] do not name them, they give"
+                + " null")
     }
 
     // MARK: Tests
@@ -127,7 +136,8 @@ private struct ContainerTest {
         let name = (try? JSONValue(parsing: trial.before))?["name"]?.string ?? ""
         try console.print("\nline \(line): \(JSONValue.string(name))")
         for tag in trial.tags {
-            let word = tag.fires ? console.styled("fires", .green) : console.styled("silent", .dim)
+            let silent = tag.isCutOff ? "not reached: the event was discarded before" : "silent"
+            let word = tag.fires ? console.styled("fires", .green) : console.styled(silent, .dim)
             try console.print("  \(word)  \(tag.tag)")
             for rule in tag.rules {
                 let verb = rule.isBlocking ? "blocking rule" : "rule"
@@ -178,6 +188,7 @@ private struct ContainerTest {
         let tags = trial.tags.map { tag in
             JSONValue.object([
                 .init("tag", .string(tag.tag)), .init("fires", .bool(tag.fires)),
+                .init("not_reached", .bool(tag.isCutOff)),
                 .init("rules", .array(tag.rules.map { json($0) })),
             ])
         }
