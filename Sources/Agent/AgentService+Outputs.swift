@@ -58,7 +58,13 @@ extension AgentService {
                     try StandardOutput(timeout: destination.requestTimeout, on: loop)
                 }, nil
             )
-        case .nats, .kafka:
+        case .nats(let url, let settings):
+            let options = destination.natsOptions(url, settings, version: program.version)
+            let nats = try make(destination) { () throws(OutputError) in
+                try NATSOutput(DestinationName(destination.name), options, on: loop, log: log)
+            }
+            return (nats, nats.assumeIsolated { $0.certificates })
+        case .kafka:
             // Refused before.
             throw AgentError(.configuration, "destination \(destination.name): type \(destination.kind.rawValue)")
         }

@@ -30,9 +30,7 @@ extension DestinationSettings {
     /// What all that is reached over HTTP has in common.
     private func setConnection(of options: inout HTTPOptions, userAgent: String) {
         options.compression = compression
-        options.tls = TLSOptions(
-            caFile: tls.caFile, certificateFile: tls.certificateFile, keyFile: tls.keyFile, pinnedKeys: tls.pinnedKeys,
-            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12)
+        options.tls = tlsOptions
         if let proxy { options.proxy = .address(Outputs.Secret(proxy.text)) }
         options.connectTimeout = connectTimeout
         options.requestTimeout = requestTimeout
@@ -70,6 +68,41 @@ extension DestinationSettings {
             }
         setConnection(of: &options.http, userAgent: userAgent)
         return options
+    }
+
+    /// How batches become messages of a subject.
+    func natsOptions(_ url: EndpointURL, _ settings: NATSSettings, version: String) -> NATSOptions {
+        var options = NATSOptions(subject: settings.subject ?? "", servers: ([url] + settings.servers).map(\.text))
+        options.stream = settings.stream
+        options.content = settings.message == .event ? .event : .batch
+        options.compression = compression
+        options.duplicateWindow = settings.duplicateWindow
+        if let credentials = settings.credentials {
+            options.authorization = .credentials(credentials.forOutputs)
+        } else if let nkey = settings.nkey {
+            options.authorization = .nkey(nkey.forOutputs)
+        } else if let user, let password {
+            options.authorization = .user(user, password: password.forOutputs)
+        } else if let token {
+            options.authorization = .token(token.forOutputs)
+        }
+        options.tls = tlsOptions
+        options.isTLSFirst = settings.tlsFirst
+        options.allowPlainText = allowPlainHTTP
+        options.followsCluster = settings.followCluster
+        options.inboxPrefix = settings.inboxPrefix
+        if let proxy { options.proxy = Outputs.Secret(proxy.text) }
+        options.connectTimeout = connectTimeout
+        options.requestTimeout = requestTimeout
+        options.connectionAge = maxConnectionAge
+        options.agentVersion = version
+        return options
+    }
+
+    private var tlsOptions: TLSOptions {
+        TLSOptions(
+            caFile: tls.caFile, certificateFile: tls.certificateFile, keyFile: tls.keyFile, pinnedKeys: tls.pinnedKeys,
+            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12)
     }
 
     /// How many events a request may hold, where the format bounds that; nil: a whole batch.

@@ -5,7 +5,7 @@ extension Settings {
     /// not kept. Each with the setting that `check` points at, and its name for a person.
     var unsupported: [(setting: String, name: String)] {
         var found: [(String, String)] = []
-        for destination in destinations where destination.kind == .nats || destination.kind == .kafka {
+        for destination in destinations where destination.kind == .kafka {
             found.append(("destination.\(destination.name).type", "type \"\(destination.kind.rawValue)\""))
         }
         return found

@@ -43,7 +43,7 @@ public struct StartupRehearsal: Sendable {
                 }
             }
         }
-        for destination in settings.destinations where destination.kind == .http || destination.kind == .s3 {
+        for destination in settings.destinations where [.http, .s3, .nats].contains(destination.kind) {
             if let message = refusal(of: destination) {
                 found.append(Refusal(setting: "destination.\(destination.name).url", message: message))
             }
@@ -73,7 +73,8 @@ public struct StartupRehearsal: Sendable {
         }.map { ($0.destination.text, $0.deliveries) }
     }
 
-    /// Opens a connection to a destination and closes it; sends nothing. Blocks, for its `connect_timeout` at most.
+    /// Opens a connection to a destination and closes it; sends nothing, but to NATS who we are. Blocks, for its
+    /// `connect_timeout` at most, with NATS for its `request_timeout`.
     ///
     /// - Returns: what failed and what to do; nil when it came about.
     public func connect(to destination: DestinationSettings) -> String? {
@@ -84,7 +85,10 @@ public struct StartupRehearsal: Sendable {
             case .s3(let endpoint, let settings):
                 let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
                 return try HTTPHandshake.attempt(try options.connection())?.message
-            case .nats, .kafka, .file, .stdout: return nil
+            case .nats(let url, let settings):
+                return try NATSProbe.attempt(
+                    destination.natsOptions(url, settings, version: version), log: Log(NoLog()))?.message
+            case .kafka, .file, .stdout: return nil
             }
         } catch let error as OutputError {
             return error.message
@@ -106,6 +110,11 @@ public struct StartupRehearsal: Sendable {
                 _ = try S3Output(
                     DestinationName(destination.name), options, installID: "check", on: try EventLoop(name: "check"),
                     log: Log(NoLog()))
+            }
+            if case .nats(let url, let settings) = target {
+                _ = try NATSOutput(
+                    DestinationName(destination.name), destination.natsOptions(url, settings, version: version),
+                    on: try EventLoop(name: "check"), log: Log(NoLog()))
             }
             guard case .http(let url, let format) = target else { return nil }
             // The install id is made at the start; any will do here.

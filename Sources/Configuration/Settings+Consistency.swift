@@ -1,3 +1,5 @@
+internal import Model
+
 /// What can only be judged when all files have been read: what is missing, and what contradicts what.
 extension ReadContext {
     mutating func checkConsistency(of settings: Settings) {
@@ -54,7 +56,8 @@ extension ReadContext {
             checkPlace(of: destination, path: path)
             checkSpecialSettings(of: destination, path: path)
             checkFormat(of: destination, path: path)
-            for secret in ["token", "password", "s3.secret_access_key"] {
+            if destination.kind == .nats { checkNATS(destination, path: path) }
+            for secret in ["token", "password", "s3.secret_access_key", "nats.nkey", "nats.credentials"] {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
                 if set.count > 1 {
                     add(
@@ -62,7 +65,7 @@ extension ReadContext {
                         at: position(of: "\(path).\(set[1])"))
                 }
             }
-            if destination.user != nil && destination.token != nil && destination.kind == .http {
+            if destination.user != nil && destination.token != nil && destination.kind.isServer {
                 add(.conflict, "\(path) has user and token; keep one", at: position(of: "\(path).user"))
             }
             if (destination.user == nil) != (destination.password == nil) {
@@ -130,6 +133,33 @@ extension ReadContext {
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index) else { break }
             add(.outOfRange, "\(path).index \(mistake)", at: position(of: "\(path).index"))
         default: break
+        }
+    }
+
+    private mutating func checkNATS(_ destination: DestinationSettings, path: String) {
+        let nats = destination.nats
+        let ways = [
+            ("token", destination.token), ("user", destination.user == nil ? nil : destination.password),
+            ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
+        ].filter { $0.1 != nil }.map(\.0)
+        // A user with a token is told already.
+        if ways.count > 1, ways != ["token", "user"] {
+            add(
+                .conflict, "\(path) shows who it is by \(ways.joined(separator: " and by ")); keep one",
+                at: position(of: path))
+        }
+        for url in [destination.url].compactMap({ $0 }) + nats.servers
+        where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
+            let key = url == destination.url ? "url" : "nats.servers"
+            add(
+                .conflict,
+                "\(path).\(key) is nats:// to another machine, which may be plain text; use tls://, or set"
+                    + " allow_plain_http = true if you mean it", at: position(of: "\(path).\(key)"))
+        }
+        if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
+            add(
+                .conflict, "\(path).compression is for whole batches; with nats.message = \"event\" nothing is packed",
+                at: position(of: "\(path).compression"))
         }
     }
 

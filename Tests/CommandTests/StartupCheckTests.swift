@@ -87,8 +87,22 @@ struct StartupCheckTests {
     @Test("fault22: settings that a start refuses, each with its place")
     func fault22_unsupported() throws {
         try expect(
-            "[[destination]]\nname = \"main\"\ntype = \"nats\"\nurl = \"nats://h\"\nsubject = \"a\"",
+            "[[destination]]\nname = \"main\"\ntype = \"kafka\"\nurl = \"kafka://h\"\ntopic = \"a\"",
             says: "destination.main.type is not in this version yet")
+    }
+
+    @Test("fault22: an nkey and credentials that are none are refused as the start would, and are not shown")
+    func fault22_natsIdentity() throws {
+        func check(_ setting: String, _ content: String, says: String) throws {
+            let file = try write("identity", content)
+            chmod(file, 0o600)
+            let text = "[[destination]]\nname = \"main\"\ntype = \"nats\"\nurl = \"tls://h\"\n[destination.nats]\n"
+            try expect(text + "subject = \"a\"\n\(setting) = \"\(file)\"", says: says)
+        }
+        let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
+        try check("nkey_file", String(seed.dropLast()) + "A", says: "the nkey's checksum is wrong")
+        try check("nkey_file", "hello", says: "the nkey is no seed")
+        try check("credentials_file", seed, says: "the credentials file must hold")
     }
 
     @Test("fault22: a state directory that another agent has, which does not answer")

@@ -17,7 +17,7 @@ struct DestinationTests {
         "outcomes": .table([.init("404", .string("retry"))]), "batch_id_parameter": .string("token"),
         "index": .string("events"), "labels": .table([.init("job", .string("a"))]), "otlp_encoding": .string("json"),
         "indexer_acknowledgement": .boolean(true), "measurement_id": .string("G-1"), "topic": .string("a"),
-        "subject": .string("a"), "path": .string("/a"), "tls.ca_file": .string("/a"),
+        "path": .string("/a"), "tls.ca_file": .string("/a"),
         "content_type": .string("application/json"), "structured_metadata": .boolean(false), "host": .string("a"),
         "source": .string("a"), "sourcetype": .string("a"),
         "tls.certificate_file": .string("/a"), "tls.key_file": .string("/a"),
@@ -27,12 +27,18 @@ struct DestinationTests {
         "s3.storage_class": .string("STANDARD_IA"), "s3.server_side_encryption": .string("AES256"),
         "s3.credentials": .string("instance"), "s3.access_key_id": .string("a"),
         "s3.secret_access_key": .string("secret-1"), "s3.secret_access_key_file": .string("/a"),
-        "s3.secret_access_key_credential": .string("a"),
+        "s3.secret_access_key_credential": .string("a"), "nats.subject": .string("a"),
+        "nats.servers": .array([.string("tls://b")]), "nats.follow_cluster": .boolean(false),
+        "nats.stream": .string("A"), "nats.message": .string("event"), "nats.duplicate_window": .string("1h"),
+        "nats.nkey": .string("secret-1"), "nats.nkey_file": .string("/a"), "nats.nkey_credential": .string("a"),
+        "nats.credentials_file": .string("/a"), "nats.credentials_credential": .string("a"),
+        "nats.tls_first": .boolean(true), "nats.inbox_prefix": .string("a"),
     ]
 
     /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
     private static let neutral: Set<String> = [
         "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
+        "nats.duplicate_window",
     ]
 
     private func destination(_ path: String, _ value: SettingValue) -> DestinationSettings {
@@ -98,6 +104,10 @@ struct DestinationTests {
         #expect(try settings.target() == .http(url, .ga4(measurementID: "G-1")))
         settings.kind = .kafka
         #expect(throws: MissingSettings(keys: ["topic"])) { try settings.target() }
+        settings.kind = .nats
+        #expect(throws: MissingSettings(keys: ["nats.subject"])) { try settings.target() }
+        settings.nats.subject = "events.web"
+        #expect(try settings.target() == .nats(url, settings.nats))
         settings.kind = .s3
         #expect(
             throws: MissingSettings(
@@ -159,5 +169,52 @@ struct FormatCheckTests {
         }
         for good in ["events", "logs-shop-default", ".ds-a", "a.b_c-1"] { #expect(found(good).isEmpty, "\(good)") }
         #expect(found("Main", "splunk_hec").isEmpty)
+    }
+}
+
+@Suite("What check knows of NATS")
+struct NATSCheckTests {
+    private func problems(_ lines: String) -> [String] {
+        let text = "[[destination]]\nname = \"a\"\ntype = \"nats\"\n\(lines)\n"
+        do throws(ConfigurationError) {
+            return try Settings.read([ConfigurationText(file: "t.toml", text: text)]).warnings.map(\.message)
+        } catch {
+            return error.problems.map(\.message)
+        }
+    }
+
+    @Test("plain text goes to this machine only, unless it is allowed; TLS goes anywhere")
+    func plainText() {
+        func found(_ url: String, _ more: String = "", _ nats: String = "") -> [String] {
+            problems("url = \"\(url)\"\n\(more)\n[destination.nats]\nsubject = \"a\"\n\(nats)")
+        }
+        #expect(found("nats://127.0.0.1:4222") == [] && found("tls://b:4222") == [])
+        #expect(found("nats://b").first?.contains("plain text") == true)
+        #expect(found("nats://b", "allow_plain_http = true") == [])
+        #expect(found("nats://b", "", "tls_first = true") == [])
+        #expect(found("tls://a", "", "servers = [\"nats://b\"]").first?.contains("plain text") == true)
+        #expect(found("https://a").first?.contains("needs nats:// or tls://") == true)
+    }
+
+    @Test("one way of showing who we are, and nothing that belongs to others")
+    func conflicts() {
+        let base = "url = \"tls://a\"\n"
+        func found(_ more: String, _ nats: String) -> [String] {
+            problems("\(base)\(more)\n[destination.nats]\n\(nats)")
+        }
+        #expect(found("token_file = \"/a\"", "subject = \"a\"") == [])
+        #expect(found("", "subject = \"a\"\nnkey_file = \"/a\"") == [])
+        #expect(found("token = \"x\"", "subject = \"a\"\nnkey_file = \"/a\"").first?.contains("keep one") == true)
+        #expect(
+            found("", "subject = \"a\"\nnkey_file = \"/a\"\ncredentials_file = \"/b\"").first?.contains("keep one")
+                == true)
+        #expect(found("format = \"loki\"", "subject = \"a\"").first?.contains("is for type http only") == true)
+        #expect(
+            found("compression = \"zstd\"", "subject = \"a\"\nmessage = \"event\"").first?.contains("whole batches")
+                == true)
+        #expect(found("", "") == ["destination.a has no nats.subject"])
+        for bad in ["a b", "a..b", "a.*", ">", ".a"] {
+            #expect(found("", "subject = \"\(bad)\"").first?.contains("must be words") == true, "\(bad)")
+        }
     }
 }

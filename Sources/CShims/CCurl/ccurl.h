@@ -53,6 +53,12 @@ static inline curl_off_t shim_curl_info_offset(CURL *easy, CURLINFO information)
     return curl_easy_getinfo(easy, information, &value) == CURLE_OK ? value : 0;
 }
 
+/// The socket of a transfer that only connects; -1 when there is none. It is the library's.
+static inline int shim_curl_active_socket(CURL *easy) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : -1;
+}
+
 /// The `SSL *` of the connection that a transfer uses; NULL without TLS. Only inside a callback of the transfer.
 static inline void *shim_curl_tls(CURL *easy) {
     struct curl_tlssessioninfo *session = NULL;

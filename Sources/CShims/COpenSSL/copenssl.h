@@ -42,6 +42,26 @@ static inline long shim_openssl_memory(BIO *bio, const char **bytes) {
     return BIO_get_mem_data(bio, (char **)bytes);
 }
 
+/// The least version that a context speaks; 0 when it cannot be.
+static inline long shim_openssl_set_minimum(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version);
+}
+
+/// The other side cannot ask for another handshake.
+static inline void shim_openssl_forbid_renegotiation(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+}
+
+/// Adds a certificate to the chain that a context shows, which then owns it; 0 when it cannot be.
+static inline long shim_openssl_add_to_chain(SSL_CTX *context, X509 *certificate) {
+    return SSL_CTX_add0_chain_cert(context, certificate);
+}
+
+/// The name that the server is asked for by; 0 when it cannot be.
+static inline long shim_openssl_set_server_name(SSL *tls, const char *name) {
+    return SSL_set_tlsext_host_name(tls, name);
+}
+
 /// Frees what a function that makes DER has allocated.
 static inline void shim_openssl_free(void *bytes) {
     OPENSSL_free(bytes);

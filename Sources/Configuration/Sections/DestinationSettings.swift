@@ -90,6 +90,8 @@ public struct DestinationSettings: Sendable, Equatable {
     public var tls = TLSSettings()
     /// The bucket, for `s3`.
     public var s3 = S3Settings()
+    /// The subject, for `nats`.
+    public var nats = NATSSettings()
     /// The proxy; nil for what the environment says.
     public var proxy: EndpointURL?
     /// HTTP/1.1 or 2.
@@ -128,8 +130,6 @@ public struct DestinationSettings: Sendable, Equatable {
     public var measurementID: String?
     /// The topic, for `kafka`.
     public var topic: String?
-    /// The subject, for `nats`.
-    public var subject: String?
     /// The file, for `file`.
     public var path: String?
 
@@ -158,8 +158,9 @@ extension DestinationSettings: SettingsSection {
         ).changingNoAnswer(),
         .setting(
             "type", \.kind, .choice,
-            "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; file and stdout are"
-                + " plain lines, an event each; nats and kafka have their settings, and are refused until they are built."
+            "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; nats is JetStream, one"
+                + " message a batch or an event; file and stdout are plain lines, an event each; kafka has its settings, and"
+                + " is refused until it is built."
         ),
         .setting(
             "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
@@ -168,11 +169,11 @@ extension DestinationSettings: SettingsSection {
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
-            "Plain HTTP goes to this machine only, unless you allow it: anyone on the way can read and change it."
+            "Plain HTTP, and nats://, go to this machine only, unless you allow it: anyone on the way can read and change it."
         ).only(.servers),
         .setting(
             "format", \.format, .choice, "What the receiver reads."
-        ).only(.requests),
+        ).only(.type(.http)),
         .setting(
             "compression", \.compression, .choice,
             "Every receiver reads gzip; zstd is smaller and takes a third of the CPU, where the receiver reads it."
@@ -187,7 +188,7 @@ extension DestinationSettings: SettingsSection {
         ).only(.type(.http)),
         .setting(
             "token", \.inlineToken, optional: .secret,
-            "Bearer token, HEC token, API secret or app secret, as the format has it. Better: token_file.",
+            "Bearer token, HEC token, API secret or app secret, as the format has it; or NATS's. Better: token_file.",
             example: "\"…\""
         ).only(.requests),
         .setting(
@@ -203,9 +204,10 @@ extension DestinationSettings: SettingsSection {
             "token_scheme", \.tokenScheme, optional: .text(),
             "The word before the token in the Authorization header, where it is not the format's usual one.",
             example: "\"ApiKey\""
-        ).only(.requests),
+        ).only(.type(.http)),
         .setting(
-            "user", \.user, optional: .text(), "The user, for basic authentication.", example: "\"spoolship\""
+            "user", \.user, optional: .text(), "The user, for basic authentication and for NATS.",
+            example: "\"spoolship\""
         ).only(.requests),
         .setting(
             "password", \.inlinePassword, optional: .secret, "The user's password. Better: password_file.",
@@ -300,15 +302,13 @@ extension DestinationSettings: SettingsSection {
             "topic", \.topic, optional: .text(), "Type kafka: the topic.", example: "\"events\""
         ).only(.type(.kafka)),
         .setting(
-            "subject", \.subject, optional: .text(), "Type nats: the subject.", example: "\"events.web\""
-        ).only(.type(.nats)),
-        .setting(
             "path", \.path, optional: .path,
             "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
             example: "\"/var/lib/spoolship/out.jsonl\""
         ).only(.type(.file)),
         .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
         .section("s3", \.s3, "Which bucket, what objects are called, and who writes them.").only(.type(.s3)),
+        .section("nats", \.nats, "Which subject, at which servers, and who publishes.").only(.type(.nats)),
     ]
 }
 

@@ -5,7 +5,7 @@ public enum DestinationTarget: Sendable, Equatable {
     /// A bucket; without an address Amazon's in its region.
     case s3(EndpointURL?, S3Settings)
     /// NATS JetStream.
-    case nats(EndpointURL, subject: String)
+    case nats(EndpointURL, NATSSettings)
     /// Apache Kafka.
     case kafka(EndpointURL, topic: String)
     /// A file on this machine.
@@ -70,10 +70,10 @@ extension DestinationSettings {
             guard s3.missing.isEmpty else { throw MissingSettings(keys: s3.missing) }
             return .s3(url, s3)
         case .nats:
-            guard let url, let subject else {
-                throw MissingSettings(keys: (subject == nil ? ["subject"] : []) + (url == nil ? ["url"] : []))
+            guard let url, nats.subject != nil else {
+                throw MissingSettings(keys: (nats.subject == nil ? ["nats.subject"] : []) + (url == nil ? ["url"] : []))
             }
-            return .nats(url, subject: subject)
+            return .nats(url, nats)
         case .kafka:
             guard let url, let topic else {
                 throw MissingSettings(keys: (topic == nil ? ["topic"] : []) + (url == nil ? ["url"] : []))

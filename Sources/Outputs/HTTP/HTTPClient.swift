@@ -101,6 +101,46 @@ actor HTTPClient {
         call(CURL_SOCKET_TIMEOUT, 0)
     }
 
+    /// Makes a connection, through the proxy if there is one, and hands it over. Ends within `connectTimeout`.
+    ///
+    /// - Parameter url: `http://host:port/`; plain, whatever is to be spoken over it.
+    func connect(to url: String) async -> HTTPConnectResult {
+        guard let transfer = settings.makeTransfer(generation: generation) else {
+            return .failed(Failure(kind: .local, message: "no memory for a connection"))
+        }
+        transfer.prepareConnection(to: url)
+        return await withCheckedContinuation { continuation in
+            let result = curl_multi_add_handle(multi, transfer.easy)
+            guard result == CURLM_OK else {
+                let text = String(cString: curl_multi_strerror(result))
+                continuation.resume(returning: .failed(Failure(kind: .local, message: "libcurl: \(text)")))
+                return
+            }
+            transfer.connection = continuation
+            active[transfer.easy] = transfer
+            call(CURL_SOCKET_TIMEOUT, 0)
+        }
+    }
+
+    /// What became of a connection. To be asked while the library still has it: it closes its own end when it lets go.
+    private func connectResult(of transfer: Transfer, _ result: CURLcode) -> HTTPConnectResult {
+        var options = settings.options
+        options.url = transfer.url
+        guard result == CURLE_OK else {
+            let failure = TransferFailure.describe(result, transfer, url: transfer.url)
+            return TransferFailure.lacksRoute(result, transfer, options) ? .noRoute(failure) : .failed(failure)
+        }
+        let socket = shim_curl_active_socket(transfer.easy)
+        // The kernel keeps a watch for as long as any descriptor of the connection is open.
+        if socket >= 0 { loop.forget(socket) }
+        let copy = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else {
+            return .failed(
+                Failure(kind: .local, message: "no descriptor for a connection: \(SystemError.message(errno))"))
+        }
+        return .connected(copy)
+    }
+
     private func cancel(_ id: UInt64) {
         guard let transfer = active.values.first(where: { $0.id == id }) else { return }
         curl_multi_remove_handle(multi, transfer.easy)
@@ -161,6 +201,14 @@ actor HTTPClient {
         while let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
             let result = shim_curl_result(message)
+            if let transfer = active[easy], let waiter = transfer.connection {
+                let connected = connectResult(of: transfer, result)
+                curl_multi_remove_handle(multi, easy)
+                active[easy] = nil
+                transfer.connection = nil
+                waiter.resume(returning: connected)
+                continue
+            }
             curl_multi_remove_handle(multi, easy)
             guard let transfer = active.removeValue(forKey: easy) else { continue }
             transfer.continuation?.resume(returning: outcome(of: transfer, result))

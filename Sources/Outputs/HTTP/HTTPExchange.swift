@@ -65,3 +65,13 @@ enum HTTPResult: Sendable, Equatable {
     /// The kernel knows no way to the address: nothing left this machine.
     case noRoute(Failure)
 }
+
+/// What became of a connection that only was to be made.
+enum HTTPConnectResult: Sendable {
+    /// It is there: an open descriptor that does not block, and belongs to the caller.
+    case connected(Int32)
+    /// It did not come about.
+    case failed(Failure)
+    /// The kernel knows no way to the address.
+    case noRoute(Failure)
+}

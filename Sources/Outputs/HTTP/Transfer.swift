@@ -20,6 +20,8 @@ final class Transfer {
     /// Which request has been given time to end by itself; see `HTTPClient.endEarlyAnswers`.
     var graceFor: UInt64 = 0
     var continuation: CheckedContinuation<HTTPResult, Never>?
+    /// Takes the place of `continuation` where only a connection is wanted.
+    var connection: CheckedContinuation<HTTPConnectResult, Never>?
 
     private(set) var answer: [UInt8] = []
     private(set) var answerWasCut = false
@@ -30,7 +32,7 @@ final class Transfer {
     /// When the certificate ends that the destination has shown; nil where the connection was made before.
     private(set) var serverExpiry: Timestamp?
     private var sent = 0
-    private var url = ""
+    private(set) var url = ""
     private var method = HTTPRequest.Method.post
     private var signature: AWSSignature?
     private var headers: UnsafeMutablePointer<curl_slist>?
@@ -99,6 +101,15 @@ final class Transfer {
             shim_curl_set_string(easy, CURLOPT_URL, request.url)
             url = request.url
         }
+    }
+
+    /// Takes up the making of a connection to `http://host:port/`, and nothing more.
+    func prepareConnection(to url: String) {
+        shim_curl_set_long(easy, CURLOPT_CONNECT_ONLY, 1)
+        // A proxy is not spoken to as if all were HTTP.
+        shim_curl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, 1)
+        shim_curl_set_string(easy, CURLOPT_URL, url)
+        self.url = url
     }
 
     private func setMethod(_ wanted: HTTPRequest.Method) {

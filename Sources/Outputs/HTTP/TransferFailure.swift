@@ -17,7 +17,7 @@ enum TransferFailure {
             let hint = tunnel == 407 ? "it wants other credentials; see proxy" : "see its rules"
             return Failure(kind: .connect, message: "the proxy answered \(tunnel) for \(host): \(hint)")
         }
-        if let refusal = refusedByServer(code, said, host) { return Failure(kind: .tls, message: refusal) }
+        if let refusal = refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST:
             return Failure(kind: .resolve, message: "cannot resolve \(host): check the url and the name servers")
@@ -28,7 +28,8 @@ enum TransferFailure {
         case CURLE_OPERATION_TIMEDOUT:
             return timeout(transfer, host)
         case CURLE_PEER_FAILED_VERIFICATION:
-            return Failure(kind: .tls, message: verification(transfer, host, said))
+            let verified = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_SSL_VERIFYRESULT))
+            return Failure(kind: .tls, message: verification(verified, host, said))
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             let message =
                 "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one"
@@ -61,7 +62,7 @@ enum TransferFailure {
     ///
     /// With TLS 1.3 the server judges our certificate after our side is done: its alert, or only the end of the connection,
     /// comes when the request is on its way.
-    private static func refusedByServer(_ code: CURLcode, _ said: String, _ host: String) -> String? {
+    static func refusedByServer(_ said: String, _ host: String) -> String? {
         let alerts = [
             (
                 "certificate required",
@@ -126,8 +127,9 @@ enum TransferFailure {
         return Failure(kind: .timeout, message: phase)
     }
 
-    private static func verification(_ transfer: Transfer, _ host: String, _ said: String) -> String {
-        switch Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_SSL_VERIFYRESULT)) {
+    /// What is wrong with the other side's certificate, by OpenSSL's number.
+    static func verification(_ result: Int32, _ host: String, _ said: String) -> String {
+        switch result {
         case X509_V_ERR_CERT_HAS_EXPIRED:
             return "the certificate of \(host) has expired: renew it there, or look at the clock here"
         case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -138,7 +140,7 @@ enum TransferFailure {
             return "the certificate of \(host) is from nobody trusted here: name its CA in tls.ca_file"
         case X509_V_ERR_CERT_REVOKED:
             return "the certificate of \(host) was revoked"
-        case X509_V_OK, X509_V_ERR_UNSPECIFIED:
+        case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
             // The library compares names before it asks how the chain was verified.
             return "the certificate of \(host) is for another name: \(said)"
         default:

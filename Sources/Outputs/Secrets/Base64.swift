@@ -18,3 +18,17 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 }
+
+extension Base64 {
+    /// The text with the signs for addresses, without padding. Source: RFC 4648, section 5.
+    static func encodeForURL(_ bytes: [UInt8]) -> String {
+        let text = encode(bytes).utf8.filter { $0 != UInt8(ascii: "=") }.map { byte -> UInt8 in
+            switch byte {
+            case UInt8(ascii: "+"): UInt8(ascii: "-")
+            case UInt8(ascii: "/"): UInt8(ascii: "_")
+            default: byte
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

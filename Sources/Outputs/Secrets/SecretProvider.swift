@@ -6,11 +6,15 @@ struct SecretProvider {
     private let inline: Secret?
     private var file: WatchedFile?
     private var last: Secret?
+    private let hasLines: Bool
 
+    /// - Parameter hasLines: whether the secret is a text of several lines.
     /// - Throws: `OutputError` when there is no credentials directory, or a credential's name is a path.
     init(
-        _ source: SecretSource, credentialsDirectory: String? = SecretProvider.systemdDirectory
+        _ source: SecretSource, hasLines: Bool = false,
+        credentialsDirectory: String? = SecretProvider.systemdDirectory
     ) throws(OutputError) {
+        self.hasLines = hasLines
         switch source {
         case .inline(let secret):
             inline = secret
@@ -53,8 +57,13 @@ struct SecretProvider {
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         guard !bytes.isEmpty else { throw OutputError(.badFile, "\(file.path) is empty; it should hold a secret") }
-        guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }), let text = String(validating: bytes, as: UTF8.self) else {
-            throw OutputError(.badFile, "\(file.path) holds more than one line of text; it should hold a secret alone")
+        let isGood = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || hasLines && [0x09, 0x0A, 0x0D].contains($0) }
+        guard isGood, let text = String(validating: bytes, as: UTF8.self) else {
+            throw OutputError(
+                .badFile,
+                hasLines
+                    ? "\(file.path) is no text"
+                    : "\(file.path) holds more than one line of text; it should hold a secret alone")
         }
         last = Secret(text)
     }

@@ -119,7 +119,10 @@ struct Redaction {
     init(_ settings: Settings?) {
         for destination in settings?.destinations ?? [] {
             secrets += destination.headers.values.map(\.revealed)
-            for source in [destination.token, destination.password, destination.s3.secret] {
+            for source in [
+                destination.token, destination.password, destination.s3.secret, destination.nats.nkey,
+                destination.nats.credentials,
+            ] {
                 switch source {
                 case .inline(let secret): secrets.append(secret.revealed)
                 case .file(let path): add(file: path)

@@ -12,6 +12,9 @@ extension StartupCheck {
         let path = "destination.\(destination.name)"
         checkSecret(destination.token, "\(path).token")
         checkSecret(destination.password, "\(path).password")
+        checkSecret(destination.s3.secret, "\(path).s3.secret_access_key")
+        checkSecret(destination.nats.nkey, "\(path).nats.nkey")
+        checkSecret(destination.nats.credentials, "\(path).nats.credentials")
         let tls = destination.tls
         if let file = tls.caFile { checkCertificates(file, "\(path).tls.ca_file", chain: false) }
         let certificate = tls.certificateFile.flatMap {

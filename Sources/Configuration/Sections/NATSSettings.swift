@@ -1,0 +1,119 @@
+/// `[destination.nats]`: which subject of which servers, and who publishes there.
+public struct NATSSettings: Sendable, Equatable {
+    /// What one message holds.
+    public enum Message: String, SettingChoice {
+        /// A batch.
+        case batch
+        /// One event.
+        case event
+    }
+
+    /// Where messages go.
+    public var subject: String?
+    /// More servers, beside `url`.
+    public var servers: [EndpointURL] = []
+    /// Whether servers are tried that others tell of.
+    public var followCluster = true
+    /// The stream that must take the messages; nil for any.
+    public var stream: String?
+    /// What one message holds.
+    public var message = Message.batch
+    /// How long the stream remembers ids.
+    public var duplicateWindow = Duration.seconds(120)
+    /// The seed of a user's nkey, in the configuration itself.
+    public var inlineNKey: Secret?
+    /// The file that holds the seed.
+    public var nkeyFile: String?
+    /// The systemd credential that holds the seed.
+    public var nkeyCredential: String?
+    /// The credentials file.
+    public var credentialsFile: String?
+    /// The systemd credential that holds what a credentials file does.
+    public var credentialsCredential: String?
+    /// Whether TLS begins before the server says anything.
+    public var tlsFirst = false
+    /// What subjects of acknowledgements begin with.
+    public var inboxPrefix = "_INBOX"
+
+    /// Where the nkey's seed is kept; nil when there is none.
+    public var nkey: SecretSource? {
+        nkeyFile.map { .file($0) } ?? nkeyCredential.map { .credential($0) } ?? inlineNKey.map { .inline($0) }
+    }
+
+    /// Where the credentials are kept; nil when there are none.
+    public var credentials: SecretSource? {
+        credentialsFile.map { .file($0) } ?? credentialsCredential.map { .credential($0) }
+    }
+
+    /// No subject.
+    public init() {}
+}
+
+extension NATSSettings: SettingsSection {
+    static let entries: [Entry<NATSSettings>] = [
+        .setting(
+            "subject", \.subject, optional: .natsSubject, "Where messages go; a stream must take the subject.",
+            example: "\"events.web\""),
+        .setting(
+            "servers", \.servers, .list(of: .url("tls", "nats"), count: 0...32, unique: true),
+            "More servers of the cluster, beside url: the next is tried when one is not to be had.",
+            example: "[\"tls://b.example.com:4222\", \"tls://c.example.com:4222\"]"),
+        .setting(
+            "follow_cluster", \.followCluster, .boolean,
+            "Servers that others tell of are tried after those that are named here. false where their addresses lead nowhere."
+        ),
+        .setting(
+            "stream", \.stream, optional: .natsStream,
+            "The stream that must take the messages; what another one would take is held.", example: "\"EVENTS\""),
+        .setting(
+            "message", \.message, .choice,
+            "batch: one message of lines, an event each, packed as compression says; event: one message for each event, not"
+                + " packed, with the event's id."),
+        .setting(
+            "duplicate_window", \.duplicateWindow, .duration(.seconds(1) ... .seconds(31 * 86_400)),
+            "The stream's own setting, the server's default: so long it recognises repeats. A batch that may be stored twice"
+                + " because it is sent again later is in the log."
+        ).changingNoAnswer(),
+        .setting(
+            "nkey", \.inlineNKey, optional: .secret, "The seed of the agent's nkey (SU…). Better: nkey_file.",
+            example: "\"SU…\""),
+        .setting(
+            "nkey_file", \.nkeyFile, optional: .path, "The file that holds the seed; read again when it changes.",
+            example: "\"/etc/spoolship/nats.nkey\""),
+        .setting(
+            "nkey_credential", \.nkeyCredential, optional: .credentialName,
+            "The systemd credential that holds the seed.", example: "\"nats-nkey\""),
+        .setting(
+            "credentials_file", \.credentialsFile, optional: .path,
+            "The credentials file (.creds: a user's JWT and nkey); read again when it changes.",
+            example: "\"/etc/spoolship/nats.creds\""),
+        .setting(
+            "credentials_credential", \.credentialsCredential, optional: .credentialName,
+            "The systemd credential that holds what a credentials file does.", example: "\"nats-creds\""),
+        .setting(
+            "tls_first", \.tlsFirst, .boolean,
+            "TLS begins before the server says anything, where it is set so (handshake_first)."),
+        .setting(
+            "inbox_prefix", \.inboxPrefix, .natsSubject,
+            "What subjects of acknowledgements begin with, where the agent's user may subscribe to certain ones only."),
+    ]
+}
+
+extension ValueType where Value == String {
+    /// A subject that can be published to. Source: NATS documentation, "Subject-Based Messaging".
+    static var natsSubject: ValueType {
+        checked("subject", mustBe: "words with dots between them, without blanks, * and >, at most 255 bytes") { text in
+            text.utf8.count <= 255
+                && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { word in
+                    !word.isEmpty && word.utf8.allSatisfy { $0 > 0x20 && $0 != 0x2A && $0 != 0x3E }
+                }
+        }
+    }
+
+    /// A stream's name: it becomes a header.
+    static var natsStream: ValueType {
+        checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { text in
+            text.utf8.count <= 255 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+internal import Model
+
+/// What a server's words mean for a batch: pure functions of what it said.
+///
+/// JetStream never looks into events: nothing is ever bisected, no answer makes dead letters but for size.
+enum NATSAnswer {
+    /// What an acknowledgement, or what came in its place, means.
+    ///
+    /// - Parameters:
+    ///   - wireBytes: the size of the message, headers included.
+    ///   - subject: where it was sent, for messages to a person.
+    static func outcome(headers: [UInt8], payload: [UInt8], wireBytes: Int, subject: String) -> Outcome {
+        if let status = status(in: headers) {
+            guard status == 503 else {
+                return .retry(Failure(kind: .status, status: status, message: "answered \(status)"))
+            }
+            return .retry(
+                Failure(
+                    kind: .status, status: 503,
+                    message: "answered 503: no stream takes \(subject): create one, or wait for its leader"))
+        }
+        let nonsense = Outcome.retry(
+            Failure(
+                kind: .protocolViolation,
+                message: "what came is no acknowledgement: does something else listen to \(subject)?",
+                excerpt: AnswerReader.excerpt(payload)))
+        guard let answer = JSONSlice(payload[...]), answer.kind == .object else { return nonsense }
+        guard let error = answer["error"], error.kind != .null else {
+            // A repeat is answered like the first time, with `"duplicate": true`.
+            let isOne = answer["stream"]?.string != nil && (answer["seq"]?.integer ?? 0) > 0
+            return isOne ? .acknowledged : nonsense
+        }
+        guard error.kind == .object else { return nonsense }
+        return outcome(of: error, payload, wireBytes: wireBytes)
+    }
+
+    private static func outcome(of error: JSONSlice, _ payload: [UInt8], wireBytes: Int) -> Outcome {
+        let status = error["code"]?.integer.flatMap { Int(exactly: $0) }.flatMap { (100...999).contains($0) ? $0 : nil }
+        let code = error["err_code"]?.integer ?? 0
+        // Only numbers and words that are known: messages go to the log, and a server may say anything.
+        let said = [status.map(String.init), code > 0 ? String(code) : nil].compactMap { $0 }.joined(separator: " ")
+        func failure(_ hint: String) -> Failure {
+            Failure(
+                kind: .status, status: status, message: "answered \(said.isEmpty ? "an error" : said): \(hint)",
+                excerpt: AnswerReader.excerpt(payload))
+        }
+        switch code {
+        case 10054:
+            return .tooLarge(wireBytes: wireBytes, failure("the stream's max_msg_size is smaller"))
+        case 10077:
+            let reason = full.first { $0 == error["description"]?.string } ?? "it could not store the message"
+            return .retry(failure("\(reason): raise the stream's limits, or let it discard old messages"))
+        case 10060:
+            return .held(failure("another stream takes this subject; check nats.stream and nats.subject"))
+        case 10109:
+            return .held(failure("the stream is sealed"))
+        case 10039:
+            return .held(failure("the account has no JetStream"))
+        case 10002, 10023, 10028, 10047:
+            return .retry(failure("the server or the account has no room left"))
+        case 10004, 10008, 10009, 10076:
+            return .retry(failure("JetStream is not available just now"))
+        case 10158, 10167:
+            return .retry(failure("the stream is busy"))
+        case 10059:
+            return .retry(failure("the stream is gone"))
+        default:
+            guard let status, status < 500, status != 408, status != 429 else {
+                return .retry(failure("see the server's log"))
+            }
+            return .held(failure("see the server's log, and `spoolship status` as root for its words"))
+        }
+    }
+
+    /// Why a stream that discards new messages takes no more.
+    private static let full = [
+        "maximum messages exceeded", "maximum bytes exceeded", "maximum messages per subject exceeded",
+    ]
+
+    /// The status in the first line of headers; nil without one. An acknowledgement has none.
+    static func status(in headers: [UInt8]) -> Int? {
+        let start = Array("NATS/1.0 ".utf8)
+        guard headers.starts(with: start) else { return nil }
+        let digits = headers.dropFirst(start.count).prefix { (0x30...0x39).contains($0) }
+        guard digits.count == 3 else { return nil }
+        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+}
+
+/// What a line `-ERR` of a server means.
+struct NATSComplaint: Equatable {
+    /// What it is about.
+    enum Scope: Equatable {
+        /// The connection: it ends.
+        case connection
+        /// Publishing to our subject: it goes on, and no acknowledgement comes.
+        case publishing
+    }
+
+    let scope: Scope
+    /// For batches that it keeps from being stored.
+    let outcome: Outcome
+
+    /// - Parameters:
+    ///   - text: what stood after `-ERR`.
+    ///   - host: the server, for messages to a person.
+    init(_ text: String, host: String) {
+        func failure(_ hint: String) -> Failure {
+            Failure(kind: .status, message: "\(host): \(hint)", excerpt: AnswerReader.excerpt(Array(text.utf8)))
+        }
+        let said = text.lowercased()
+        if said.hasPrefix("permissions violation for publish") {
+            scope = .publishing
+            outcome = .held(failure("these credentials may not publish to the subject (Permissions Violation)"))
+            return
+        }
+        scope = .connection
+        for (beginning, isHeld, hint) in NATSComplaint.known where said.hasPrefix(beginning) {
+            outcome = isHeld ? .held(failure(hint)) : .retry(failure(hint))
+            return
+        }
+        outcome = .retry(failure("broke off with an error; see the server's log"))
+    }
+
+    /// How errors begin, in small letters; whether a person must look; what to do.
+    private static let known: [(String, Bool, String)] = [
+        (
+            "permissions violation for subscription", true,
+            "these credentials may not subscribe to acknowledgements; allow _INBOX.>, or see nats.inbox_prefix"
+        ),
+        (
+            "authorization violation", true,
+            "refuses these credentials (Authorization Violation); check token, user, nkey or credentials file"
+        ),
+        ("user authentication expired", true, "the credentials have expired; give the agent new ones"),
+        ("account authentication expired", true, "the account's credentials have expired"),
+        ("user authentication revoked", true, "the credentials were revoked; give the agent new ones"),
+        ("authentication timeout", false, "was not shown credentials in time; is the machine overloaded?"),
+        ("secure connection - tls required", true, "wants TLS; write tls:// in the url"),
+        ("attempted to connect to", true, "is no port for clients; clients' is 4222 by default"),
+        ("maximum connections exceeded", false, "has too many connections already"),
+        ("maximum account active connections exceeded", false, "the account has too many connections already"),
+        ("maximum subscriptions exceeded", false, "the account has too many subscriptions already"),
+        ("maximum payload violation", false, "takes smaller messages only by now"),
+        ("invalid publish subject", true, "does not take the subject"),
+        ("stale connection", false, "had no sign of life and closed the connection"),
+        ("slow consumer", false, "could not get rid of acknowledgements and closed the connection"),
+        ("server shutdown", false, "is stopping"),
+        ("parser error", true, "does not understand what it is sent; is it a NATS server?"),
+        ("unknown protocol operation", true, "does not understand what it is sent; is it a NATS server?"),
+    ]
+}

@@ -1,0 +1,307 @@
+internal import EventLoops
+internal import Model
+
+/// How a connection comes about, lives and ends.
+extension NATSClient {
+    /// Looks for a server that takes us, unless that is going on.
+    func open() {
+        guard !isOpening else { return }
+        isOpening = true
+        Task(executorPreference: loop) { await self.tryServers() }
+    }
+
+    private func tryServers() async {
+        var refusals: [Outcome] = []
+        for (index, address) in candidates.enumerated() {
+            guard isWanted else { break }
+            let (link, refusal) = await attempt(address)
+            if let link {
+                current = link
+                lastRefusal = nil
+                firstServer = servers.firstIndex(of: address) ?? firstServer
+                break
+            }
+            if let refusal { refusals.append(refusal) }
+            if index == 0 { firstServer = (firstServer + 1) % servers.count }
+        }
+        isOpening = false
+        let refusal = NATSClient.combined(refusals)
+        if current == nil { lastRefusal = refusal.flatMap(NATSClient.failure) }
+        opened(current, or: refusal)
+    }
+
+    /// The configured servers, beginning with the one whose turn it is, then those that they told of.
+    private var candidates: [NATSAddress] {
+        let configured = Array(servers[firstServer...] + servers[..<firstServer])
+        return configured
+            + learned.filter { other in
+                !configured.contains { $0.host == other.host && $0.port == other.port }
+            }
+    }
+
+    /// What several servers' refusals mean together: only if all of them want a person to look, one must.
+    static func combined(_ refusals: [Outcome]) -> Outcome? {
+        let held = refusals.first { if case .held = $0 { true } else { false } }
+        let others = refusals.filter { if case .held = $0 { false } else { true } }
+        guard let other = others.first else { return held }
+        if let held, let failure = failure(held) { return .retry(failure) }
+        return others.first { $0 != .offline } ?? other
+    }
+
+    static func failure(_ outcome: Outcome) -> Failure? {
+        switch outcome {
+        case .held(let failure), .retry(let failure): failure
+        default: nil
+        }
+    }
+
+    /// One server: connection, TLS, who we are, and its consent.
+    private func attempt(_ address: NATSAddress) async -> (NATSLink?, Outcome?) {
+        switch await http.connect(to: "http://\(address.authority)/") {
+        case .noRoute: return (nil, .offline)
+        case .failed(let failure): return (nil, failure.kind == .local ? .held(failure) : .retry(failure))
+        case .connected(let socket):
+            nextLink += 1
+            let link = NATSLink(
+                nextLink, to: address, socket: socket, generation: generation, on: loop, at: time.bootTime)
+            links[link.id] = link
+            let refusal = await withCheckedContinuation { continuation in
+                link.opening = continuation
+                greet(link)
+            }
+            return refusal == nil ? (link, nil) : (nil, refusal)
+        }
+    }
+
+    private func greet(_ link: NATSLink) {
+        let id = link.id
+        link.openingTimer = loop.after(options.connectTimeout) { [weak self] in
+            self?.assumeIsolated { $0.giveUpOpening(id) }
+        }
+        if options.isTLSFirst { beginTLS(link) }
+        if link.isOpen { flush(link) }
+    }
+
+    private func giveUpOpening(_ id: UInt64) {
+        guard let link = links[id], link.opening != nil else { return }
+        link.openingTimer = nil
+        let message =
+            "\(link.address.host) took the connection and did not go on in time (connect_timeout):"
+            + (link.phase == .greeting ? " is it a NATS server, does it want tls_first?" : " does it hang?")
+        fail(link, .retry(Failure(kind: .timeout, message: message)))
+    }
+
+    // MARK: Events
+
+    private func linkIsReady(_ id: UInt64, _ ready: EventLoop.Readiness) {
+        guard let link = links[id] else { return }
+        var end: Failure?
+        if !ready.isDisjoint(with: [.readable, .failed, .hungUp]) {
+            end = link.receive(at: time.bootTime)
+            if link.phase == .handshaking { goOnWithTLS(link) }
+            if link.isOpen, let failure = link.decrypt() { end = end ?? failure }
+            handleOperations(of: link)
+        }
+        guard link.isOpen else { return }
+        if let end {
+            fail(link, link.complaint?.outcome ?? .retry(end))
+        } else {
+            flush(link)
+        }
+    }
+
+    private func handleOperations(of link: NATSLink) {
+        do throws(NATSProtocolError) {
+            // What comes after the line that TLS follows is not to be read as if it had come over TLS.
+            while link.isOpen, link.phase != .handshaking, let operation = try link.next() {
+                handle(operation, from: link)
+            }
+        } catch {
+            let message = "what \(link.address.host) says is no NATS: \(error.message)"
+            fail(link, .retry(Failure(kind: .protocolViolation, message: message)))
+        }
+    }
+
+    private func handle(_ operation: NATSOperation, from link: NATSLink) {
+        switch operation {
+        case .info(let json): takeInfo(json, from: link)
+        case .ping: say("PONG\r\n", over: link)
+        case .pong: if link.phase == .welcoming { becomeReady(link) }
+        case .ok: break
+        case .message(let subject, let headers, let payload):
+            take(headers, payload, subject: subject, from: link)
+        case .error(let text):
+            let complaint = NATSComplaint(text, host: link.address.host)
+            switch complaint.scope {
+            case .publishing: refuse(complaint.outcome, over: link)
+            case .connection:
+                // The server closes; with a complaint about who we are nothing is to be waited for.
+                link.complaint = complaint
+                fail(link, complaint.outcome)
+            }
+        }
+    }
+
+    private func takeInfo(_ json: [UInt8], from link: NATSLink) {
+        guard let info = NATSInfo(json) else {
+            let message = "what \(link.address.host) says of itself cannot be read: is it a NATS server?"
+            fail(link, .retry(Failure(kind: .protocolViolation, message: message)))
+            return
+        }
+        link.info = info
+        if options.followsCluster { learn(info.otherServers, from: link) }
+        if info.isLeaving, link.phase == .ready { leave(link) }
+        guard link.phase == .greeting else { return }
+        guard info.hasHeaders else {
+            hold(link, "it knows no headers: NATS 2.2 or newer is needed")
+            return
+        }
+        let address = link.address
+        let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !options.allowPlainText
+        guard wantsTLS, !link.isEncrypted else {
+            introduce(link)
+            return
+        }
+        guard info.requiresTLS || info.offersTLS else {
+            hold(link, "it offers no TLS, and nothing is sent there without it")
+            return
+        }
+        guard !link.hasUnread else {
+            let message = "\(address.host) went on in clear text where TLS was to begin"
+            fail(link, .retry(Failure(kind: .protocolViolation, message: message)))
+            return
+        }
+        beginTLS(link)
+    }
+
+    private func hold(_ link: NATSLink, _ message: String) {
+        fail(link, .held(Failure(kind: .protocolViolation, message: "\(link.address.host): \(message)")))
+    }
+
+    /// Keeps the addresses that a server tells of.
+    ///
+    /// In clear text anybody on the way may have written them: such a server must show a certificate for the name that we
+    /// know, not for its own.
+    private func learn(_ others: [String], from link: NATSLink) {
+        guard !others.isEmpty else { return }
+        learned = others.compactMap { text in
+            guard var address = NATSAddress(authority: text) else { return nil }
+            address.isTLS = link.address.isTLS || link.isEncrypted
+            if !link.isEncrypted || NATSAddress.isNumber(address.host) {
+                address.certificateName = link.address.verifiedName
+            }
+            return address
+        }
+    }
+
+    // MARK: TLS and who we are
+
+    private func beginTLS(_ link: NATSLink) {
+        do throws(OutputError) {
+            link.begin(try TLSSession(tls, options.tls, host: link.address.verifiedName))
+            goOnWithTLS(link)
+        } catch {
+            fail(link, .held(Failure(kind: .local, message: error.message)))
+        }
+    }
+
+    private func goOnWithTLS(_ link: NATSLink) {
+        switch link.shakeHands() {
+        case nil, .pending: break
+        case .failed(let failure):
+            // The alert that tells the server why is on its way.
+            _ = link.flush()
+            fail(link, .retry(failure))
+        case .done:
+            serverExpiry = link.peerExpiry
+            if options.isTLSFirst, link.info == nil {
+                link.phase = .greeting
+            } else {
+                introduce(link)
+            }
+        }
+    }
+
+    private func introduce(_ link: NATSLink) {
+        guard let own = identity.members(nonce: link.info?.nonce) else {
+            hold(link, "it gave nothing to sign: it has no users with nkeys or JWTs")
+            return
+        }
+        var json = JSONText()
+        json.raw("{\"verbose\":false,\"pedantic\":false,\"protocol\":1,\"headers\":true,\"no_responders\":true,")
+        json.raw("\"echo\":false,\"lang\":\"swift\",\"name\":")
+        json.string(options.agentName)
+        json.raw(",\"version\":")
+        json.string(options.agentVersion)
+        json.raw(",\"tls_required\":")
+        json.raw(link.isEncrypted ? "true" : "false")
+        for (name, value) in own {
+            json.raw(",")
+            json.string(name)
+            json.raw(":")
+            json.string(value)
+        }
+        json.raw("}")
+        link.phase = .welcoming
+        say("CONNECT \(String(decoding: json.bytes, as: UTF8.self))\r\nSUB \(inboxSubject) 1\r\nPING\r\n", over: link)
+    }
+
+    private func becomeReady(_ link: NATSLink) {
+        link.phase = .ready
+        endOpening(of: link, nil)
+    }
+
+    private func endOpening(of link: NATSLink, _ refusal: Outcome?) {
+        if let timer = link.openingTimer { loop.cancel(timer) }
+        link.openingTimer = nil
+        link.opening?.resume(returning: refusal)
+        link.opening = nil
+    }
+
+    // MARK: Ends
+
+    private func say(_ text: String, over link: NATSLink) {
+        if let failure = link.say(Array(text.utf8)) { fail(link, .retry(failure)) }
+    }
+
+    /// Sends what is to be sent, and waits for what is next.
+    func flush(_ link: NATSLink) {
+        guard link.isOpen else { return }
+        let id = link.id
+        let failure =
+            link.flush()
+            ?? link.watch { [weak self] ready in self?.assumeIsolated { $0.linkIsReady(id, ready) } }
+        if let failure { fail(link, .retry(failure)) }
+    }
+
+    /// The server is about to stop: what is on its way may come in, everything else goes to another server.
+    private func leave(_ link: NATSLink) {
+        guard candidates.count > 1 else { return }
+        if let index = servers.firstIndex(of: link.address) { firstServer = (index + 1) % servers.count }
+        retire(link)
+    }
+
+    /// Sends nothing new over a connection, and closes it with the last acknowledgement.
+    func retire(_ link: NATSLink) {
+        link.isLeaving = true
+        if current === link { current = nil }
+        if link.awaited.isEmpty { drop(link) }
+    }
+
+    /// Ends a connection that broke or is of no use.
+    func fail(_ link: NATSLink, _ outcome: Outcome) {
+        guard links[link.id] != nil else { return }
+        drop(link)
+        if let index = servers.firstIndex(of: link.address), link.phase == .ready {
+            firstServer = (index + 1) % servers.count
+        }
+        abandon(link, outcome)
+        endOpening(of: link, outcome)
+    }
+
+    func drop(_ link: NATSLink) {
+        links[link.id] = nil
+        if current === link { current = nil }
+        link.close()
+    }
+}

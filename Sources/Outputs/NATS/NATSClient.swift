@@ -1,0 +1,245 @@
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// Publishes messages to a JetStream subject over one connection, and waits for their acknowledgements.
+///
+/// The connection is made when the first message wants it, to one server after the other until one takes us; it is kept,
+/// and costs nothing while nobody says anything. There are no timers but those of calls that wait: the server asks whether
+/// we live, and is answered. Lives on the loop that it is given.
+actor NATSClient {
+    /// How many messages of one call are on their way at once: more than fill the wire, fewer than fill a server's queue.
+    static let window = 512
+
+    let loop: EventLoop
+    let options: NATSOptions
+    let time: any TimeSource
+    let http: HTTPClient
+    /// The configured servers.
+    let servers: [NATSAddress]
+    var tls: TLSMaterial.Contents
+    var identity: NATSIdentity
+    /// Counts changes of certificates and credentials.
+    var generation = 0
+
+    /// All connections that are open, by their ids.
+    var links: [UInt64: NATSLink] = [:]
+    /// The one that new messages go over.
+    var current: NATSLink?
+    var isOpening = false
+    var nextLink: UInt64 = 0
+    /// Why the last attempt to connect failed.
+    var lastRefusal: Failure?
+    /// Which server is tried first.
+    var firstServer: Int
+    /// Servers that others told of.
+    var learned: [NATSAddress] = []
+    /// When the certificate that a server last showed ends; nil before a handshake.
+    var serverExpiry: Timestamp?
+
+    private var tickets: [UInt64: NATSTicket] = [:]
+    /// Those that wait for a connection, in their order.
+    private var waiting: [UInt64] = []
+    private var lastID: UInt64 = 0
+    private var lastToken: UInt64 = 0
+    private let inbox: String
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// - Throws: `OutputError`: a setting without meaning, or no memory.
+    init(
+        _ options: NATSOptions, tls: TLSMaterial.Contents, identity: NATSIdentity, on loop: EventLoop,
+        time: any TimeSource
+    ) throws(OutputError) {
+        servers = try options.check()
+        self.options = options
+        self.tls = tls
+        self.identity = identity
+        self.loop = loop
+        self.time = time
+        http = try HTTPClient(on: loop, settings: TransferSettings(options: options.connection, tls: .init()))
+        let random = KernelRandom()
+        firstServer = Int(random.next() % UInt64(servers.count))
+        inbox = "\(options.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
+    }
+
+    /// Other certificates and credentials: what is on its way ends as it began, everything else goes over a new connection.
+    func use(_ tls: TLSMaterial.Contents, _ identity: NATSIdentity) {
+        self.tls = tls
+        self.identity = identity
+        generation += 1
+    }
+
+    /// Publishes messages and waits for what becomes of them. Ends within `requestTimeout`, and at once when its task is
+    /// cancelled. Without messages it only connects.
+    func publish(_ messages: [NATSMessage]) async -> NATSReport {
+        lastID += 1
+        let id = lastID
+        let loop = loop
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                begin(NATSTicket(id, messages, continuation))
+            }
+        } onCancel: {
+            // Runs after `begin`, which does not leave the loop.
+            loop.post { self.assumeIsolated { $0.finish(id, nil) } }
+        }
+    }
+
+    private func begin(_ ticket: NATSTicket) {
+        tickets[ticket.id] = ticket
+        let id = ticket.id
+        ticket.timer = loop.after(options.requestTimeout) { [weak self] in
+            self?.assumeIsolated { $0.timeOut(id) }
+        }
+        if let link = usableLink() {
+            start(ticket, over: link)
+        } else {
+            waiting.append(id)
+            open()
+        }
+    }
+
+    /// The connection, if it is one that may be used again.
+    private func usableLink() -> NATSLink? {
+        guard let link = current else { return nil }
+        let isOld = time.bootTime - link.openedAt >= options.connectionAge
+        guard !isOld, link.generation == generation, !link.isLeaving else {
+            retire(link)
+            return nil
+        }
+        return link
+    }
+
+    /// Whether somebody waits for a connection.
+    var isWanted: Bool { !waiting.isEmpty }
+
+    /// A connection is there, or none is to be had.
+    func opened(_ link: NATSLink?, or refusal: Outcome?) {
+        let ids = waiting
+        waiting = []
+        for id in ids {
+            guard let ticket = tickets[id] else { continue }
+            if let link, link.isOpen {
+                start(ticket, over: link)
+            } else {
+                finish(id, refusal)
+            }
+        }
+    }
+
+    // MARK: Sending
+
+    private func start(_ ticket: NATSTicket, over link: NATSLink) {
+        ticket.link = link
+        pump(ticket)
+    }
+
+    /// Sends as many as may be on their way.
+    private func pump(_ ticket: NATSTicket) {
+        guard let link = ticket.link, link.isOpen else { return }
+        let limit = link.info?.maxPayload ?? NATSInfo.usualPayload
+        while ticket.next < ticket.messages.count, ticket.awaited.count < NATSClient.window {
+            let index = ticket.next
+            let message = ticket.messages[index]
+            ticket.next += 1
+            guard message.size <= limit else {
+                let failure = Failure(
+                    kind: .status, status: 413,
+                    message: "\(link.address.host) takes messages of at most \(limit) bytes (max_payload)")
+                ticket.settle(index, .tooLarge(wireBytes: message.size, failure))
+                continue
+            }
+            lastToken += 1
+            ticket.awaited[lastToken] = index
+            link.awaited[lastToken] = ticket.id
+            ticket.lastSent = time.bootTime
+            ticket.sentBytes += message.payload.count
+            var bytes = Array(
+                "HPUB \(options.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
+            bytes.append(contentsOf: message.headers)
+            bytes.append(contentsOf: message.payload)
+            bytes.append(contentsOf: "\r\n".utf8)
+            if let failure = link.say(bytes) {
+                fail(link, .retry(failure))
+                return
+            }
+        }
+        if ticket.settled == ticket.messages.count { finish(ticket.id, nil) }
+        flush(link)
+    }
+
+    // MARK: Answers
+
+    /// A message to our inbox.
+    func take(_ headers: [UInt8], _ payload: [UInt8], subject: String, from link: NATSLink) {
+        guard subject.hasPrefix("\(inbox)."), let token = UInt64(subject.dropFirst(inbox.count + 1)),
+            let id = link.awaited.removeValue(forKey: token), let ticket = tickets[id],
+            let index = ticket.awaited.removeValue(forKey: token)
+        else { return }  // Late: its call has ended.
+        ticket.settle(
+            index,
+            NATSAnswer.outcome(
+                headers: headers, payload: payload, wireBytes: ticket.messages[index].size, subject: options.subject))
+        pump(ticket)
+    }
+
+    /// The server does not let us publish: nothing of what is on its way will be answered.
+    func refuse(_ outcome: Outcome, over link: NATSLink) {
+        for id in Set(link.awaited.values) {
+            guard let ticket = tickets[id] else { continue }
+            // They were not stored.
+            ticket.awaited.removeAll()
+            finish(id, outcome)
+        }
+        link.awaited.removeAll()
+    }
+
+    private func timeOut(_ id: UInt64) {
+        guard let ticket = tickets[id] else { return }
+        ticket.timer = nil
+        guard let link = ticket.link else {
+            let failure =
+                lastRefusal
+                ?? Failure(kind: .timeout, message: "no connection came about in time (request_timeout)")
+            finish(id, .retry(failure))
+            return
+        }
+        let failure = Failure(
+            kind: .timeout, message: "no acknowledgement from \(link.address.host) in time (request_timeout)")
+        let wasHeard = ticket.lastSent.map { link.lastHeard >= $0 } ?? true
+        finish(id, .retry(failure))
+        // A server that says nothing at all is gone, or hangs: the next attempt is better off with another connection.
+        if !wasHeard { fail(link, .retry(failure)) }
+    }
+
+    /// Ends a call; messages without an outcome get this one.
+    func finish(_ id: UInt64, _ rest: Outcome?) {
+        guard let ticket = tickets.removeValue(forKey: id) else { return }
+        if let timer = ticket.timer { loop.cancel(timer) }
+        waiting.removeAll { $0 == id }
+        for token in ticket.awaited.keys { ticket.link?.awaited[token] = nil }
+        ticket.finish(rest)
+        if let link = ticket.link, link.isLeaving, link.awaited.isEmpty { drop(link) }
+    }
+
+    /// A connection is over: what was on its way may be stored or not.
+    func abandon(_ link: NATSLink, _ outcome: Outcome) {
+        for id in Set(link.awaited.values) { finish(id, outcome) }
+        link.awaited.removeAll()
+    }
+
+    /// The subject that acknowledgements come to.
+    var inboxSubject: String { "\(inbox).*" }
+}
+
+extension NATSOptions {
+    /// How connections are made, in HTTP's terms: only names, routes, the proxy and the wait matter.
+    var connection: HTTPOptions {
+        var options = HTTPOptions(url: "http://localhost/")
+        options.proxy = proxy.map { .address($0) } ?? .none
+        options.connectTimeout = connectTimeout
+        options.requestTimeout = requestTimeout
+        return options
+    }
+}

@@ -1,0 +1,103 @@
+/// How a NATS destination shows who it is. Plain values; the agent's settings are mapped to them.
+public enum NATSAuthorization: Sendable, Equatable {
+    /// It does not; or by its TLS certificate alone.
+    case none
+    /// By a token.
+    case token(SecretSource)
+    /// By a user and a password.
+    case user(String, password: SecretSource)
+    /// By the seed of a user's nkey: the server's nonce is signed, and the seed stays here.
+    case nkey(SecretSource)
+    /// By a credentials file, a user's JWT with the seed of its nkey.
+    case credentials(SecretSource)
+
+    /// Where the secret is.
+    var source: SecretSource? {
+        switch self {
+        case .none: nil
+        case .token(let source), .user(_, let source), .nkey(let source), .credentials(let source): source
+        }
+    }
+}
+
+/// The same with what the files hold.
+enum NATSIdentity: Sendable {
+    case none
+    case token(Secret)
+    case user(String, Secret)
+    case nkey(NKey)
+    case credentials(jwt: Secret, NKey)
+
+    /// - Throws: `OutputError` with code `invalidSetting` when the secret is not what it should be.
+    init(_ authorization: NATSAuthorization, _ secret: Secret?) throws(OutputError) {
+        guard let secret else {
+            self = .none
+            return
+        }
+        switch authorization {
+        case .none: self = .none
+        case .token: self = .token(secret)
+        case .user(let name, _): self = .user(name, secret)
+        case .nkey: self = .nkey(try NKey(seed: secret))
+        case .credentials:
+            let (jwt, seed) = try NATSIdentity.parts(of: secret)
+            self = .credentials(jwt: jwt, try NKey(seed: seed))
+        }
+    }
+
+    /// Whether the server has to give something to sign.
+    var needsNonce: Bool {
+        switch self {
+        case .none, .token, .user: false
+        case .nkey, .credentials: true
+        }
+    }
+
+    /// The members of `CONNECT` that show who we are.
+    ///
+    /// - Returns: nil when there is nothing to sign, or no memory.
+    func members(nonce: String?) -> [(String, String)]? {
+        switch self {
+        case .none: return []
+        case .token(let token): return [("auth_token", token.text)]
+        case .user(let name, let password): return [("user", name), ("pass", password.text)]
+        case .nkey(let key):
+            guard let nonce, let signature = key.signature(of: nonce) else { return nil }
+            return [("nkey", key.publicName), ("sig", signature)]
+        case .credentials(let jwt, let key):
+            guard let nonce, let signature = key.signature(of: nonce) else { return nil }
+            return [("jwt", jwt.text), ("sig", signature)]
+        }
+    }
+
+    /// The two parts of a credentials file: what stands between the first pair of rules, and between the second.
+    private static func parts(of file: Secret) throws(OutputError) -> (jwt: Secret, seed: Secret) {
+        let mistake = OutputError(
+            .invalidSetting,
+            "the credentials file must hold a user's JWT and the seed of its nkey, each between lines of dashes")
+        var found: [String] = []
+        var isOpen = false
+        for line in file.text.split(whereSeparator: \.isNewline) {
+            let words = line.split { $0 == " " || $0 == "\t" }
+            guard let first = words.first else { continue }
+            if first.hasPrefix("---") {
+                isOpen.toggle()
+            } else if isOpen {
+                guard words.count == 1 else { throw mistake }
+                found.append(String(first))
+            }
+        }
+        guard !isOpen, found.count == 2, found[0].utf8.allSatisfy(isJWTByte) else { throw mistake }
+        return (Secret(found[0]), Secret(found[1]))
+    }
+
+    private static func isJWTByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
+            UInt8(ascii: "="):
+            true
+        default: false
+        }
+    }
+}

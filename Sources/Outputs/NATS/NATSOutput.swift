@@ -1,0 +1,220 @@
+public import EventLoops
+public import Logs
+public import Model
+
+/// Publishes batches to a JetStream subject.
+///
+/// Each message carries `Nats-Msg-Id`: the batch's id, or the event's own. The stream forgets ids after its duplicate window;
+/// within it a repeat is stored once. When a batch whose fate is unknown goes again after the window, a warning says so.
+/// Lives on the loop that it is given.
+public actor NATSOutput: MeasuredOutput {
+    /// When certificates expire, as of the last look.
+    public private(set) var certificates = OutputCertificates()
+    private var sentBytes = 0
+
+    private let loop: EventLoop
+    private let options: NATSOptions
+    private let name: DestinationName
+    private let log: Log
+    private let time: any TimeSource
+    private let builder: BodyBuilder
+    private let client: NATSClient
+    private var material: TLSMaterial
+    private var secret: SecretProvider?
+    private var identity: NATSIdentity
+    private var nextLook: BootInstant
+    private var lastComplaint: String?
+    /// Batches that may be stored without our knowing, with when they were sent; no more than `mostUncertain`.
+    private var uncertain: [BatchID: BootInstant] = [:]
+    /// When this was made: older batches may have been sent by an earlier process.
+    private let started: Timestamp
+
+    private static let mostUncertain = 1000
+
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
+    ///
+    /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
+    public init(
+        _ name: DestinationName, _ options: NATSOptions, on loop: EventLoop, log: Log,
+        time: any TimeSource = SystemTime()
+    ) throws(OutputError) {
+        self.options = options
+        self.name = name
+        self.loop = loop
+        self.log = log
+        self.time = time
+        builder = try BodyBuilder(NDJSONEncoder(), options.content == .batch ? options.compression : .none)
+        _ = try options.check()
+        material = try TLSMaterial(options.tls)
+        try material.refresh()
+        certificates.ownExpiry = material.certificateExpiry
+        certificates.authorityExpiry = material.authorityExpiry
+        secret = try options.makeSecret()
+        try secret?.refresh()
+        identity = try NATSIdentity(options.authorization, secret?.current)
+        client = try NATSClient(options, tls: material.contents, identity: identity, on: loop, time: time)
+        nextLook = time.bootTime + .seconds(1)
+        started = time.wallTime
+    }
+
+    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
+    /// cancelled.
+    public func send(_ batch: Batch) async -> Outcome {
+        await readChangedFiles()
+        let messages: [NATSMessage]
+        do throws(OutputError) { messages = try self.messages(of: batch) } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+        warnOfRepeats(batch.header)
+        let report = await client.publish(messages)
+        sentBytes += report.sentBytes
+        if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
+        let outcome = NATSOutput.outcome(of: report)
+        note(batch.header.id, report, outcome)
+        return outcome
+    }
+
+    /// Connects, shows who we are, and publishes nothing.
+    ///
+    /// - Returns: what failed; nil when the server takes us.
+    public func connect() async -> Failure? {
+        switch await client.publish([]).refusal {
+        case nil: nil
+        case .held(let failure), .retry(let failure): failure
+        case .offline: Failure(kind: .connect, message: "there is no route to the server")
+        default: Failure(kind: .connection, message: "the server did not take the connection")
+        }
+    }
+
+    /// The bytes of messages, packed, that were handed to the network since this was last asked.
+    public func takeSentBytes() -> Int {
+        defer { sentBytes = 0 }
+        return sentBytes
+    }
+
+    /// None: events are written as they are.
+    public func takeLeftOutValues() -> Int { 0 }
+
+    // MARK: Messages
+
+    private func messages(of batch: Batch) throws(OutputError) -> [NATSMessage] {
+        switch options.content {
+        case .batch:
+            let id = batch.header.id.description
+            var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: options.compression)
+            headers.append(contentsOf: "X-Spoolship-Events: \(batch.header.events)\r\n\r\n".utf8)
+            return [NATSMessage(headers: headers, payload: try builder.body(of: batch))]
+        case .event:
+            let lines = try builder.lines(of: batch)
+            return try EventView.all(lines).enumerated().map { index, event in
+                let id = NATSOutput.messageID(event.stableID(in: batch.header.id, at: index))
+                var headers = headers(id: id, type: "application/json", compression: .none)
+                headers.append(contentsOf: "\r\n".utf8)
+                return NATSMessage(headers: headers, payload: Array(event.line))
+            }
+        }
+    }
+
+    /// The lines of headers, without the blank one that ends them.
+    private func headers(id: String, type: String, compression: Compression) -> [UInt8] {
+        var lines = "NATS/1.0\r\nNats-Msg-Id: \(id)\r\n"
+        if let stream = options.stream { lines += "Nats-Expected-Stream: \(stream)\r\n" }
+        lines += "Content-Type: \(type)\r\n"
+        if compression != .none { lines += "Content-Encoding: \(compression.name)\r\n" }
+        return Array(lines.utf8)
+    }
+
+    /// An event's id as a header's value: itself where it can be one, else its hash.
+    static func messageID(_ id: String) -> String {
+        let isPlain = (1...256).contains(id.utf8.count) && id.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        return isPlain ? id : SHA256.hexadecimal(Array(id.utf8))
+    }
+
+    // MARK: Outcomes
+
+    /// What became of the batch: all of it, or the events that go again.
+    ///
+    /// Where nothing of it is stored, it shares the fate of the first.
+    static func outcome(of report: NATSReport) -> Outcome {
+        if let refusal = report.refusal { return refusal }
+        let open = report.outcomes.enumerated().filter { $0.element != .acknowledged }
+        guard let first = open.first else { return .acknowledged }
+        guard open.count < report.outcomes.count else { return first.element }
+        return .partial(rejected: [], retry: open.map(\.offset))
+    }
+
+    /// A batch may be stored already, and the stream may have forgotten its id.
+    private func warnOfRepeats(_ header: BatchHeader) {
+        let now = time.bootTime
+        if let sent = uncertain[header.id] {
+            guard now - sent > options.duplicateWindow else { return }
+        } else {
+            // The id tells when the batch was formed, right before it was first sent.
+            let formed = Timestamp(milliseconds: Int64(clamping: header.id.high >> 16))
+            guard formed < started, time.wallTime - formed > options.duplicateWindow else { return }
+        }
+        log.warning(
+            "a batch is sent again after the duplicate window: the stream may have it twice",
+            ["destination": name, "batch": header.id, "events": header.events])
+        keep(header.id, now)
+    }
+
+    private func note(_ id: BatchID, _ report: NATSReport, _ outcome: Outcome) {
+        if outcome == .acknowledged {
+            uncertain[id] = nil
+        } else if report.mayBeStored {
+            keep(id, time.bootTime)
+        }
+    }
+
+    private func keep(_ id: BatchID, _ now: BootInstant) {
+        if uncertain.count >= NATSOutput.mostUncertain, let oldest = uncertain.min(by: { $0.value < $1.value }) {
+            uncertain[oldest.key] = nil
+        }
+        uncertain[id] = now
+    }
+
+    /// Reads certificates and secrets again that have changed.
+    private func readChangedFiles() async {
+        let now = time.bootTime
+        guard now >= nextLook else { return }
+        nextLook = now + .seconds(1)
+        var renewed = false
+        do throws(OutputError) {
+            if material.hasChanged {
+                try material.refresh()
+                certificates.ownExpiry = material.certificateExpiry
+                certificates.authorityExpiry = material.authorityExpiry
+                log.info("certificates read again", ["destination": name])
+                renewed = true
+            }
+            if secret?.hasChanged ?? false {
+                try secret?.refresh()
+                identity = try NATSIdentity(options.authorization, secret?.current)
+                log.info("secret read again", ["destination": name])
+                renewed = true
+            }
+            lastComplaint = nil
+        } catch {
+            certificates.failedReloads += 1
+            if error.message != lastComplaint {
+                lastComplaint = error.message
+                log.warning(
+                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
+            }
+        }
+        if renewed { await client.use(material.contents, identity) }
+    }
+}
+
+extension NATSOptions {
+    /// Where the secret of `authorization` is; nil without one.
+    func makeSecret() throws(OutputError) -> SecretProvider? {
+        guard let source = authorization.source else { return nil }
+        if case .credentials = authorization { return try SecretProvider(source, hasLines: true) }
+        return try SecretProvider(source)
+    }
+}

@@ -1,0 +1,95 @@
+import EventLoops
+import Glibc
+import Receiver
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Outputs
+
+/// Debian's nats-server with JetStream, as a child of the tests, on loopback; it can be killed, stopped and started again.
+final class NATSServer: Sendable {
+    let port: UInt16
+    private let directory: String
+    private let child = Mutex<pid_t>(0)
+
+    /// - Parameter settings: what stands in its configuration beside address and store.
+    init(_ bench: Bench, name: String = "nats", _ settings: String = "", starts: Bool = true) async throws {
+        directory = "\(bench.directory.path)/\(name)"
+        try #require(mkdir(directory, 0o755) == 0)
+        port = try NATSServer.freePort()
+        configure(settings)
+        if starts { try await start() }
+    }
+
+    deinit { end(SIGKILL) }
+
+    var url: String { "nats://127.0.0.1:\(port)" }
+    var log: String { text(of: "\(directory)/log") }
+
+    /// Other settings, from its next start on.
+    func configure(_ settings: String) {
+        let text = """
+            server_name: "\(directory)", host: "127.0.0.1", port: \(port), log_file: "\(directory)/log"
+            jetstream { store_dir: "\(directory)/store", max_mem: 64MB, max_file: 512MB }
+            \(settings)
+            """
+        do { try PrivateFile.replace("\(directory)/conf", with: text) } catch { Issue.record("\(error)") }
+    }
+
+    func start() async throws {
+        let words = ["/usr/sbin/nats-server", "-c", "\(directory)/conf"]
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var pid = pid_t()
+        try #require(posix_spawn(&pid, words[0], nil, nil, &arguments, environ) == 0, "no \(words[0])")
+        child.withLock { $0 = pid }
+        try #require(await eventually { isListening }, "nats-server did not start: \(log)")
+    }
+
+    /// Ends it, and waits for that.
+    func end(_ signal: Int32) {
+        child.withLock { child in
+            guard child > 0 else { return }
+            kill(child, signal)
+            waitpid(child, nil, 0)
+            child = 0
+        }
+    }
+
+    func signal(_ number: Int32) { child.withLock { _ = kill($0, number) } }
+
+    /// Whether somebody takes connections at its port.
+    var isListening: Bool {
+        let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(raw) }
+        var address = NATSServer.loopback(port)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+    }
+
+    static func freePort() throws -> UInt16 {
+        let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(raw) }
+        var address = loopback(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let done = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(raw, $0, length) == 0 && getsockname(raw, $0, &length) == 0
+            }
+        }
+        try #require(done)
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    static func loopback(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+}

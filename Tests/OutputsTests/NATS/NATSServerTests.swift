@@ -1,0 +1,409 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import Receiver
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Outputs
+
+/// How many batches have arrived, from any thread.
+private final class Done: Sendable {
+    private let number = Mutex(0)
+    var count: Int { number.withLock { $0 } }
+    func add() { number.withLock { $0 += 1 } }
+}
+
+/// With Debian's nats-server, and a client of the tests' own that counts.
+@Suite("NATS JetStream")
+struct NATSServerTests {
+    private func output(
+        _ bench: Bench, _ servers: NATSServer..., time: any TimeSource = SystemTime(),
+        _ change: (inout NATSOptions) -> Void = { _ in }
+    ) throws -> NATSOutput {
+        var options = NATSOptions(subject: "events.web", servers: servers.map(\.url))
+        options.agentVersion = "test"
+        change(&options)
+        return try NATSOutput("main", options, on: bench.loop, log: Log(bench.log), time: time)
+    }
+
+    /// Tries until it is acknowledged, as delivery would, without its waits.
+    private func deliver(_ batch: Batch, _ output: NATSOutput) async -> Bool {
+        await eventually { await output.send(batch) == .acknowledged }
+    }
+
+    private func held(_ outcome: Outcome) -> String {
+        guard case .held(let failure) = outcome else { return "not held: \(outcome)" }
+        return failure.message
+    }
+
+    @Test(
+        "a batch becomes one message of lines, packed, under its id; a repeat is stored once",
+        arguments: Compression.allCases)
+    func batch(compression: Compression) async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream()
+        let output = try output(bench, server) {
+            $0.compression = compression
+            $0.stream = "EVENTS"
+        }
+        let batch = try Sample.batch(2_000)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(await output.send(batch) == .acknowledged)
+        let message = try #require(try reader.messages().first)
+        #expect(try reader.count() == 1)
+        #expect(try message.numbers() == Array(0..<2_000))
+        #expect(message.subject == "events.web" && message.headers["Nats-Msg-Id"] == "\(batch.header.id)")
+        #expect(message.headers["Content-Encoding"] == (compression == .none ? nil : compression.name))
+        #expect(message.headers["X-Spoolship-Events"] == "2000" && message.headers["Nats-Expected-Stream"] == "EVENTS")
+        #expect(await output.takeSentBytes() == 2 * message.payload.count)
+        #expect(await output.takeSentBytes() == 0)
+    }
+
+    @Test("message = event: a message for each event under its own id, more than are on their way at once, each once")
+    func events() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream()
+        let output = try output(bench, server) { $0.content = .event }
+        let count = NATSClient.window + 100
+        let text = (0..<count).map { #"{"name":"a","n":\#($0),"id":"event-\#($0)"}"# + "\n" }.joined()
+        let part = Batch.Part(
+            compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: count, events: 0..<count
+        )
+        #expect(await output.send(Sample.batch([part])) == .acknowledged)
+        // Another batch with the same events, as after a split.
+        let again = Sample.batch([part], id: BatchID(high: 7, low: 7))
+        #expect(await output.send(again) == .acknowledged)
+        let messages = try reader.messages()
+        #expect(messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "event-\($0)" })
+        #expect(try messages.map { try $0.numbers() } == (0..<count).map { [$0] })
+    }
+
+    @Test("killed five times under load, the server has each event exactly once in the end")
+    func killed() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        try NATSReader(server).makeStream()
+        let output = try output(bench, server) { $0.requestTimeout = .seconds(20) }
+        let batches = 240
+        let done = Done()
+        try await withThrowingTaskGroup { group in
+            for lane in 0..<3 {
+                group.addTask {
+                    for number in stride(from: lane, to: batches, by: 3) {
+                        let part = try Sample.part(number * 10..<number * 10 + 10, .gzip)
+                        let batch = Sample.batch([part], id: BatchID(high: 1, low: UInt64(number)))
+                        #expect(await deliver(batch, output))
+                        done.add()
+                    }
+                }
+            }
+            group.addTask {
+                for round in 1...5 {
+                    #expect(await eventually { done.count >= round * 40 })
+                    server.end(SIGKILL)
+                    try await server.start()
+                }
+            }
+            try await group.waitForAll()
+        }
+        let messages = try NATSReader(server).messages()
+        #expect(messages.count == batches)
+        #expect(try messages.flatMap { try $0.numbers() }.sorted() == Array(0..<batches * 10))
+    }
+
+    /// A batch that was formed right after the output was made: it cannot have been sent before.
+    private func fresh(_ number: UInt64, _ time: ManualTime) throws -> Batch {
+        let formed = UInt64(time.wallTime.nanoseconds / 1_000_000 + 1000)
+        return Sample.batch([try Sample.part(0..<5, .gzip)], id: BatchID(high: formed << 16, low: number))
+    }
+
+    @Test("a server that hangs is given up in time; what it stored meanwhile is not stored again")
+    func hanging() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream()
+        let time = ManualTime()
+        let output = try output(bench, server, time: time) { $0.requestTimeout = .seconds(2) }
+        #expect(await deliver(try fresh(1, time), output))
+        server.signal(SIGSTOP)
+        let batch = try fresh(2, time)
+        #expect(retried(await output.send(batch))?.message.contains("no acknowledgement") == true)
+        // It takes connections, by the kernel, and says nothing.
+        #expect(retried(await output.send(batch))?.kind == .timeout)
+        server.signal(SIGCONT)
+        #expect(await deliver(batch, output))
+        #expect(try reader.count() == 2)
+        #expect(!bench.log.messages.contains { $0.text.contains("duplicate window") })
+    }
+
+    @Test("a batch whose fate is unknown and that goes again after the duplicate window is in the log")
+    func afterTheWindow() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        try NATSReader(server).makeStream()
+        let time = ManualTime()
+        let output = try output(bench, server, time: time) { $0.requestTimeout = .seconds(2) }
+        func warnings() -> Int { bench.log.messages.count { $0.text.contains("duplicate window") } }
+        let batch = try fresh(1, time)
+        #expect(await deliver(try fresh(2, time), output))
+        server.signal(SIGSTOP)
+        #expect(retried(await output.send(batch)) != nil)
+        time.advance(by: .seconds(119))
+        #expect(retried(await output.send(batch)) != nil)
+        #expect(warnings() == 0)
+        server.signal(SIGCONT)
+        time.advance(by: .seconds(122))
+        #expect(await deliver(batch, output))
+        #expect(warnings() == 1)
+        // One of an earlier process may have been sent by it.
+        #expect(await deliver(try Sample.batch(1, number: 9), output))
+        #expect(warnings() == 2)
+    }
+
+    @Test("a full stream is retried, and says what is full; room makes it go on")
+    func full() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream("EVENTS", "events.web", ",\"max_msgs\":2,\"discard\":\"new\"")
+        let output = try output(bench, server)
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        let failure = retried(await output.send(try Sample.batch(1, number: 3)))
+        #expect(failure?.message.contains("maximum messages exceeded") == true, "\(failure?.message ?? "")")
+        try reader.purge()
+        #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
+    }
+
+    @Test("no stream, another stream, and messages that are too large, each in the words that help")
+    func wrongStream() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench, "max_payload: 8192")
+        let reader = try NATSReader(server)
+        let output = try output(bench, server) { $0.stream = "EVENTS" }
+        let lacking = retried(await output.send(try Sample.batch(1)))
+        #expect(lacking?.status == 503 && lacking?.message.contains("no stream takes events.web") == true)
+        try reader.makeStream("OTHER", "events.web")
+        #expect(held(await output.send(try Sample.batch(1))).contains("check nats.stream"))
+
+        try reader.makeStream("SMALL", "small", ",\"max_msg_size\":512")
+        let small = try self.output(bench, server) {
+            $0.subject = "small"
+            $0.compression = .none
+        }
+        guard case .tooLarge(let wireBytes, _) = await small.send(try Sample.batch(100)), wireBytes > 512 else {
+            Issue.record("a message above max_msg_size was not called too large")
+            return
+        }
+        guard case .tooLarge(let size, let failure) = await small.send(try Sample.batch(1_000)), size > 8192 else {
+            Issue.record("a message above max_payload was not called too large")
+            return
+        }
+        #expect(failure.message.contains("max_payload"))
+        // Nothing of it was sent: the server would have closed the connection.
+        #expect(await small.send(try Sample.batch(1)) == .acknowledged)
+        let events = try self.output(bench, server) {
+            $0.subject = "small"
+            $0.content = .event
+        }
+        let text = #"{"id":"a"}"# + "\n" + #"{"id":"b","x":"\#(String(repeating: "x", count: 9_000))"}"# + "\n"
+        let part = Batch.Part(
+            compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: 2, events: 0..<2)
+        #expect(await events.send(Sample.batch([part])) == .partial(rejected: [], retry: [1]))
+    }
+
+    @Test("wrong credentials hold and are read again when they change: token, user, nkey")
+    func credentials() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench, starts: false)
+        let file = "\(bench.directory.path)/secret"
+        let ways: [(String, String, String, String, NATSAuthorization)] = [
+            ("authorization { token: right }", ",\"auth_token\":\"right\"", "wrong", "right", .token(.file(file))),
+            (
+                "authorization { user: me, password: right }", ",\"user\":\"me\",\"pass\":\"right\"", "wrong", "right",
+                .user("me", password: .file(file))
+            ),
+            (
+                "authorization { users: [{ nkey: \(NATSIdentityTests.publicName) }, { user: r, password: r }] }",
+                ",\"user\":\"r\",\"pass\":\"r\"", TestKey(9).seed(.user), NATSIdentityTests.seed, .nkey(.file(file))
+            ),
+        ]
+        for (number, (settings, readers, wrong, right, way)) in ways.enumerated() {
+            server.configure(settings)
+            try await server.start()
+            let reader = try NATSReader(server, user: readers)
+            if number == 0 { try reader.makeStream() }
+            let time = ManualTime()
+            try PrivateFile.replace(file, with: wrong)
+            let output = try output(bench, server, time: time) { $0.authorization = way }
+            #expect(held(await output.send(try Sample.batch(1, number: UInt64(number)))).contains("credentials"))
+            try PrivateFile.replace(file, with: "\(right)\n")
+            time.advance(by: .seconds(2))
+            #expect(await output.send(try Sample.batch(1, number: UInt64(number))) == .acknowledged)
+            #expect(try reader.count() == number + 1)
+            // Others than those that it connected with: the connection is not used any more.
+            try PrivateFile.replace(file, with: wrong)
+            time.advance(by: .seconds(2))
+            #expect(held(await output.send(try Sample.batch(1, number: 50))).contains("credentials"))
+            #expect(!bench.log.messages.contains { "\($0)".contains(right) || "\($0)".contains(wrong) })
+            server.end(SIGTERM)
+        }
+    }
+
+    @Test("a credentials file of an account is signed and accepted; another account's is held")
+    func credentialsFile() async throws {
+        let bench = try Bench()
+        let world = JWTWorld()
+        let server = try await NATSServer(bench, world.settings)
+        let file = "\(bench.directory.path)/agent.creds"
+        try PrivateFile.replace(file, with: world.credentials(of: TestKey(4), by: TestKey(5)))
+        let time = ManualTime()
+        let output = try output(bench, server, time: time) { $0.authorization = .credentials(.file(file)) }
+        #expect(held(await output.send(try Sample.batch(1))).contains("credentials"))
+        try PrivateFile.replace(file, with: world.credentials(of: TestKey(4), by: world.account))
+        time.advance(by: .seconds(2))
+        // No stream takes it, which only those are told who may publish.
+        let failure = retried(await output.send(try Sample.batch(1)))
+        #expect(failure?.message.contains("no stream") == true, "\(failure?.message ?? "") \(server.log)")
+    }
+
+    @Test("who may not publish, or not hear of it, holds, and is told which")
+    func permissions() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(
+            bench,
+            """
+            authorization { users: [
+                { user: a, password: x, permissions: { publish: "other", subscribe: ">" } },
+                { user: b, password: x, permissions: { publish: ">", subscribe: "mine.>" } },
+                { user: r, password: r } ] }
+            """)
+        try NATSReader(server, user: ",\"user\":\"r\",\"pass\":\"r\"").makeStream()
+        func output(_ user: String, _ prefix: String = "_INBOX") throws -> NATSOutput {
+            try self.output(bench, server) {
+                $0.authorization = .user(user, password: .inline(Secret("x")))
+                $0.inboxPrefix = prefix
+            }
+        }
+        #expect(held(await (try output("a")).send(try Sample.batch(1))).contains("may not publish"))
+        #expect(held(await (try output("b")).send(try Sample.batch(1))).contains("nats.inbox_prefix"))
+        #expect(await (try output("b", "mine.inbox")).send(try Sample.batch(1)) == .acknowledged)
+    }
+
+    @Test("TLS and mutual TLS: with the settings that HTTP has, and failures in the same words")
+    func tls() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        try NATSReader(server).makeStream()
+        server.end(SIGTERM)
+        let identity = try bench.identity(names: ["DNS:localhost"])
+        let client = try bench.identity(names: ["DNS:agent"], isClient: true)
+        let path = bench.directory.path
+        for (name, text) in [
+            ("server.pem", identity.certificate), ("server.key", identity.key), ("client.pem", client.certificate),
+            ("client.key", client.key),
+        ] { try PrivateFile.replace("\(path)/\(name)", with: text) }
+        let files = "cert_file: \"\(path)/server.pem\", key_file: \"\(path)/server.key\""
+        func send(_ host: String = "localhost", _ change: (inout NATSOptions) -> Void = { _ in }) async throws
+            -> Outcome
+        {
+            let output = try self.output(bench) {
+                $0.servers = ["tls://\(host):\(server.port)"]
+                $0.tls.caFile = bench.caFile
+                change(&$0)
+            }
+            let outcome = await output.send(try Sample.batch(2))
+            if outcome == .acknowledged { #expect(await output.certificates.serverExpiry != nil) }
+            return outcome
+        }
+        server.configure("tls { \(files) }")
+        try await server.start()
+        #expect(try await send() == .acknowledged)
+        #expect(try await send { $0.tls.minimumVersion = .tls13 } == .acknowledged)
+        // nats:// becomes TLS where the server wants it.
+        #expect(try await send { $0.servers = ["nats://localhost:\(server.port)"] } == .acknowledged)
+        #expect(retried(try await send { $0.tls.caFile = nil })?.message.contains("tls.ca_file") == true)
+        #expect(retried(try await send("127.0.0.1"))?.message.contains("for another name") == true)
+        let pin = "sha256//\(Base64.encode([UInt8](repeating: 7, count: 32)))"
+        #expect(retried(try await send { $0.tls.pinnedKeys = [pin] })?.message.contains("pinned_keys") == true)
+        server.end(SIGTERM)
+
+        server.configure("tls { \(files), ca_file: \"\(bench.caFile)\", verify: true }")
+        try await server.start()
+        let refused = retried(try await send())
+        #expect(
+            refused?.kind == .tls && refused?.message.contains("client certificate") == true,
+            "\(refused?.message ?? "")")
+        #expect(
+            try await send {
+                $0.tls.certificateFile = "\(path)/client.pem"
+                $0.tls.keyFile = "\(path)/client.key"
+            } == .acknowledged)
+    }
+
+    @Test("lame duck: a server that is about to stop is left for another before it closes, and nothing fails")
+    func lameDuck() async throws {
+        let bench = try Bench()
+        let settings = "lame_duck_duration: \"30s\", lame_duck_grace_period: \"20s\""
+        let servers = [
+            try await NATSServer(bench, name: "a", settings), try await NATSServer(bench, name: "b", settings),
+        ]
+        for server in servers { try NATSReader(server).makeStream() }
+        let output = try output(bench, servers[0], servers[1])
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        let first = try #require(try servers.firstIndex { try NATSReader($0).count() == 1 })
+        let reader = try NATSReader(servers[first])
+        servers[first].signal(SIGUSR2)
+        #expect(await eventually { !servers[first].isListening })
+        for number in 2...20 {
+            #expect(await output.send(try Sample.batch(1, number: UInt64(number))) == .acknowledged)
+        }
+        let stayed = try reader.count()
+        // Those of the moment between the server's decision and its word may have gone to the first.
+        #expect(try NATSReader(servers[1 - first]).count() + stayed == 20)
+        #expect(stayed < 20)
+    }
+
+    @Test("a list of servers: the next is tried at once when one is not there, and when one dies")
+    func failover() async throws {
+        let bench = try Bench()
+        let servers = [
+            try await NATSServer(bench, name: "a", starts: false), try await NATSServer(bench, name: "b"),
+        ]
+        try NATSReader(servers[1]).makeStream()
+        for _ in 0..<4 {
+            // Which is tried first is drawn.
+            let output = try output(bench, servers[0], servers[1])
+            #expect(await output.send(try Sample.batch(1)) == .acknowledged)
+        }
+        let output = try output(bench, servers[0], servers[1])
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        try await servers[0].start()
+        try NATSReader(servers[0]).makeStream()
+        servers[1].end(SIGKILL)
+        #expect(await deliver(try Sample.batch(1, number: 3), output))
+        #expect(try NATSReader(servers[0]).count() == 1)
+    }
+
+    @Test("check --connect: a server that takes us, one that does not, and none")
+    func probe() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench, "authorization { token: right }")
+        func probe(_ token: String, _ url: String) throws -> String? {
+            var options = NATSOptions(subject: "events.web", servers: [url])
+            options.authorization = .token(.inline(Secret(token)))
+            return try NATSProbe.attempt(options, log: Log(bench.log))?.message
+        }
+        #expect(try probe("right", server.url) == nil)
+        #expect(try probe("wrong", server.url)?.contains("refuses these credentials") == true)
+        #expect(try probe("right", "nats://127.0.0.1:1")?.contains("is it running") == true)
+    }
+}
