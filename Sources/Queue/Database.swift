@@ -15,10 +15,10 @@ final class Database {
     private var isEnding = false
 
     /// Opens a file, makes it if it is missing.
-    init(path: String, vfs: String?, readOnly: Bool = false) throws(QueueError) {
+    init(path: String, vfs: String?, readOnly: Bool = false, isScratch: Bool = false) throws(QueueError) {
         self.path = path
         // Events are nobody else's, whatever the mask and the directory; SQLite gives its other files the same mode.
-        if !readOnly, vfs == nil {
+        if !readOnly, !isScratch, vfs == nil {
             let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
             if made >= 0 { Glibc.close(made) }
         }
@@ -140,7 +140,8 @@ final class Database {
         case SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
             return systemError(code, system, cause)
         default:
-            return QueueError(.io, "\(path): \(cause)")
+            // Our statements fit our tables: where they do not, the tables are not what they were.
+            return QueueError(.io, "\(path): \(cause)", isDamage: system == 0)
         }
     }
 
@@ -157,7 +158,7 @@ final class Database {
                 return QueueError(
                     .readOnly, "\(path) cannot be written (\(cause)); check the file system and the owner")
             }
-            return QueueError(.io, "\(path): \(cause)")
+            return QueueError(.io, "\(path): \(cause)", isDamage: system == 0 && code & 0xFF == SQLITE_IOERR)
         }
     }
 

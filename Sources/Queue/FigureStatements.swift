@@ -13,7 +13,7 @@ final class FigureStatements {
             """
             UPDATE total SET last_chunk = ?, stored_bytes = ?, max_size = ?, read = ?, accepted = ?, refused = ?,
             quarantined = ?, dead_letters = ?, dead_letter_bytes = ?, dead_letters_purged = ?, quarantine_records = ?,
-            quarantine_bytes = ?, quarantine_purged = ? WHERE id = 1
+            quarantine_bytes = ?, quarantine_purged = ?, copy = ? WHERE id = 1
             """)
         updateLedger = try database.prepare("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         updateDiscard = try database.prepare("REPLACE INTO discard VALUES (?, ?, ?, ?)")
@@ -61,6 +61,9 @@ final class FigureStatements {
         totals.quarantineRecords = row.integer(10)
         totals.quarantineBytes = row.integer(11)
         totals.quarantinePurged = row.integer(12)
+        guard (0..<13).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }) else {
+            throw database.damage("the totals")
+        }
         return totals
     }
 
@@ -97,6 +100,9 @@ final class FigureStatements {
             ledger.discarded = row.integer(9)
             ledger.lost = row.integer(10)
             ledger.queued = row.integer(11)
+            guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }), ledger.balances else {
+                throw database.damage("the ledger")
+            }
             lanes[index].ledger = ledger
             lanes[index].queuedBytes = row.integer(12)
             lanes[index].deadLetters = row.integer(15)
@@ -120,9 +126,11 @@ final class FigureStatements {
 
     /// Writes what changed, inside the caller's transaction.
     func write(_ figures: inout Figures) throws(QueueError) {
+        var isCopyOld = false
         for index in figures.lanes.indices where figures.lanes[index].isDirty {
             try write(figures.lanes[index])
             figures.lanes[index].isDirty = false
+            isCopyOld = true
         }
         for key in figures.dirtyDiscards {
             updateDiscard.bind(1, key.destination)
@@ -132,8 +140,8 @@ final class FigureStatements {
             try updateDiscard.run()
         }
         figures.dirtyDiscards.removeAll()
-        guard figures.totals != figures.writtenTotals else { return }
-        try write(figures.totals)
+        guard isCopyOld || figures.totals != figures.writtenTotals else { return }
+        try write(figures.totals, copy: LedgerCopy.text(of: figures.lanes))
         figures.writtenTotals = figures.totals
     }
 
@@ -155,7 +163,7 @@ final class FigureStatements {
         try row.run()
     }
 
-    private func write(_ totals: Totals) throws(QueueError) {
+    private func write(_ totals: Totals, copy: String) throws(QueueError) {
         let row = updateTotal
         row.bind(1, totals.lastChunk)
         row.bind(2, totals.stored)
@@ -170,6 +178,19 @@ final class FigureStatements {
         row.bind(11, totals.quarantineRecords)
         row.bind(12, totals.quarantineBytes)
         row.bind(13, totals.quarantinePurged)
+        row.bind(14, copy)
+        try row.run()
+        try writeCopy(of: totals)
+    }
+
+    /// The second copy of the totals, in the row of the ledger that is no destination's.
+    private func writeCopy(of totals: Totals) throws(QueueError) {
+        let row = updateLedger
+        let figures = [
+            0, 0, Int(totals.lastChunk), totals.maxSize, totals.intake.read, totals.intake.accepted,
+            totals.intake.refused, totals.intake.quarantined, totals.deadLettersPurged, totals.quarantinePurged, 0, 0, 0,
+        ]
+        for (place, figure) in figures.enumerated() { row.bind(Int32(place + 1), figure) }
         try row.run()
     }
 }

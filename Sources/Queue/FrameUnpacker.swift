@@ -3,7 +3,7 @@ internal import Model
 
 /// Unpacks stored frames into lines, for the few calls that must look inside: splitting, dead letters, showing.
 final class FrameUnpacker {
-    private let decompressor: FrameDecompressor
+    fileprivate let decompressor: FrameDecompressor
 
     init() throws(QueueError) {
         do {
@@ -27,6 +27,18 @@ final class FrameUnpacker {
             return lines.count == events ? lines : nil
         } catch {
             // The caller treats the chunk as damaged, and counts it as lost.
+            return nil
+        }
+    }
+}
+
+extension FrameUnpacker {
+    /// The lines of a frame of unknown figures; nil if it cannot be unpacked within a limit.
+    func lines(_ frame: [UInt8], _ compression: Compression, atMost limit: Int) -> Lines? {
+        do {
+            return Lines(compression == .none ? frame : try decompressor.decompress(frame, compression, limit: limit))
+        } catch {
+            // The caller treats the chunk as damaged.
             return nil
         }
     }

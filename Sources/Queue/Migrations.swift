@@ -47,6 +47,14 @@ enum Migrations {
             )
             """
         ),
+        (
+            // Second copies, so that damage to one page does not take what was counted.
+            from: 5,
+            sql: """
+            ALTER TABLE chunk ADD COLUMN wanted_by TEXT;
+            ALTER TABLE total ADD COLUMN copy TEXT NOT NULL DEFAULT ''
+            """
+        ),
     ]
 
     /// Upgrades a database, inside the caller's transaction.

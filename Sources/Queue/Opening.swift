@@ -16,10 +16,14 @@ struct Opening {
     ) throws(QueueError) -> Opening {
         guard options.opener == .agent else { return try inspect(options, directory) }
         if try directory.finishSalvage(now: now) != nil { log.warning("replacing the damaged queue database went on") }
-        do {
+        do throws(QueueError) {
+            // SQLite would read neither, and say nothing.
+            if options.durability == .powerLoss, WALImage(directory.database)?.isCutOff(directory.database) ?? false {
+                throw QueueError(.corrupt, "\(directory.database)-wal is damaged, with transactions behind the damage")
+            }
             return try open(options, directory)
         } catch {
-            guard error.code == .corrupt else { throw error }
+            guard error.isDamage else { throw error }
             log.error("queue database is damaged", ["error": error.message])
             let salvage = try Salvage.run(options, directory, now: now, log)
             return try complete(salvage.file, salvage.figures, options, recoveries: 1)
@@ -45,6 +49,8 @@ struct Opening {
     private static func open(_ options: QueueOptions, _ directory: StateDirectory) throws(QueueError) -> Opening {
         let file = try QueueFile(path: directory.database, options: options)
         try file.checkEnds()
+        // Old frames behind the present end would look like transactions behind damage.
+        _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         return try complete(file, try file.load(), options, recoveries: 0)
     }
 
@@ -129,6 +135,11 @@ extension QueueFile {
         }
     }
 
+    /// How often nobody knows what was lost, since the first database was made.
+    func unknownLosses() throws(QueueError) -> Int {
+        try database.integer("SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'") ?? 0
+    }
+
     /// What the agent goes on from after a start.
     func restore() throws(QueueError) -> RestoredState {
         var state = RestoredState()
@@ -184,6 +195,7 @@ extension QueueSnapshot {
         snapshot.failures = health.failures
         snapshot.lateSettlements = health.lateSettlements
         snapshot.recoveries = health.recoveries
+        snapshot.unknownLosses = health.unknownLosses
         snapshot.transactions = health.transactions
         return snapshot
     }

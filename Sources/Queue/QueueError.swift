@@ -45,9 +45,15 @@ public struct QueueError: Error, Sendable, Equatable {
     /// One line for a person: what is wrong and what to do. Never event content.
     public let message: String
 
+    /// Whether the system had nothing to do with it: what is in the file does not fit together.
+    let isDamage: Bool
+
     /// An error of that kind, and what a person should know.
-    public init(_ code: Code, _ message: String) {
+    public init(_ code: Code, _ message: String) { self.init(code, message, isDamage: code == .corrupt) }
+
+    init(_ code: Code, _ message: String, isDamage: Bool) {
         self.code = code
         self.message = message
+        self.isDamage = isDamage
     }
 }

@@ -28,7 +28,7 @@ final class QueueFile {
             try Schema.prepare(database, options)
             self.database = database
             pageSize = try database.integer("PRAGMA page_size") ?? 4096
-            insertChunkStatement = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            insertChunkStatement = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
             readChunkStatement = try database.prepare(
                 "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame "
                     + "FROM chunk WHERE id = ?")
@@ -134,7 +134,7 @@ final class QueueFile {
 
     // MARK: Chunks
 
-    func insert(_ chunk: NewChunk, id: Int64) throws(QueueError) {
+    func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
         let statement = insertChunkStatement
         statement.bind(1, id)
         statement.bind(2, Int64(chunk.priority.rawValue))
@@ -146,6 +146,7 @@ final class QueueFile {
         statement.bind(8, chunk.acceptedAt.nanoseconds)
         statement.bind(9, Int64(chunk.compression.rawValue))
         statement.bind(10, Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
+        statement.bind(12, destinations)
         try statement.run(chunk.frame, at: 11)
     }
 
@@ -157,7 +158,9 @@ final class QueueFile {
         defer { statement.reset() }
         let raw = statement.raw(7)
         guard Int64(crc32(raw)) == Int64(statement.integer(6)),
-            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: statement.integer(5)))
+            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: statement.integer(5))),
+            (1...1 << 20).contains(statement.integer(0)), (0...1 << 32).contains(statement.integer(1)),
+            (0...1 << 32).contains(statement.integer(2))
         else { return nil }
         return StoredChunk(
             destinations: statement.integer(0), events: statement.integer(1), bytes: statement.integer(2),
@@ -172,6 +175,7 @@ final class QueueFile {
         statement.bind(1, id)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
+        guard (1...1 << 20).contains(statement.integer(0)) else { throw database.damage("a chunk's row") }
         return (
             chunkCost(frame: statement.integer(1), destinations: statement.integer(0)),
             Timestamp(nanoseconds: Int64(statement.integer(2)))
@@ -230,7 +234,9 @@ final class QueueFile {
         statement.bind(3, chunk)
         defer { statement.reset() }
         while try statement.step() {
-            guard try body(DeliveryRow(statement)) else { return }
+            let row = DeliveryRow(statement)
+            guard row.isPlausible else { throw database.damage("a delivery's row") }
+            guard try body(row) else { return }
         }
     }
 
@@ -282,6 +288,7 @@ final class QueueFile {
         var priority = Priority.normal
         while try statement.step() {
             rows.append(DeliveryRow(statement))
+            guard rows.last?.isPlausible ?? true else { throw database.damage("a delivery's row") }
             destination = Int64(statement.integer(9))
             priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(10))) ?? .normal
         }
@@ -322,7 +329,17 @@ struct DeliveryRow {
     var deadlines: DeadlineNames?
 }
 
+extension Database {
+    /// The error for a value that no transaction of ours has written.
+    func damage(_ what: String) -> QueueError { QueueError(.corrupt, "\(path) is damaged (\(what))") }
+}
+
 extension DeliveryRow {
+    /// Whether it can be a row of ours: figures that are added up without a second look.
+    var isPlausible: Bool {
+        first >= 0 && first <= 1 << 32 && events > 0 && events <= 1 << 32 && bytes >= 0 && bytes <= 1 << 40
+    }
+
     /// Reads the columns in the order of the walk.
     init(_ statement: Statement) {
         chunk = Int64(statement.integer(0))

@@ -70,6 +70,8 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var lateSettlements = 0
     /// Databases moved aside since the start because they were damaged.
     public var recoveries = 0
+    /// Databases moved aside, ever, of which nobody knows how many events were lost.
+    public var unknownLosses = 0
     /// Transactions since the start.
     public var transactions = 0
 

@@ -117,6 +117,7 @@ extension QueueStore {
             let salvaged = try Salvage.run(options, directory, now: time.wallTime, log)
             file = salvaged.file
             figures = salvaged.figures
+            health.unknownLosses = try salvaged.file.unknownLosses()
             takeUpHeld(salvaged.file)
             health.recoveries += 1
             waiting = operations + waiting
@@ -136,6 +137,7 @@ extension QueueStore {
             let opening = try Opening.open(options, directory, now: time.wallTime, log)
             file = opening.file
             figures = opening.figures
+            health.unknownLosses = try opening.file.unknownLosses()
             takeUpHeld(opening.file)
             health.recoveries += opening.recoveries
             tryWriting(opening.file)

@@ -75,11 +75,14 @@ extension QueueStore {
     func insert(_ chunk: NewChunk, _ file: QueueFile) throws(QueueError) {
         figures.totals.lastChunk += 1
         let id = figures.totals.lastChunk
-        try file.insert(chunk, id: id)
+        var lanes: [Int] = []
+        for name in chunk.destinations { lanes.append(try place(name, chunk.priority, file)) }
+        try file.insert(
+            chunk, id: id,
+            wantedBy: lanes.map { "\(figures.lanes[$0].destination)" }.joined(separator: ","))
         figures.totals.stored += cost(chunk)
         figures.totals.intake.accepted += chunk.events
-        for name in chunk.destinations {
-            let lane = try place(name, chunk.priority, file)
+        for lane in lanes {
             let row = DeliveryRow(
                 chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
                 firstTime: chunk.eventTimes.lowerBound, acceptedAt: chunk.acceptedAt,

@@ -98,6 +98,7 @@ public actor QueueStore: BatchStore {
         bounds = FileBounds(options)
         effectiveCap = options.maxSize
         health.recoveries = opened.recoveries
+        health.unknownLosses = try opened.file.unknownLosses()
         ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: bounds.wal + (1 << 20))
         if options.opener == .agent, !ballast.restore() {
             log.warning("no room for the queue's ballast", ["path": ballast.path, "bytes": ballast.size])
@@ -202,6 +203,7 @@ struct Health {
     var failures: [QueueError.Code: Int] = [:]
     var lateSettlements = 0
     var recoveries = 0
+    var unknownLosses = 0
     var transactions = 0
 
     mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }

@@ -3,7 +3,7 @@ internal import CSQLite
 /// Makes, checks and upgrades the database's tables.
 enum Schema {
     /// The version that this program writes.
-    static let version = 5
+    static let version = 6
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
 
@@ -16,6 +16,9 @@ enum Schema {
         let application = try database.integer("PRAGMA application_id") ?? 0
         let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
         let isEmpty = version == 0 && application == 0 && tables == 0
+        if !isEmpty, application != applicationID || version > Schema.version, try isOurs(database) {
+            throw QueueError(.corrupt, "\(database.path) is damaged (its head does not fit its tables)")
+        }
         if !isEmpty, let refusal = refusal(version: version, application: application, path: database.path) {
             throw QueueError(application == applicationID ? .newerSchema : .foreign, refusal)
         }
@@ -47,6 +50,23 @@ enum Schema {
         guard version > Schema.version else { return nil }
         return "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
             + "install that version again"
+    }
+
+    /// Whether a database has our tables, column by column, and nothing else: then only its head says otherwise.
+    private static func isOurs(_ database: Database) throws(QueueError) -> Bool {
+        let known = try Database(path: ":memory:", vfs: nil, isScratch: true)
+        defer { known.close() }
+        try known.execute(sql)
+        return try columns(of: database) == columns(of: known)
+    }
+
+    private static func columns(of database: Database) throws(QueueError) -> [String] {
+        let row = try database.prepare(
+            "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
+                + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1")
+        var found: [String] = []
+        while try row.step() { found.append(row.text(0)) }
+        return found
     }
 
     private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {

@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -30,7 +30,8 @@ CREATE TABLE chunk (
     accepted_at INTEGER NOT NULL,  -- when the first of its events was accepted
     compression INTEGER NOT NULL,
     checksum INTEGER NOT NULL,     -- CRC-32 of the frame
-    frame BLOB NOT NULL            -- last, so that the other columns are read without it
+    frame BLOB NOT NULL,           -- behind it, so that the other columns are read without it:
+    wanted_by TEXT                 -- the destinations that it was accepted for, by number: 1,3
 ) STRICT;
 
 -- What a destination still has to get: a run of a chunk's events. The key is a lane (destination and priority) in
@@ -57,6 +58,8 @@ CREATE INDEX delivery_formed ON delivery (batch) WHERE state = 1;
 
 -- The ledger: deliveries by destination and priority, since the database was made.
 -- accepted + retried = acknowledged + dead_lettered + evicted + expired + discarded + lost + queued
+-- The row of destination 0 and priority 0 is no ledger: it is a second copy of table total (last_chunk, max_size, read,
+-- accepted, refused, quarantined, dead_letters_purged, quarantine_purged, in the columns from accepted on).
 CREATE TABLE ledger (
     destination INTEGER NOT NULL,
     priority INTEGER NOT NULL,
@@ -99,7 +102,8 @@ CREATE TABLE total (
     dead_letters_purged INTEGER NOT NULL DEFAULT 0,
     quarantine_records INTEGER NOT NULL DEFAULT 0,
     quarantine_bytes INTEGER NOT NULL DEFAULT 0,
-    quarantine_purged INTEGER NOT NULL DEFAULT 0
+    quarantine_purged INTEGER NOT NULL DEFAULT 0,
+    copy TEXT NOT NULL DEFAULT ''                -- a second copy of destinations and ledger, a line each
 ) STRICT;
 INSERT INTO total (id) VALUES (1);
 

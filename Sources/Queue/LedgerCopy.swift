@@ -1,0 +1,49 @@
+internal import Model
+
+/// The second copy of what was counted: destinations and their ledgers in the row of `total`, the totals in a row of
+/// `ledger` that belongs to no destination. Each of the two pages can be lost without the other.
+struct LedgerCopy {
+    /// The ledger of a lane.
+    struct Entry {
+        let destination: Int64
+        let priority: Priority
+        let name: String
+        let ledger: Ledger
+    }
+
+    private(set) var entries: [Entry] = []
+
+    private static var fates: [WritableKeyPath<Ledger, Int>] {
+        [
+            \.accepted, \.retried, \.acknowledged, \.deadLettered, \.evicted, \.expired, \.discarded, \.lost, \.queued,
+        ]
+    }
+
+    /// A line for each lane: numbers, then the destination's name.
+    static func text(of lanes: [Lane]) -> String {
+        var text = ""
+        for lane in lanes {
+            text += "\(lane.destination) \(lane.priority.rawValue)"
+            for fate in fates { text += " \(lane.ledger[keyPath: fate])" }
+            text += " \(lane.name.text)\n"
+        }
+        return text
+    }
+
+    /// Reads what `text(of:)` wrote; nil if it is anything else.
+    init?(_ text: String) {
+        guard !text.isEmpty else { return nil }
+        for line in text.split(separator: "\n") {
+            let fields = line.split(separator: " ", maxSplits: 2 + LedgerCopy.fates.count)
+            let numbers = fields.dropLast().compactMap { Int64($0) }
+            guard fields.count == 3 + LedgerCopy.fates.count, numbers.count == fields.count - 1,
+                numbers.allSatisfy({ (0...1 << 53).contains($0) }), let name = fields.last,
+                let priority = Priority(rawValue: UInt8(truncatingIfNeeded: numbers[1]))
+            else { return nil }
+            var ledger = Ledger()
+            for (fate, number) in zip(LedgerCopy.fates, numbers.dropFirst(2)) { ledger[keyPath: fate] = Int(number) }
+            entries.append(
+                Entry(destination: numbers[0], priority: priority, name: String(name), ledger: ledger))
+        }
+    }
+}

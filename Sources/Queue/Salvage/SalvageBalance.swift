@@ -1,0 +1,228 @@
+internal import EventLoops
+internal import Model
+
+/// Makes what was salvaged consistent: chunks and deliveries need each other, figures need both.
+struct SalvageBalance {
+    /// What is missing.
+    struct Loss {
+        var events = 0
+        /// Whether that is all of it: the ledger or its copy was there.
+        var isKnown = true
+    }
+
+    private let target: QueueFile
+    private let options: QueueOptions
+    private let unpacker: FrameUnpacker
+
+    init(_ target: QueueFile, _ options: QueueOptions) throws(QueueError) {
+        self.target = target
+        self.options = options
+        unpacker = try FrameUnpacker()
+    }
+
+    /// - Parameter hasLedger: whether rows of the ledger were found.
+    func settle(hasLedger: Bool) throws(QueueError) -> Loss {
+        let database = target.database
+        try database.execute("INSERT OR IGNORE INTO total (id) VALUES (1)")
+        let copy = try readCopy()
+        for entry in copy?.entries ?? [] {
+            let insert = try target.statement("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)")
+            insert.bind(1, entry.destination)
+            insert.bind(2, entry.name)
+            try insert.run()
+        }
+        try nameTheOnlyDestination()
+        try database.execute("DELETE FROM ledger WHERE destination NOT IN (SELECT id FROM destination) AND destination > 0")
+        try database.execute("DELETE FROM delivery WHERE destination NOT IN (SELECT id FROM destination)")
+        try database.execute("DELETE FROM dead_letter WHERE destination NOT IN (SELECT id FROM destination)")
+        try database.execute(
+            "DELETE FROM delivery WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND chunk.priority = "
+                + "delivery.priority AND delivery.first + delivery.events <= chunk.events)")
+        try takeTotalsFromCopy()
+        var figures = try target.load()
+        var loss = Loss()
+        let known = try lanesWithLedger()
+        for index in figures.lanes.indices {
+            let lane = figures.lanes[index]
+            let copied = copy?.entries.first { $0.destination == lane.destination && $0.priority == lane.priority }?.ledger
+            var expected = known.contains(LaneKey(lane)) || hasLedger && copy == nil ? lane.ledger : nil
+            // Both are exact at their time, and never fall: the greater one is the newer.
+            if let known = expected, !known.balances { expected = nil }
+            if let copied, copied.balances, (expected?.total ?? -1) < copied.total { expected = copied }
+            if expected == nil { loss.isKnown = false }
+            figures.lanes[index].ledger = expected ?? Ledger()
+            try fill(figures.lanes[index], figures, missing: expected?.queued)
+            loss.events += try balance(&figures.lanes[index])
+        }
+        if figures.lanes.isEmpty { loss.isKnown = false }
+        try database.execute("DELETE FROM chunk WHERE id NOT IN (SELECT chunk FROM delivery)")
+        try count(&figures)
+        if !loss.isKnown {
+            try database.execute(
+                "INSERT INTO switch VALUES ('\(Salvage.unknownLosses)', '1') "
+                    + "ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1")
+        }
+        try target.write(&figures)
+        return loss
+    }
+
+    // MARK: Figures
+
+    private func readCopy() throws(QueueError) -> LedgerCopy? {
+        let row = try target.statement("SELECT copy FROM total")
+        defer { row.reset() }
+        return try row.step() ? LedgerCopy(row.text(0)) : nil
+    }
+
+    /// With one destination in the configuration and one number in the rows there is no doubt whose they are.
+    private func nameTheOnlyDestination() throws(QueueError) {
+        let database = target.database
+        guard options.destinations.count == 1, try database.integer("SELECT count(*) FROM destination") == 0,
+            try database.integer("SELECT count(DISTINCT destination) FROM delivery") == 1,
+            let number = try database.integer("SELECT destination FROM delivery LIMIT 1")
+        else { return }
+        let insert = try target.statement("INSERT INTO destination (id, name) VALUES (?, ?)")
+        insert.bind(1, number)
+        insert.bind(2, options.destinations[0].text)
+        try insert.run()
+    }
+
+    /// The totals from the ledger's page, where their own was lost.
+    private func takeTotalsFromCopy() throws(QueueError) {
+        try target.database.execute(
+            """
+            UPDATE total SET last_chunk = max(last_chunk, c.accepted), max_size = max(max_size, c.retried),
+            read = max(read, c.acknowledged), accepted = max(total.accepted, c.dead_lettered),
+            refused = max(refused, c.evicted), quarantined = max(quarantined, c.expired),
+            dead_letters_purged = max(dead_letters_purged, c.discarded), quarantine_purged = max(quarantine_purged, c.lost)
+            FROM ledger AS c WHERE c.destination = 0 AND c.priority = 0
+            """)
+    }
+
+    private func lanesWithLedger() throws(QueueError) -> Set<LaneKey> {
+        var lanes: Set<LaneKey> = []
+        let row = try target.statement("SELECT destination, priority FROM ledger")
+        while try row.step() { lanes.insert(LaneKey(destination: row.integer(0), priority: row.integer(1))) }
+        return lanes
+    }
+
+    private struct LaneKey: Hashable {
+        let destination: Int
+        let priority: Int
+
+        init(destination: Int, priority: Int) {
+            self.destination = destination
+            self.priority = priority
+        }
+
+        init(_ lane: Lane) { self.init(destination: Int(lane.destination), priority: Int(lane.priority.rawValue)) }
+    }
+
+    // MARK: Deliveries
+
+    /// Makes rows anew for chunks whose rows were lost, the newest first: those before them have most likely been sent.
+    ///
+    /// - Parameter missing: how many events were queued; nil: nobody knows, and what may have been sent goes again.
+    private func fill(_ lane: Lane, _ figures: Figures, missing queued: Int?) throws(QueueError) {
+        let sum = try target.statement(
+            "SELECT coalesce(sum(events), 0) FROM delivery WHERE destination = ? AND priority = ?")
+        sum.bind(1, lane.destination)
+        sum.bind(2, Int64(lane.priority.rawValue))
+        let there = try sum.step() ? sum.integer(0) : 0
+        sum.reset()
+        var missing = queued.map { $0 - there } ?? .max
+        let all = Set(figures.lanes.map(\.destination)).count
+        let chunks = try target.database.prepare(
+            "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) ORDER BY id DESC")
+        while missing > 0, try chunks.step() {
+            // To nobody else than whom it was accepted for, whatever is lost.
+            let wanted = chunks.text(2).split(separator: ",").compactMap { Int64($0) }
+            guard wanted.isEmpty ? chunks.integer(1) >= all : wanted.contains(lane.destination) else { continue }
+            missing -= try fill(Int64(chunks.integer(0)), lane)
+        }
+        chunks.reset()
+    }
+
+    /// Makes rows for the events of a chunk that a lane has none for; returns how many.
+    private func fill(_ id: Int64, _ lane: Lane) throws(QueueError) -> Int {
+        let rows = try target.rows(of: id, lane)
+        guard let chunk = try target.readChunk(id) else { return 0 }
+        var gaps: [Range<Int>] = []
+        var next = 0
+        for row in rows {
+            if row.first > next { gaps.append(next..<row.first) }
+            next = max(next, row.first + row.events)
+        }
+        if next < chunk.events { gaps.append(next..<chunk.events) }
+        guard !gaps.isEmpty, let lines = unpacker.lines(of: chunk) else { return 0 }
+        let accepted = try target.database.integer("SELECT accepted_at FROM chunk WHERE id = \(id)") ?? 0
+        var filled = 0
+        for gap in gaps {
+            let row = DeliveryRow(
+                chunk: id, first: gap.lowerBound, events: gap.count, bytes: lines.size(gap), firstTime: chunk.firstTime,
+                acceptedAt: Timestamp(nanoseconds: Int64(accepted)), batch: nil, isFormed: false, deadlines: nil)
+            try target.insert(row, destination: lane.destination, priority: lane.priority)
+            filled += gap.count
+        }
+        return filled
+    }
+
+    /// Counts as lost what the ledger says was queued and is not there; what is there and unknown was accepted.
+    private func balance(_ lane: inout Lane) throws(QueueError) -> Int {
+        let row = try target.statement(
+            "SELECT coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery "
+                + "WHERE destination = ? AND priority = ?")
+        row.bind(1, lane.destination)
+        row.bind(2, Int64(lane.priority.rawValue))
+        guard try row.step() else { return 0 }
+        let there = (events: row.integer(0), bytes: row.integer(1))
+        row.reset()
+        let letters = try target.statement(
+            "SELECT count(*) FROM dead_letter WHERE destination = ? AND priority = ?")
+        letters.bind(1, lane.destination)
+        letters.bind(2, Int64(lane.priority.rawValue))
+        if try letters.step() { lane.deadLetters = letters.integer(0) }
+        letters.reset()
+        let missing = lane.ledger.queued - there.events
+        if missing > 0 {
+            lane.ledger.lost += missing
+        } else {
+            lane.ledger.accepted -= missing
+        }
+        lane.ledger.queued = there.events
+        lane.queuedBytes = there.bytes
+        lane.batchedEvents = 0
+        lane.batchedBytes = 0
+        lane.freeBatches = 0
+        lane.isDirty = true
+        return max(0, missing)
+    }
+
+    private func count(_ figures: inout Figures) throws(QueueError) {
+        let database = target.database
+        figures.totals.deadLetters = figures.lanes.reduce(0) { $0 + $1.deadLetters }
+        figures.totals.deadLetterBytes =
+            try database.integer(
+                "SELECT coalesce(sum(\(rowCost) + length(event) + length(CAST(message AS BLOB)) "
+                    + "+ length(CAST(excerpt AS BLOB))), 0) FROM dead_letter") ?? 0
+        figures.totals.quarantineRecords = try database.integer("SELECT count(*) FROM quarantine") ?? 0
+        figures.totals.quarantineBytes =
+            try database.integer(
+                "SELECT coalesce(sum(\(rowCost) + length(content) + length(CAST(detail AS BLOB)) "
+                    + "+ length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))), 0) FROM quarantine") ?? 0
+        figures.totals.stored =
+            try database.integer(
+                "SELECT coalesce(sum(length(frame) + \(rowCost) * (1 + destinations)), 0) FROM chunk") ?? 0
+        let last = try database.integer("SELECT coalesce(max(id), 0) FROM chunk") ?? 0
+        figures.totals.lastChunk = max(figures.totals.lastChunk, Int64(last))
+        let intake = figures.totals.intake
+        figures.totals.intake.read = intake.accepted + intake.refused + intake.quarantined
+    }
+}
+
+extension Ledger {
+    /// All columns together: it never falls.
+    fileprivate var total: Int {
+        accepted + retried + acknowledged + deadLettered + evicted + expired + discarded + lost + queued
+    }
+}

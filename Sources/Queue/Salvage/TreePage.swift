@@ -1,0 +1,111 @@
+/// A page of a b-tree that holds rows, read without trusting a byte of it.
+struct TreePage {
+    enum Kind: UInt8 {
+        case indexInterior = 2
+        case indexLeaf = 10
+        case tableLeaf = 13
+    }
+
+    let kind: Kind
+    /// Where the cells begin that can be cells.
+    let cells: [Int]
+
+    /// Nil if it cannot be such a page.
+    ///
+    /// - Parameter isFirst: whether it is the first of the file, whose tree begins behind the file's head.
+    init?(_ page: [UInt8], isFirst: Bool) {
+        let head = isFirst ? 100 : 0
+        guard page.count >= 512, let kind = Kind(rawValue: page[head]) else { return nil }
+        self.kind = kind
+        let count = page.integer16(at: head + 3)
+        let array = head + (kind == .indexInterior ? 12 : 8)
+        guard array + 2 * count <= page.count else { return nil }
+        var cells: [Int] = []
+        for index in 0..<count {
+            let cell = page.integer16(at: array + 2 * index)
+            if cell >= array + 2 * count, cell <= page.count - 4 { cells.append(cell) }
+        }
+        self.cells = cells
+    }
+
+    /// The record of a cell, with what lies on pages of its own; nil if any of it is missing.
+    func record(_ cell: Int, _ page: [UInt8], _ image: PageImage) -> (row: Int64, values: [RecordValue])? {
+        var place = kind == .indexInterior ? cell + 4 : cell
+        guard let length = page.packed(at: place) else { return nil }
+        place = length.next
+        var row: Int64 = 0
+        if kind == .tableLeaf {
+            guard let id = page.packed(at: place) else { return nil }
+            row = Int64(bitPattern: id.value)
+            place = id.next
+        }
+        guard length.value <= UInt64(1 << 28), Int(length.value) <= image.count * image.pageSize else { return nil }
+        let total = Int(length.value)
+        let usable = image.pageSize
+        let most = kind == .tableLeaf ? usable - 35 : (usable - 12) * 64 / 255 - 23
+        var local = total
+        if total > most {
+            let least = (usable - 12) * 32 / 255 - 23
+            local = least + (total - least) % (usable - 4)
+            if local > most { local = least }
+        }
+        guard place + local + (local < total ? 4 : 0) <= page.count else { return nil }
+        var payload = Array(page[place..<place + local])
+        var next = local < total ? page.integer32(at: place + local) : 0
+        while payload.count < total {
+            guard let bytes = image.page(next), next > 2, image.use(of: next).map({ $0.isOverflow }) ?? true else {
+                return nil
+            }
+            payload += bytes[4..<min(usable, 4 + total - payload.count)]
+            next = bytes.integer32(at: 0)
+        }
+        return RecordValue.values(of: payload).map { (row, $0) }
+    }
+}
+
+extension PageImage.Use {
+    fileprivate var isOverflow: Bool { self == .firstOverflow || self == .laterOverflow }
+}
+
+/// A value of a record.
+enum RecordValue {
+    case null
+    case integer(Int64)
+    case real
+    case text([UInt8])
+    case blob([UInt8])
+
+    /// The values of a record; nil if it is none.
+    static func values(of payload: [UInt8]) -> [RecordValue]? {
+        guard let head = payload.packed(at: 0), head.value <= UInt64(payload.count) else { return nil }
+        var values: [RecordValue] = []
+        var type = head.next
+        var place = Int(head.value)
+        while type < Int(head.value) {
+            guard values.count < 64, let next = payload.packed(at: type) else { return nil }
+            type = next.next
+            guard next.value <= UInt64(1 << 32), let value = value(Int(next.value), payload, &place) else { return nil }
+            values.append(value)
+        }
+        return type == Int(head.value) && place == payload.count ? values : nil
+    }
+
+    private static func value(_ type: Int, _ payload: [UInt8], _ place: inout Int) -> RecordValue? {
+        let sizes = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0]
+        let size = type >= 12 ? (type - 12) / 2 : type < 10 ? sizes[type] : -1
+        guard size >= 0, size <= payload.count - place else { return nil }
+        let bytes = payload[place..<place + size]
+        place += size
+        switch type {
+        case 0: return .null
+        case 1...6:
+            var value: Int64 = bytes.first.map { $0 >= 0x80 } ?? false ? -1 : 0
+            for byte in bytes { value = value << 8 | Int64(byte) }
+            return .integer(value)
+        case 7: return .real
+        case 8: return .integer(0)
+        case 9: return .integer(1)
+        default: return type % 2 == 0 ? .blob(Array(bytes)) : .text(Array(bytes))
+        }
+    }
+}
