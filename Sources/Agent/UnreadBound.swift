@@ -17,7 +17,8 @@ struct UnreadBound {
 
     /// What has to change.
     enum Change: Equatable {
-        case evict
+        /// So many bytes are to be read at the cost of the oldest events.
+        case evict(Int64)
         case wait
     }
 
@@ -33,11 +34,12 @@ struct UnreadBound {
             quietSince = now
             return end()
         }
-        // A tenth below the bound, so that it does not change with every file.
-        if isEvicting { return unread <= most / 10 * 9 ? end() : nil }
+        // To a tenth below the bound, so that it does not change with every file; and no further.
+        let excess = unread - most / 10 * 9
+        if isEvicting { return excess > 0 ? .evict(excess) : end() }
         guard most > 0, isFull, unread > most, now - quietSince >= UnreadBound.patience else { return nil }
         isEvicting = true
-        return .evict
+        return .evict(excess)
     }
 
     private mutating func end() -> Change? {

@@ -68,12 +68,13 @@ actor UnreadGuard {
         let acknowledged = queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.acknowledged }
         let bytes = unread()
         switch bound.look(unread: bytes, acknowledged: acknowledged, isFull: isFull, at: time.bootTime) {
-        case .evict:
-            evicting.store(true, ordering: .relaxed)
-            log.warning(
-                "unread bytes pass the bound while nothing is acknowledged: the oldest events are evicted",
-                ["unread_bytes": bytes, "max_unread": bound.most, "hint": "mend the destination"])
-            await queue.setWhenFull(.evict)
+        case .evict(let excess):
+            if !evicting.exchange(true, ordering: .relaxed) {
+                log.warning(
+                    "unread bytes pass the bound while nothing is acknowledged: the oldest events are evicted",
+                    ["unread_bytes": bytes, "max_unread": bound.most, "hint": "fix the destination"])
+            }
+            await queue.setWhenFull(.evict, atMost: Int(excess))
         case .wait:
             evicting.store(false, ordering: .relaxed)
             log.info("eviction ends, reading waits again when the queue is full", ["unread_bytes": bytes])

@@ -33,10 +33,20 @@ extension QueueStore {
 
     /// Says what happens from now on when the cap is reached: the setting, or eviction while a dead destination
     /// would fill the disk with unread files.
-    public func setWhenFull(_ whenFull: QueueOptions.WhenFull) {
+    ///
+    /// - Parameter bytes: after so many bytes of events, and the commit that passes them, it waits again; nil: never.
+    public func setWhenFull(_ whenFull: QueueOptions.WhenFull, atMost bytes: Int? = nil) {
         options.whenFull = whenFull
+        evictionBudget = whenFull == .evict ? bytes : nil
         if whenFull == .evict, refusal?.reason == .full { refusal = nil }
         publish()
+    }
+
+    /// Takes what was stored off what may be stored by evicting others.
+    func spendEvictionBudget(_ bytes: Int) {
+        guard let budget = evictionBudget else { return }
+        evictionBudget = budget > bytes ? budget - bytes : nil
+        if evictionBudget == nil { options.whenFull = .wait }
     }
 
     /// Makes durable what was stored with `durability = "crash"`; with `"power_loss"` it is already.

@@ -23,6 +23,7 @@ extension QueueStore {
             }
             if case .stored = result {
                 health.commits += 1
+                spendEvictionBudget(commit.chunks.reduce(0) { $0 + $1.bytes })
                 if health.commitFailure != nil {
                     health.commitFailure = nil
                     publishSoon()

@@ -64,6 +64,8 @@ public actor QueueStore: BatchStore {
     var fullEpisode: FullEpisode?
     /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
     var effectiveCap: Int
+    /// How many bytes of events may still be stored by evicting others; nil: any number.
+    var evictionBudget: Int?
     /// What is given up while the file is full before its bounds.
     var relief = Relief()
     var roomTimer: EventLoop.TimerID?
