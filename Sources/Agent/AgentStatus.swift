@@ -190,6 +190,14 @@ struct AgentStatus: StatusSource {
                 "\(lowered.files) files are held open at most, the process may open \(lowered.limit): raise LimitNOFILE"
             )
         }
+        if let refused = state.refusedMaxSize {
+            spool.complaints.append(
+                "queue.max_size is \(refused) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force")
+        }
+        if state.unknownLosses > 0 {
+            spool.complaints.append(
+                "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log")
+        }
         if unread.isEvicting {
             spool.complaints.append(
                 "more is unread than spool.max_unread allows and nothing is acknowledged: the oldest events are evicted"

@@ -64,6 +64,8 @@ struct QueueCollector: MetricCollector {
         exposition.set(.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
         exposition.set(.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))
         exposition.set(.queueRecoveries, to: state.recoveries)
+        exposition.set(.queueUnknownLosses, to: state.unknownLosses)
+        exposition.set(.queueCapRefused, to: state.refusedMaxSize != nil)
     }
 }
 

@@ -157,6 +157,14 @@ extension MetricFamily {
     public static let queueRecoveries = MetricFamily(
         .counter, "spoolship_queue_recoveries_total",
         "Corrupt databases that were moved aside and salvaged since the start.")
+    /// Databases of which nobody knows what was lost.
+    public static let queueUnknownLosses = MetricFamily(
+        .counter, "spoolship_queue_unknown_losses_total",
+        "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made.")
+    /// Whether the configured cap is not in force.
+    public static let queueCapRefused = MetricFamily(
+        .gauge, "spoolship_queue_max_size_refused",
+        "1 while queue.max_size is below what is stored at the start, and the old one stays in force.")
     /// Dead letters that are kept.
     public static let deadLetters = MetricFamily(
         .gauge, "spoolship_dead_letters", "Dead letters that are kept: neither purged nor sent again.",
@@ -171,7 +179,7 @@ extension MetricFamily {
 
     private static let queue = [
         queueBytes, queueMaxBytes, queueFileBytes, queueOldestAge, queueBackpressure, queueCommits,
-        queueRecoveries, deadLetters, deadLetterBytes, deadLettersPurged,
+        queueRecoveries, queueUnknownLosses, queueCapRefused, deadLetters, deadLetterBytes, deadLettersPurged,
     ]
 
     // MARK: Delivery

@@ -21,12 +21,12 @@ struct Opening {
             if options.durability == .powerLoss, WALImage(directory.database)?.isCutOff(directory.database) ?? false {
                 throw QueueError(.corrupt, "\(directory.database)-wal is damaged, with transactions behind the damage")
             }
-            return try open(options, directory)
+            return try open(options, directory, log)
         } catch {
             guard error.isDamage else { throw error }
             log.error("queue database is damaged", ["error": error.message])
             let salvage = try Salvage.run(options, directory, now: now, log)
-            return try complete(salvage.file, salvage.figures, options, recoveries: 1)
+            return try complete(salvage.file, salvage.figures, options, recoveries: 1, log)
         }
     }
 
@@ -46,25 +46,35 @@ struct Opening {
         }
     }
 
-    private static func open(_ options: QueueOptions, _ directory: StateDirectory) throws(QueueError) -> Opening {
+    private static func open(
+        _ options: QueueOptions, _ directory: StateDirectory, _ log: Log
+    ) throws(QueueError) -> Opening {
         let file = try QueueFile(path: directory.database, options: options)
         try file.checkEnds()
         // Old frames behind the present end would look like transactions behind damage.
         _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-        return try complete(file, try file.load(), options, recoveries: 0)
+        return try complete(file, try file.load(), options, recoveries: 0, log)
     }
 
     private static func complete(
-        _ file: QueueFile, _ loaded: Figures, _ options: QueueOptions, recoveries: Int
+        _ file: QueueFile, _ loaded: Figures, _ options: QueueOptions, recoveries: Int, _ log: Log
     ) throws(QueueError) -> Opening {
         var figures = loaded
-        try checkCap(options, figures)
+        let cap = capInForce(options, figures)
+        if cap != options.maxSize {
+            log.warning(
+                "queue.max_size is below what is stored, the old one stays in force",
+                ["max_size": options.maxSize, "stored_bytes": figures.totals.stored, "in_force": cap])
+            var kept = options
+            kept.maxSize = cap
+            try file.limit(to: FileBounds(kept))
+        }
         try file.database.begin()
         do throws(QueueError) {
             for name in options.destinations where !figures.lanes.contains(where: { $0.name == name }) {
                 try figures.add(name, to: file)
             }
-            figures.totals.maxSize = options.maxSize
+            figures.totals.maxSize = cap
             try file.write(&figures)
             try file.database.commit()
             // What waited before this start waits on from its own time, without any change that would tell of it.
@@ -76,6 +86,12 @@ struct Opening {
             throw error
         }
         return Opening(file: file, figures: figures, recoveries: recoveries)
+    }
+
+    /// The cap that a start goes on with: one below what is stored is no reason to delete, nor to stay away (ac11).
+    static func capInForce(_ options: QueueOptions, _ figures: Figures) -> Int {
+        guard figures.totals.stored > options.maxSize else { return options.maxSize }
+        return max(figures.totals.maxSize, figures.totals.stored)
     }
 
     /// A cap below what is stored is refused: it is not a reason to delete (ac11).
@@ -181,6 +197,7 @@ extension QueueSnapshot {
         }
         snapshot.storedBytes = figures.totals.stored
         snapshot.maxSize = figures.totals.maxSize
+        snapshot.refusedMaxSize = health.refusedCap
         snapshot.fileBytes = file?.fileBytes ?? 0
         snapshot.walBytes = file?.walBytes ?? 0
         let totals = figures.totals

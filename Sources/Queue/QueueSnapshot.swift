@@ -44,6 +44,8 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var storedBytes = 0
     /// The cap in force, in bytes.
     public var maxSize = 0
+    /// The cap that the configuration asks for, while it is below what is stored and not in force; nil otherwise.
+    public var refusedMaxSize: Int?
     /// The pages of the database file, in bytes, free ones included.
     public var fileBytes = 0
     /// The pages in the WAL, in bytes.

@@ -25,6 +25,7 @@ extension QueueStore {
             self.options = kept
             self.bounds = bounds
             self.effectiveCap = kept.maxSize
+            self.health.refusedCap = nil
             try self.trimDeadLetters(file)
             try self.trimQuarantine(file)
         }

@@ -84,7 +84,7 @@ public actor QueueStore: BatchStore {
     ///   - observer: told of each change, on the store's loop; to be quick.
     ///   - eventTime: asked only where some of a chunk's events have expired and others have not; without it a chunk
     ///     goes as a whole, with its newest event.
-    /// - Throws: `QueueError` with code `locked` (exit 75), `newerSchema`, `foreign`, `noPermission`, `capBelowStored`,
+    /// - Throws: `QueueError` with code `locked` (exit 75), `newerSchema`, `foreign`, `noPermission`,
     ///   `diskFull`, `readOnly`, `misuse` or `io`.
     public init(
         _ options: QueueOptions, on loop: EventLoop, time: any TimeSource,
@@ -95,7 +95,10 @@ public actor QueueStore: BatchStore {
         directory = try StateDirectory(options.stateDirectory, for: options.opener)
         let opened = try Opening.open(options, directory, now: time.wallTime, log)
         var options = options
-        if options.opener == .command { options.maxSize = opened.figures.totals.maxSize }
+        if options.opener == .agent, options.maxSize < opened.figures.totals.maxSize {
+            health.refusedCap = options.maxSize
+        }
+        options.maxSize = opened.figures.totals.maxSize
         self.options = options
         bounds = FileBounds(options)
         effectiveCap = options.maxSize
@@ -206,6 +209,8 @@ struct Health {
     var lateSettlements = 0
     var recoveries = 0
     var unknownLosses = 0
+    /// A cap below what is stored, which is not in force.
+    var refusedCap: Int?
     var transactions = 0
 
     mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }

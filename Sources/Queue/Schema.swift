@@ -87,7 +87,7 @@ enum Schema {
 
 /// How large the files may become: file and WAL together stay below 1.5 times the sum of the bounds + 4 MiB, and what the
 /// places of the spool's files take besides (`QueueFile.paid`).
-struct FileBounds {
+struct FileBounds: Equatable {
     /// The bound of the database file, in bytes.
     let file: Int
     /// The bound of the WAL, in bytes.

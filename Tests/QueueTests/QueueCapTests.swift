@@ -106,7 +106,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac11: a cap below what is stored is refused, with both figures, at reload and at start")
+    @Test("ac11: a cap below what is stored is refused with both figures at a reload; a start goes on with the old one, and says so")
     func ac11_capBelowStored() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -123,10 +123,19 @@ struct QueueCapTests {
         try await store.apply(smaller)
         #expect(store.snapshot.maxSize == 60_000)
         await store.close()
-        let again = #expect(throws: QueueError.self) { _ = try fixture.open { $0.maxSize = 24 << 10 } }
-        #expect(again?.code == .capBelowStored)
+        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
+        let again = try fixture.open { $0.maxSize = 24 << 10 }
+        #expect(again.snapshot.maxSize == 60_000 && again.snapshot.refusedMaxSize == 24 << 10)
+        #expect(await again.bounds == FileBounds(await again.options))
+        #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue.max_size is below what is stored") })
+        // While it runs the answer is the same.
+        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
+        #expect(try await again.store(maker.commit(5, size: 1_000)) == .stored(refused: 0))
+        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 55_256)
+        await again.close()
         let reopened = try fixture.open { $0.maxSize = 60_000 }
-        #expect(try await drain(reopened) == Array(0..<50))
+        #expect(reopened.snapshot.refusedMaxSize == nil)
+        #expect(try await drain(reopened) == Array(0..<55))
         await reopened.close()
     }
 
