@@ -58,7 +58,7 @@ public struct StartupRehearsal: Sendable {
                     setting: "queue.max_size",
                     message:
                         "is \(settings.queue.maxSize) bytes, but \(stored) are stored; give at least that much, or send"
-                        + " or purge first"))
+                        + " or purge first: a reload refuses it, and a start goes on with the old one"))
         }
         return found
     }

@@ -126,14 +126,18 @@ final class Database {
     // MARK: Errors
 
     /// The error of a result code, with the system's words where there are some.
-    func error(_ code: Int32) -> QueueError {
+    ///
+    /// - Parameter isReading: whether the statement changes nothing.
+    func error(_ code: Int32, isReading: Bool = false) -> QueueError {
         let system = sqlite3_system_errno(handle)
         let words = String(cString: handle == nil ? sqlite3_errstr(code) : sqlite3_errmsg(handle))
         let cause = system == 0 ? words : "\(words): \(SystemError.message(system))"
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return QueueError(.corrupt, "\(path) is damaged (\(cause))")
-        case SQLITE_FULL where isAtItsBound:
+        case SQLITE_FULL where hasDiskRoom:
+            // A page far beyond the end is asked for by a damaged number only.
+            guard !isReading, isNearItsBound else { return QueueError(.corrupt, "\(path) is damaged (\(cause))") }
             return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
         case SQLITE_FULL:
             return QueueError(.diskFull, "no room for \(path); free some space on its file system")
@@ -166,9 +170,23 @@ final class Database {
     ///
     /// It has rolled the transaction back by now, so that the pages in use say nothing. The disk does: it has room for more
     /// than any transaction writes. Pages run out while rows are written, never at the end.
-    private var isAtItsBound: Bool {
+    private var hasDiskRoom: Bool {
         guard !isEnding else { return false }
         return DiskProbe.hasRoom(for: Database.probed, beside: path)
+    }
+
+    /// Whether a transaction can have used up the pages.
+    private var isNearItsBound: Bool {
+        do throws(QueueError) {
+            let limit = try integer("PRAGMA max_page_count") ?? 0
+            let used = try integer("PRAGMA page_count") ?? 0
+            let free = try integer("PRAGMA freelist_count") ?? 0
+            let size = try integer("PRAGMA page_size") ?? 4_096
+            return (limit - used + free) <= Database.probed / size
+        } catch {
+            // What cannot even be counted is damaged.
+            return false
+        }
     }
 
     /// More than a transaction writes, in bytes.

@@ -151,7 +151,8 @@ extension QueueStore {
     private func takeUpHeld(_ file: QueueFile) {
         for (id, batch) in held {
             do throws(QueueError) {
-                let found = try file.lookUp(id)
+                var found = try file.lookUp(id)
+                if found == nil { found = try restoreRows(of: batch, id, in: file) }
                 let isWhole =
                     found.map {
                         $0.rows.elementsEqual(batch.rows) { $0.chunk == $1.chunk && $0.first == $1.first }
@@ -178,5 +179,33 @@ extension QueueStore {
             }
         }
         acknowledged.removeAll { held[$0] == nil }
+    }
+
+    /// Gives a batch its rows back that were made anew without its id; nil if they are not all there.
+    private func restoreRows(
+        of batch: HeldBatch, _ id: BatchID, in file: QueueFile
+    ) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
+        guard let place = figures.lane(batch.header.destination, batch.header.priority) else { return nil }
+        let lane = figures.lanes[place]
+        for row in batch.rows {
+            let isThere = try file.rows(of: row.chunk, lane).contains {
+                $0.first == row.first && $0.events == row.events && $0.batch == nil
+            }
+            guard isThere else { return nil }
+        }
+        try file.database.begin()
+        for row in batch.rows {
+            try file.deleteDelivery(
+                destination: lane.destination, priority: lane.priority, chunk: row.chunk, first: row.first)
+            try file.insert(row, destination: lane.destination, priority: lane.priority)
+        }
+        try file.database.commit()
+        if batch.rows.first?.isFormed ?? false {
+            // As if it had been read at the start.
+            figures.lanes[place].freeBatches += 1
+            figures.lanes[place].batchedEvents += batch.header.events
+            figures.lanes[place].batchedBytes += batch.header.bytes
+        }
+        return (lane.destination, lane.priority, batch.rows)
     }
 }

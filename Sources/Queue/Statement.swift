@@ -58,7 +58,7 @@ final class Statement {
             sqlite3_reset(handle)
             return false
         case let code:
-            let error = database.error(code)
+            let error = database.error(code, isReading: sqlite3_stmt_readonly(handle) != 0)
             sqlite3_reset(handle)
             throw error
         }

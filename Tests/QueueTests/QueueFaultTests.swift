@@ -82,7 +82,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: a file that is no database is moved aside, and a fresh one is started")
+    @Test("fault07: a file whose head is no database's is moved aside; what is on its other pages goes on in a fresh one")
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -95,7 +95,7 @@ struct QueueFaultTests {
         #expect(aside(fixture).count == 1)
         #expect(fixture.log.messages.contains { $0.text == "queue database replaced" })
         _ = try await store.store(maker.commit(50, full: true))
-        #expect(try await drain(store) == Array(150..<200))
+        #expect(try await drain(store) == Array(0..<200))
         await store.close()
     }
 

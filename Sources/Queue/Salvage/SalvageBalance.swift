@@ -35,6 +35,8 @@ struct SalvageBalance {
         try database.execute("DELETE FROM ledger WHERE destination NOT IN (SELECT id FROM destination) AND destination > 0")
         try database.execute("DELETE FROM delivery WHERE destination NOT IN (SELECT id FROM destination)")
         try database.execute("DELETE FROM dead_letter WHERE destination NOT IN (SELECT id FROM destination)")
+        // With those whose chunks are gone: no others are to be made in their place.
+        let found = try deliveriesFound()
         try database.execute(
             "DELETE FROM delivery WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND chunk.priority = "
                 + "delivery.priority AND delivery.first + delivery.events <= chunk.events)")
@@ -51,7 +53,8 @@ struct SalvageBalance {
             if let copied, copied.balances, (expected?.total ?? -1) < copied.total { expected = copied }
             if expected == nil { loss.isKnown = false }
             figures.lanes[index].ledger = expected ?? Ledger()
-            try fill(figures.lanes[index], figures, missing: expected?.queued)
+            try fill(
+                figures.lanes[index], figures, missing: expected.map { $0.queued - found[LaneKey(lane), default: 0] } ?? .max)
             loss.events += try balance(&figures.lanes[index])
         }
         if figures.lanes.isEmpty { loss.isKnown = false }
@@ -106,6 +109,16 @@ struct SalvageBalance {
         return lanes
     }
 
+    /// How many events have rows, by lane.
+    private func deliveriesFound() throws(QueueError) -> [LaneKey: Int] {
+        var found: [LaneKey: Int] = [:]
+        let row = try target.statement("SELECT destination, priority, sum(events) FROM delivery GROUP BY 1, 2")
+        while try row.step() {
+            found[LaneKey(destination: row.integer(0), priority: row.integer(1))] = row.integer(2)
+        }
+        return found
+    }
+
     private struct LaneKey: Hashable {
         let destination: Int
         let priority: Int
@@ -122,15 +135,9 @@ struct SalvageBalance {
 
     /// Makes rows anew for chunks whose rows were lost, the newest first: those before them have most likely been sent.
     ///
-    /// - Parameter missing: how many events were queued; nil: nobody knows, and what may have been sent goes again.
-    private func fill(_ lane: Lane, _ figures: Figures, missing queued: Int?) throws(QueueError) {
-        let sum = try target.statement(
-            "SELECT coalesce(sum(events), 0) FROM delivery WHERE destination = ? AND priority = ?")
-        sum.bind(1, lane.destination)
-        sum.bind(2, Int64(lane.priority.rawValue))
-        let there = try sum.step() ? sum.integer(0) : 0
-        sum.reset()
-        var missing = queued.map { $0 - there } ?? .max
+    /// - Parameter events: how many events had rows that are lost; where nobody knows, what may have been sent goes again.
+    private func fill(_ lane: Lane, _ figures: Figures, missing events: Int) throws(QueueError) {
+        var missing = events
         let all = Set(figures.lanes.map(\.destination)).count
         let chunks = try target.database.prepare(
             "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) ORDER BY id DESC")
