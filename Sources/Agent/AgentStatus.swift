@@ -192,11 +192,13 @@ struct AgentStatus: StatusSource {
         }
         if let refused = state.refusedMaxSize {
             spool.complaints.append(
-                "queue.max_size is \(refused) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force")
+                "queue.max_size is \(refused) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force"
+            )
         }
         if state.unknownLosses > 0 {
             spool.complaints.append(
-                "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log")
+                "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log"
+            )
         }
         if unread.isEvicting {
             spool.complaints.append(

@@ -136,16 +136,18 @@ final class Database {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return QueueError(.corrupt, "\(path) is damaged (\(cause))")
         case SQLITE_FULL where hasDiskRoom:
-            // A page far beyond the end is asked for by a damaged number only.
-            guard !isReading, isNearItsBound else { return QueueError(.corrupt, "\(path) is damaged (\(cause))") }
+            // Who reads needs no room: a page far beyond the end is asked for, by a damaged number.
+            guard !isReading else { return QueueError(.corrupt, "\(path) is damaged (\(cause))") }
             return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
         case SQLITE_FULL:
             return QueueError(.diskFull, "no room for \(path); free some space on its file system")
         case SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
             return systemError(code, system, cause)
-        default:
+        case SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:
             // Our statements fit our tables: where they do not, the tables are not what they were.
             return QueueError(.io, "\(path): \(cause)", isDamage: system == 0)
+        default:
+            return QueueError(.io, "\(path): \(cause)")
         }
     }
 
@@ -162,7 +164,7 @@ final class Database {
                 return QueueError(
                     .readOnly, "\(path) cannot be written (\(cause)); check the file system and the owner")
             }
-            return QueueError(.io, "\(path): \(cause)", isDamage: system == 0 && code & 0xFF == SQLITE_IOERR)
+            return QueueError(.io, "\(path): \(cause)", isDamage: system == 0 && code == Database.shortRead)
         }
     }
 
@@ -175,19 +177,16 @@ final class Database {
         return DiskProbe.hasRoom(for: Database.probed, beside: path)
     }
 
-    /// Whether a transaction can have used up the pages.
-    private var isNearItsBound: Bool {
-        do throws(QueueError) {
-            let limit = try integer("PRAGMA max_page_count") ?? 0
-            let used = try integer("PRAGMA page_count") ?? 0
-            let free = try integer("PRAGMA freelist_count") ?? 0
-            let size = try integer("PRAGMA page_size") ?? 4_096
-            return (limit - used + free) <= Database.probed / size
-        } catch {
-            // What cannot even be counted is damaged.
-            return false
-        }
+    /// How much more the file may hold, in bytes: free pages, and those up to its bound.
+    func room() throws(QueueError) -> Int {
+        let limit = try integer("PRAGMA max_page_count") ?? 0
+        let used = try integer("PRAGMA page_count") ?? 0
+        let free = try integer("PRAGMA freelist_count") ?? 0
+        return (limit - used + free) * (try integer("PRAGMA page_size") ?? 4_096)
     }
+
+    /// SQLITE_IOERR_SHORT_READ, which Swift does not import: the file ends in the middle of a page.
+    private static let shortRead = SQLITE_IOERR | 2 << 8
 
     /// More than a transaction writes, in bytes.
     private static let probed = 8 << 20

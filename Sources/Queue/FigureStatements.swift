@@ -188,7 +188,8 @@ final class FigureStatements {
         let row = updateLedger
         let figures = [
             0, 0, Int(totals.lastChunk), totals.maxSize, totals.intake.read, totals.intake.accepted,
-            totals.intake.refused, totals.intake.quarantined, totals.deadLettersPurged, totals.quarantinePurged, 0, 0, 0,
+            totals.intake.refused, totals.intake.quarantined, totals.deadLettersPurged, totals.quarantinePurged, 0, 0,
+            0,
         ]
         for (place, figure) in figures.enumerated() { row.bind(Int32(place + 1), figure) }
         try row.run()

@@ -1,4 +1,7 @@
 /// The steps from older schemas to the present one, in order. A fixture of each older version is kept with the tests.
+///
+/// Each changes the name of a table, view, index or column, or adds one: an older program knows a newer file by that
+/// (`Schema.isDamaged`).
 enum Migrations {
     private static let steps: [(from: Int, sql: String)] = [
         (

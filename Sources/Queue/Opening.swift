@@ -23,7 +23,7 @@ struct Opening {
             }
             return try open(options, directory, log)
         } catch {
-            guard error.isDamage else { throw error }
+            guard error.isDamage || error.code == .fileFull else { throw error }
             log.error("queue database is damaged", ["error": error.message])
             let salvage = try Salvage.run(options, directory, now: now, log)
             return try complete(salvage.file, salvage.figures, options, recoveries: 1, log)
@@ -65,10 +65,9 @@ struct Opening {
             log.warning(
                 "queue.max_size is below what is stored, the old one stays in force",
                 ["max_size": options.maxSize, "stored_bytes": figures.totals.stored, "in_force": cap])
-            var kept = options
-            kept.maxSize = cap
-            try file.limit(to: FileBounds(kept))
         }
+        // A start needs a page or two, however full the file is; one that asks for more names pages that are not there.
+        try file.grant(1 << 20)
         try file.database.begin()
         do throws(QueueError) {
             for name in options.destinations where !figures.lanes.contains(where: { $0.name == name }) {
@@ -77,6 +76,9 @@ struct Opening {
             figures.totals.maxSize = cap
             try file.write(&figures)
             try file.database.commit()
+            var kept = options
+            kept.maxSize = cap
+            try file.limit(to: FileBounds(kept))
             // What waited before this start waits on from its own time, without any change that would tell of it.
             for index in figures.lanes.indices {
                 try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
@@ -115,6 +117,9 @@ extension Figures {
         while try insert.step() {}
         lanes += Priority.allCases.map { Lane(destination: id, name: name, priority: $0) }
     }
+
+    /// Deliveries that have expired, of all lanes.
+    var expired: Int { lanes.reduce(0) { $0 + $1.ledger.expired } }
 
     /// The place of a lane; nil for an unknown destination.
     func lane(_ name: DestinationName, _ priority: Priority) -> Int? {

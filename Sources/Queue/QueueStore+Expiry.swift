@@ -36,7 +36,6 @@ extension QueueStore {
                 expired += rows.reduce(0) { $0 + $1.events }
             }
         }
-        if expired > 0 { log.warning("events expired", ["deliveries": expired]) }
         return expired
     }
 
@@ -82,7 +81,6 @@ extension QueueStore {
         try file.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
         figures.lanes[lane].oldestIsStale = true
         figures.lanes[lane].cursor = min(figures.lanes[lane].cursor, row.chunk)
-        var expired = 0
         var run = row
         run.batch = nil
         run.events = 0
@@ -90,7 +88,6 @@ extension QueueStore {
             // What does not say when it happened is as new as the newest.
             let time = eventTime?(Array(lines.slice(event..<event + 1)), row.acceptedAt) ?? chunk.lastTime
             if isExpired(time) {
-                expired += 1
                 figures.lanes[lane].remove(\.expired, events: 1, bytes: lines.size(event..<event + 1))
                 try keep(run, lines, lane, file)
                 run.events = 0
@@ -105,7 +102,6 @@ extension QueueStore {
         }
         try keep(run, lines, lane, file)
         try dismiss(chunk: row.chunk, from: file)
-        if expired > 0 { log.warning("events expired", ["deliveries": expired]) }
     }
 
     private func keep(_ run: DeliveryRow, _ lines: Lines, _ lane: Int, _ file: QueueFile) throws(QueueError) {

@@ -63,6 +63,9 @@ extension QueueStore {
     func tryWriting(_ file: QueueFile) {
         do throws(QueueError) {
             try refuseMoved(file)
+            // Transactions that failed at their end have left whole frames behind the WAL's end. Once a shorter one is written
+            // over their beginning, they look like what a start finds behind damage.
+            _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
             try file.database.begin()
             try file.database.execute("UPDATE total SET max_size = max_size")
             try file.database.commit()
@@ -108,7 +111,7 @@ extension QueueStore {
     }
 
     /// Moves a damaged database aside, saves what can be read into a new one, and goes on with it.
-    private func recover(_ error: QueueError, _ operations: [Operation]) {
+    func recover(_ error: QueueError, _ operations: [Operation]) {
         log.error("queue database is damaged", ["error": error.message])
         guard let damaged = file else { return end(operations, error, .readOnly) }
         damaged.database.close()

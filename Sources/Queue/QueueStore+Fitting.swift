@@ -11,6 +11,8 @@ struct Relief {
     var dropsEvents = false
     /// One transaction may pass the bound.
     var isGranted = false
+    /// The file was replaced, and a transaction has not succeeded since: it is not replaced for the same reason again.
+    var isReplaced = false
 
     /// Whether nothing is given up.
     var isNone: Bool { quarantine == nil && deadLetters == nil && !dropsEvents }
@@ -26,6 +28,12 @@ extension QueueStore {
     func makeFit(_ error: QueueError, _ operations: [Operation]) {
         guard let file else { return }
         do throws(QueueError) {
+            if !relief.isReplaced, try isBeyondNeed(operations, file) {
+                relief.isReplaced = true
+                return recover(
+                    QueueError(.corrupt, "\(file.database.path) is damaged (it names pages beyond its end)"), operations
+                )
+            }
             // Places of files are paid for: without them nothing is exact, and files can be many.
             if try file.payForPlaces(operations.reduce(0) { $0 + $1.places }, bounds) { return tryAgain(operations) }
             guard operations.count <= 1 else { return end(operations, error) }
@@ -44,6 +52,12 @@ extension QueueStore {
             health.count(error)
             end(operations, error)
         }
+    }
+
+    /// Whether the file has far more room than the calls can need: then a damaged number asked for a page that is not there.
+    private func isBeyondNeed(_ operations: [Operation], _ file: QueueFile) throws(QueueError) -> Bool {
+        let need = operations.reduce(2 * bounds.transaction) { $0 + min($1.bytes, 1 << 40) + $1.places }
+        return try file.database.room() > (8 << 20) + 4 * need
     }
 
     private func tryAgain(_ operations: [Operation]) { waiting = operations + waiting }

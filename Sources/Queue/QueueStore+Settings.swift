@@ -25,9 +25,13 @@ extension QueueStore {
             self.options = kept
             self.bounds = bounds
             self.effectiveCap = kept.maxSize
-            self.health.refusedCap = nil
             try self.trimDeadLetters(file)
             try self.trimQuarantine(file)
+        }
+        evictionBudget = nil
+        if health.refusedCap != nil {
+            health.refusedCap = nil
+            publish()
         }
         if let file { shrinkIfDue(file) }
     }

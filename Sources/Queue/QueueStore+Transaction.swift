@@ -83,6 +83,9 @@ extension QueueStore {
         for id in acknowledged.prefix(settled) { held[id] = nil }
         acknowledged.removeFirst(settled)
         health.transactions += 1
+        let expired = figures.expired - saved.expired
+        if expired > 0 { log.warning("events expired", ["deliveries": expired, "total": figures.expired]) }
+        relief.isReplaced = false
         endGrant(file)
         if health.failure != nil, refusal == nil || refusal?.reason == .full { succeeded() }
         reconsiderRefusal(file)

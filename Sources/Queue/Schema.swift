@@ -16,10 +16,10 @@ enum Schema {
         let application = try database.integer("PRAGMA application_id") ?? 0
         let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
         let isEmpty = version == 0 && application == 0 && tables == 0
-        if !isEmpty, application != applicationID || version > Schema.version, try isOurs(database) {
-            throw QueueError(.corrupt, "\(database.path) is damaged (its head does not fit its tables)")
-        }
         if !isEmpty, let refusal = refusal(version: version, application: application, path: database.path) {
+            guard try !isDamaged(version: version, application: application, columns(of: database)) else {
+                throw QueueError(.corrupt, "\(database.path) is damaged (its head does not fit its tables)")
+            }
             throw QueueError(application == applicationID ? .newerSchema : .foreign, refusal)
         }
         if isEmpty {
@@ -33,9 +33,13 @@ enum Schema {
             if isEmpty {
                 try database.execute(sql)
             } else {
+                // However full the file is.
+                let used = try database.integer("PRAGMA page_count") ?? 0
+                try database.execute("PRAGMA max_page_count = \(used + 256)")
                 try Migrations.run(on: database, from: version)
             }
             try database.commit()
+            try limit(database, options)
         } catch {
             database.rollback()
             throw error
@@ -52,18 +56,28 @@ enum Schema {
             + "install that version again"
     }
 
-    /// Whether a database has our tables, column by column, and nothing else: then only its head says otherwise.
-    private static func isOurs(_ database: Database) throws(QueueError) -> Bool {
+    /// Whether a file that would be refused is ours with a damaged head: it has our tables, column by column, and nothing else,
+    /// and the numbers in its head are a bit away from ours.
+    ///
+    /// A newer version's file, or another program's, differs in its tables.
+    static func isDamaged(version: Int, application: Int, _ columns: [String]) throws(QueueError) -> Bool {
+        let bits =
+            (application ^ applicationID).nonzeroBitCount
+            + (version > Schema.version ? version ^ Schema.version : 0).nonzeroBitCount
+        guard bits <= 2 else { return false }
         let known = try Database(path: ":memory:", vfs: nil, isScratch: true)
         defer { known.close() }
         try known.execute(sql)
-        return try columns(of: database) == columns(of: known)
+        return try columns == self.columns(of: known)
     }
 
+    /// Tables and columns, in order: for `columns(of:)` and for who reads without a `Database`.
+    static let columnsQuery =
+        "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
+        + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1"
+
     private static func columns(of database: Database) throws(QueueError) -> [String] {
-        let row = try database.prepare(
-            "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
-                + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1")
+        let row = try database.prepare(columnsQuery)
         var found: [String] = []
         while try row.step() { found.append(row.text(0)) }
         return found
@@ -76,12 +90,15 @@ enum Schema {
         try database.execute("PRAGMA secure_delete = OFF")
         try database.execute("PRAGMA temp_store = MEMORY")
         try database.execute("PRAGMA cache_size = -2048")
-        let pageSize = try database.integer("PRAGMA page_size") ?? 4096
-        let bounds = FileBounds(options)
-        try database.execute("PRAGMA max_page_count = \(bounds.file / pageSize)")
+        try limit(database, options)
         // What a WAL that once grew may keep on disk.
-        try database.execute("PRAGMA journal_size_limit = \(bounds.wal / 2)")
+        try database.execute("PRAGMA journal_size_limit = \(FileBounds(options).wal / 2)")
         database.watchWAL()
+    }
+
+    private static func limit(_ database: Database, _ options: QueueOptions) throws(QueueError) {
+        let pageSize = try database.integer("PRAGMA page_size") ?? 4096
+        try database.execute("PRAGMA max_page_count = \(FileBounds(options).file / pageSize)")
     }
 }
 

@@ -50,7 +50,15 @@ public struct StoredQueue: Sendable, Equatable {
         _ = rows(database, "SELECT count(*) FROM sqlite_schema") { tables = Int(sqlite3_column_int64($0, 0)) }
         guard version != 0 || application != 0 || tables != 0 else { return found }
         found.refusal = Schema.refusal(version: version, application: application, path: path)
-        guard found.refusal == nil else { return found }
+        guard found.refusal == nil else {
+            var columns: [String] = []
+            _ = rows(database, Schema.columnsQuery) { row in
+                if let text = sqlite3_column_text(row, 0) { columns.append(String(cString: text)) }
+            }
+            // The start saves what is in such a file.
+            let isDamaged = try? Schema.isDamaged(version: version, application: application, columns)
+            return isDamaged == true ? nil : found
+        }
         _ = rows(database, "SELECT stored_bytes FROM total") { found.storedBytes = Int(sqlite3_column_int64($0, 0)) }
         _ = rows(
             database,

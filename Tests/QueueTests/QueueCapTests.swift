@@ -106,7 +106,9 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac11: a cap below what is stored is refused with both figures at a reload; a start goes on with the old one, and says so")
+    @Test(
+        "ac11: a cap below what is stored is refused with both figures at a reload; a start goes on with the old one, and says so"
+    )
     func ac11_capBelowStored() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -164,6 +166,11 @@ struct QueueCapTests {
         maker.time = fixture.time.wallTime - .seconds(26 * 86_400)
         _ = try await store.store(maker.commit(4))
         #expect(try await store.expire() == 4)
+        // Whichever way they were found: the log adds up to the ledger.
+        let lines = fixture.log.messages.filter { $0.text == "events expired" }
+        let logged = lines.compactMap { line in line.fields.first { $0.key == "deliveries" }.flatMap { Int($0.value) } }
+        #expect(logged.reduce(0, +) == 57 && store.snapshot.lane("main", .normal)?.ledger.expired == 57)
+        #expect(lines.last?.fields.contains { $0 == ("total", "57") } == true)
         #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
         await store.close()
     }

@@ -83,7 +83,8 @@ struct QueueDamageTests {
         }
     }
 
-    @Test("a file that ends too early: each start succeeds, and what is in front of the cut survives",
+    @Test(
+        "a file that ends too early: each start succeeds, and what is in front of the cut survives",
         arguments: Target.allCases)
     func truncated(_ target: Target) async throws {
         let original = try await original(target)
@@ -151,6 +152,53 @@ struct QueueDamageTests {
         await store.close()
     }
 
+    @Test(
+        "a bit of the head's version or owner is damage, for the start and for check; other versions and owners are refused",
+        arguments: [
+            ("user_version = \(Schema.version ^ 1)", true), ("user_version = \(Schema.version | 64)", true),
+            ("application_id = \(Schema.applicationID ^ 4096)", true), ("user_version = 99", false),
+            ("application_id = 7", false),
+            ("user_version = \(Schema.version + 1); ALTER TABLE total ADD COLUMN more TEXT", false),
+        ])
+    func damagedHead(_ change: String, isDamage: Bool) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        await store.close()
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("PRAGMA \(change)")
+        database.close()
+        #expect((StoredQueue.look(in: fixture.options.stateDirectory)?.refusal == nil) == isDamage)
+        guard isDamage else {
+            #expect(throws: QueueError.self) { try fixture.open() }
+            return
+        }
+        let again = try fixture.open()
+        #expect(again.snapshot.recoveries == 1 && again.snapshot.unknownLosses == 0)
+        #expect(try await drain(again, "main") == Array(0..<50))
+        await again.close()
+    }
+
+    @Test("a queue that somebody else writes to is not damaged: the start fails, and nothing is replaced")
+    func lockedIsNotDamaged() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        await store.close()
+        let other = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try other.execute("BEGIN EXCLUSIVE")
+        let error = #expect(throws: QueueError.self) { try fixture.open { $0.maxSize = 20 << 20 } }
+        #expect(error?.code == .io && error?.isDamage == false)
+        try other.execute("ROLLBACK")
+        other.close()
+        let again = try fixture.open()
+        #expect(again.snapshot.recoveries == 0)
+        #expect(try await drain(again, "main") == Array(0..<50))
+        await again.close()
+    }
+
     // MARK: Damage
 
     /// Damages one of the files; the pages or frames that are not sound any more, from 0.
@@ -190,7 +238,8 @@ struct QueueDamageTests {
     private func check(
         _ damaged: Original, _ original: Original, _ target: Target, _ bad: Set<Int>, _ name: String
     ) async throws {
-        let fixture = try QueueFixture(in: "/dev/shm")
+        // Batches that are formed anew would get the ids of those in the queue.
+        let fixture = try QueueFixture(in: "/dev/shm", after: 1)
         try put(damaged, fixture)
         let store: QueueStore
         do {
@@ -240,7 +289,9 @@ struct QueueDamageTests {
         }
         let first = bad.min() ?? count
         var end = count
-        if target == .wal, first < count, commits.count(where: { $0 > first && !bad.contains($0) }) < 4 || bad.contains(count) {
+        if target == .wal, first < count,
+            commits.count(where: { $0 > first && !bad.contains($0) }) < 4 || bad.contains(count)
+        {
             end = (commits.last { $0 < first }).map { $0 + 1 } ?? 0
         }
         return original.chunks.filter { chunk in

@@ -82,7 +82,8 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: a file whose head is no database's is moved aside; what is on its other pages goes on in a fresh one")
+    @Test(
+        "fault07: a file whose head is no database's is moved aside; what is on its other pages goes on in a fresh one")
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

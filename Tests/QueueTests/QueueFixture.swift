@@ -13,11 +13,14 @@ final class QueueFixture: Sendable {
     let time = ManualTime()
     let log = KeptLog()
     /// Each process draws other ids.
-    private let opened = Atomic<UInt64>(0)
+    private let opened: Atomic<UInt64>
     let seen = Mutex<[QueueSnapshot]>([])
 
-    /// - Parameter parent: where to make the scratch directory; `/dev/shm` for what need not survive anything.
-    init(in parent: String = "/tmp") throws {
+    /// - Parameters:
+    ///   - parent: where to make the scratch directory; `/dev/shm` for what need not survive anything.
+    ///   - processes: how many have drawn ids for the queue already, where it comes from another fixture.
+    init(in parent: String = "/tmp", after processes: UInt64 = 0) throws {
+        opened = Atomic(processes)
         directory = try TemporaryDirectory(in: parent)
         loop = try EventLoop(name: "store")
         try loop.start()

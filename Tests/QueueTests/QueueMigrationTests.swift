@@ -17,7 +17,9 @@ struct QueueMigrationTests {
             let lines = rows.text(0).split(separator: "\n").map { line in
                 line.prefix { $0 != "-" }.split(separator: " ").joined(separator: " ")
             }
-            statements.append(lines.filter { !$0.isEmpty }.joined(separator: " "))
+            let text = lines.filter { !$0.isEmpty }.joined(separator: " ")
+            // A column that was added begins with a comma on the next line.
+            statements.append(text.replacing(" ,", with: ",").replacing(" )", with: ")"))
         }
         return statements
     }

@@ -32,7 +32,8 @@ struct SalvageBalance {
             try insert.run()
         }
         try nameTheOnlyDestination()
-        try database.execute("DELETE FROM ledger WHERE destination NOT IN (SELECT id FROM destination) AND destination > 0")
+        try database.execute(
+            "DELETE FROM ledger WHERE destination NOT IN (SELECT id FROM destination) AND destination > 0")
         try database.execute("DELETE FROM delivery WHERE destination NOT IN (SELECT id FROM destination)")
         try database.execute("DELETE FROM dead_letter WHERE destination NOT IN (SELECT id FROM destination)")
         // With those whose chunks are gone: no others are to be made in their place.
@@ -46,7 +47,8 @@ struct SalvageBalance {
         let known = try lanesWithLedger()
         for index in figures.lanes.indices {
             let lane = figures.lanes[index]
-            let copied = copy?.entries.first { $0.destination == lane.destination && $0.priority == lane.priority }?.ledger
+            let copied = copy?.entries.first { $0.destination == lane.destination && $0.priority == lane.priority }?
+                .ledger
             var expected = known.contains(LaneKey(lane)) || hasLedger && copy == nil ? lane.ledger : nil
             // Both are exact at their time, and never fall: the greater one is the newer.
             if let known = expected, !known.balances { expected = nil }
@@ -54,7 +56,8 @@ struct SalvageBalance {
             if expected == nil { loss.isKnown = false }
             figures.lanes[index].ledger = expected ?? Ledger()
             try fill(
-                figures.lanes[index], figures, missing: expected.map { $0.queued - found[LaneKey(lane), default: 0] } ?? .max)
+                figures.lanes[index], figures,
+                missing: expected.map { $0.queued - found[LaneKey(lane), default: 0] } ?? .max)
             loss.events += try balance(&figures.lanes[index])
         }
         if figures.lanes.isEmpty { loss.isKnown = false }

@@ -97,7 +97,8 @@ struct WALImage {
         // Behind the transaction with the damage a whole one begins: it was made durable first, so that this is no tail of a
         // power cut.
         var end = (frames[..<broken].lastIndex { $0.isCommit }).map { $0 + 1 } ?? 0
-        if broken < frames.count, let first = frames[broken...].firstIndex(where: { $0.isCommit && $0.state != .damaged }),
+        if broken < frames.count,
+            let first = frames[broken...].firstIndex(where: { $0.isCommit && $0.state != .damaged }),
             let last = frames[(first + 1)...].lastIndex(where: { $0.isCommit && $0.state == .sound })
         {
             isDamaged = true
