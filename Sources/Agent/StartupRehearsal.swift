@@ -8,12 +8,14 @@ internal import Queue
 
 /// What a start makes of a configuration, without starting: for `check`.
 public struct StartupRehearsal: Sendable {
-    /// Why a start with these settings fails.
+    /// Why a start does not take up a setting.
     public struct Refusal: Sendable, Equatable {
         /// The setting that it is about: `destination.main.url`.
         public let setting: String
         /// What is wrong and what to do.
         public let message: String
+        /// Whether the start fails; otherwise it warns, and goes on with what was in force.
+        public var endsStart = true
     }
 
     private let settings: Settings
@@ -57,8 +59,9 @@ public struct StartupRehearsal: Sendable {
                 Refusal(
                     setting: "queue.max_size",
                     message:
-                        "is \(settings.queue.maxSize) bytes, but \(stored) are stored; give at least that much, or send"
-                        + " or purge first: a reload refuses it, and a start goes on with the old one"))
+                        "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a start goes on"
+                        + " with the cap that was in force; give at least that much, or send or purge first",
+                    endsStart: false))
         }
         return found
     }

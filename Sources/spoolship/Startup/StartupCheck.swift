@@ -43,10 +43,10 @@ struct StartupCheck {
         problems.append(loaded.problem(.environment, message, about: path, severity: severity))
     }
 
-    /// What a start refuses of the settings themselves.
+    /// What a start refuses of the settings themselves, or does not take up.
     private mutating func checkSupported() {
         for refusal in StartupRehearsal(settings, version: Build.version).refusals {
-            add(refusal.setting, refusal.message)
+            add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
         }
     }
 
