@@ -136,7 +136,7 @@ extension ProgressWatch.State {
         commitFailure = queue.commitFailure?.code.rawValue
         for destination in delivery.destinations {
             destinations[destination.name] = Sending(
-                inFlight: destination.inFlight, counters: destination.counters, nextAttempt: destination.nextAttempt)
+                inFlight: destination.attempts, counters: destination.counters, nextAttempt: destination.nextAttempt)
         }
     }
 }

@@ -110,6 +110,10 @@ extension DeliveryMachine {
     private func result(of command: Command) -> CommandResult? {
         let waiting = command.destinations.compactMap { destinations.look($0) { $0.eventsLeft } }.reduce(0, +)
         if command.isDrain {
+            // Nothing waits, but what waited was deleted and what comes is: that is no success.
+            if !isEnabled, !command.destinations.isEmpty {
+                return .stuck(Dictionary(uniqueKeysWithValues: command.destinations.map { ($0, .disabled) }))
+            }
             if waiting == 0 { return .done }
             if command.isTimedOut { return .timedOut(waiting: waiting) }
             return command.reasons.isEmpty ? nil : .stuck(command.reasons)

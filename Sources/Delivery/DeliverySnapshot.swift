@@ -11,8 +11,10 @@ public struct DeliverySnapshot: Sendable {
         public let obstacle: NoDataReason?
         /// What waits, by priority.
         public let lanes: Lanes
-        /// Batches that are leased, being sent or being settled.
+        /// Batches that are being sent.
         public let inFlight: Int
+        /// Batches that were asked for, leased ahead, are being sent or being settled.
+        public let attempts: Int
         /// Batches that wait for a retry.
         public let waitingForRetry: Int
         /// Batches that alone fail and are tried now and then.
@@ -85,7 +87,8 @@ extension DestinationMachine {
     ) -> DeliverySnapshot.Destination {
         let wake = hasSomething && gate.block == nil ? wakeAt(gate, at: now) : nil
         return DeliverySnapshot.Destination(
-            name: name, obstacle: obstacle(gate), lanes: lanes, inFlight: attempts.count,
+            name: name, obstacle: obstacle(gate), lanes: lanes, inFlight: attempts.count { $0.phase == .sending },
+            attempts: attempts.count,
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
             setAside: tracked.values.count { $0.isSetAside },
             nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,

@@ -23,6 +23,8 @@ struct AheadTests {
         #expect(world.inFlight.count == 3)
         #expect(ready(world) == 5)
         #expect(world.store.leased.count == 8)
+        let shown = world.machine.snapshot(at: world.now).destinations[0]
+        #expect(shown.inFlight == 3 && shown.attempts == 8, "in flight is what is being sent")
         // The queue has become slow: nobody has to wait for it.
         world.storeLatency = { _ in .seconds(60) }
         world.run(.milliseconds(510))

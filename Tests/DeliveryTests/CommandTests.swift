@@ -145,7 +145,7 @@ struct CommandTests {
         #expect(world.sent.count == 2 && world.results[second]?.exitCode == 124)
     }
 
-    @Test("ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 whatever stands above")
+    @Test("ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 unless collection is disabled")
     func ga06_stuck() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .held(.unauthorised)) }
@@ -162,6 +162,13 @@ struct CommandTests {
         paused.input(.drain(second, nil, timeout: .seconds(60)))
         paused.run(.seconds(1))
         #expect(paused.results[second] == .stuck(["main": .paused]))
+        var disabled = World(options())
+        disabled.input(.enabled(false))
+        disabled.input(.drain(first, nil, timeout: .seconds(60)))
+        disabled.input(.dispatch(second, nil))
+        disabled.run(.seconds(1))
+        #expect(disabled.results[first] == .stuck(["main": .disabled]))
+        #expect(disabled.results[second] == .stuck(["main": .disabled]))
     }
 
     @Test("ga06: when the client dies, periodic dispatch is restored")

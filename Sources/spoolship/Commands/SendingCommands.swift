@@ -25,8 +25,8 @@ extension Command {
     static let drain = Command(
         name: "drain", summary: "sends until nothing is left, an error occurs or time runs out",
         details: """
-            Ends with 0 only if nothing waits any more, with 75 and the reason if something cannot go, with 124 when \
-            time ran out. Periodic dispatch stands still meanwhile and is restored after.
+            Ends with 0 only if nothing waits any more, with 75 and the reason if something cannot go or collection is \
+            disabled, with 124 when time ran out. Periodic dispatch stands still meanwhile and is restored after.
             """,
         options: [
             Option(name: "timeout", value: "DURATION", help: "how long to go on; default 30s"), destination, .json,
@@ -84,7 +84,7 @@ extension Command {
 
     static let interval = Command(
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
-        argumentCount: 1...1,
+        argumentCount: 1...1, choices: ["off", "default"],
         details: """
             VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the same) or \
             `default`, the configured one. Without --persist a restart brings back what was persisted before.
