@@ -45,7 +45,7 @@ struct HostFacts: Sendable {
         found = DeviceReader(environment: environment).read(
             version: version, installID: installID, hostName: name)
         do throws(TimeZoneError) {
-            zone = try TimeZoneLoader().loadLocal()
+            zone = try TimeZoneLoader().loadLocal(getenv("TZ").map { String(cString: $0) })
         } catch {
             log.warning("no time zone: events carry no offset", ["hint": error.message])
             zone = nil

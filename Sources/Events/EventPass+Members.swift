@@ -81,16 +81,29 @@ extension EventPass {
     /// Looks at the members that are otherwise added: those that are right stay, the others are taken out.
     @inline(never)
     mutating func ownMembers() {
-        if scanner.has(.id) { keepIf(isIdentifier(scanner.member(.id)), .id, .id) }
-        if scanner.has(.sessionID) { keepIf(isIdentifier(scanner.member(.sessionID)), .sessionID, .sessionID) }
-        if scanner.has(.device) { keepIf(!isNull(scanner.member(.device)), .device, .device) }
-        if scanner.has(.observedAt) { keepIf(isTime(scanner.member(.observedAt)), .observedAt, .observedAt) }
+        if scanner.has(.id) { keepIf(isIdentifier(scanner.member(.id)), .id, .id, orCount: \.unusableIDs) }
+        if scanner.has(.sessionID) {
+            keepIf(isIdentifier(scanner.member(.sessionID)), .sessionID, .sessionID, orCount: \.unusableIDs)
+        }
+        if scanner.has(.device), !isNull(scanner.member(.device)) {
+            wanted.remove(.device)
+        } else if scanner.has(.device) {
+            remove(scanner.member(.device))
+        }
+        if scanner.has(.observedAt) {
+            keepIf(isTime(scanner.member(.observedAt)), .observedAt, .observedAt, orCount: \.unreadableTimes)
+        }
         if scanner.has(.app) { ownApp(scanner.member(.app)) }
         if scanner.has(.country) { ownCountry(scanner.member(.country)) }
     }
 
-    private mutating func keepIf(_ isRight: Bool, _ name: MemberName, _ addition: Additions) {
-        if isRight { wanted.remove(addition) } else { remove(scanner.member(name)) }
+    private mutating func keepIf(
+        _ isRight: Bool, _ name: MemberName, _ addition: Additions, orCount figure: WritableKeyPath<EventCounts, Int>
+    ) {
+        if isRight { return _ = wanted.remove(addition) }
+        let member = scanner.member(name)
+        if !isNull(member) { counts[keyPath: figure] += 1 }
+        remove(member)
     }
 
     private mutating func isIdentifier(_ member: Member) -> Bool {
@@ -102,9 +115,9 @@ extension EventPass {
     }
 
     private mutating func isTime(_ member: Member) -> Bool {
-        base[member.value] == .quote
-            && TimestampText.parse(
-                UnsafeBufferPointer(start: base + member.value + 1, count: member.end - member.value - 2)) != nil
+        let value = UnsafeBufferPointer(start: base + member.value, count: member.end - member.value)
+        guard base[member.value] == .quote else { return TimestampText.parseNumber(value) != nil }
+        return TimestampText.parse(UnsafeBufferPointer(rebasing: value.dropFirst().dropLast())) != nil
     }
 
     private mutating func ownApp(_ member: Member) {

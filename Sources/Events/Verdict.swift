@@ -59,7 +59,8 @@ public struct EventCounts: Sendable, Equatable {
     public var unknownPriorities = 0
     /// Events that called themselves critical and may not be.
     public var criticalDenied = 0
-    /// Timestamps that cannot be read; the event keeps the text, and counts from its observation.
+    /// Timestamps that cannot be read: the event keeps the text, and counts from its observation. An `observed_at` that
+    /// cannot be read is taken out.
     public var unreadableTimes = 0
     /// Countries that are none; the member is taken out.
     public var unknownCountries = 0
@@ -69,6 +70,8 @@ public struct EventCounts: Sendable, Equatable {
     public var ignoredSessionStarts = 0
     /// Addresses whose country was not found.
     public var unknownAddresses = 0
+    /// An `id` or `session_id` that is neither a number nor a text with something in it; the member is taken out.
+    public var unusableIDs = 0
     /// `app` members that named another app and were replaced.
     public var replacedApps = 0
 
@@ -81,7 +84,7 @@ public struct EventCounts: Sendable, Equatable {
             ("unknown_priority", unknownPriorities), ("critical_denied", criticalDenied),
             ("unreadable_time", unreadableTimes), ("unknown_country", unknownCountries),
             ("unknown_address", unknownAddresses), ("replaced_app", replacedApps), ("repeated_member", repeated),
-            ("merged_property", merged), ("ignored_session_start", ignoredSessionStarts),
+            ("merged_property", merged), ("ignored_session_start", ignoredSessionStarts), ("unusable_id", unusableIDs),
         ]
     }
 }

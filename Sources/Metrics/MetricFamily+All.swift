@@ -95,7 +95,7 @@ extension MetricFamily {
                 "kind",
                 [
                     "unknown_priority", "critical_denied", "unreadable_time", "unknown_country", "unknown_address",
-                    "replaced_app", "repeated_member", "merged_property", "ignored_session_start",
+                    "replaced_app", "repeated_member", "merged_property", "ignored_session_start", "unusable_id",
                 ])
         ])
     /// What rules discarded.

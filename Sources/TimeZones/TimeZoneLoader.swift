@@ -25,8 +25,18 @@ public struct TimeZoneLoader: Sendable {
 
     /// The machine's zone; UTC when it does not say one.
     ///
-    /// - Throws: `TimeZoneError` when the file that says it cannot be read or is damaged.
-    public func loadLocal() throws(TimeZoneError) -> TimeZoneRules {
+    /// - Parameter variable: the value of `TZ`, which stands above the machine's: a zone's name, the path of its file, or a rule
+    ///   such as `CET-1CEST,M3.5.0,M10.5.0/3`; empty for UTC; nil where it is not set.
+    /// - Throws: `TimeZoneError` when the file that says it cannot be read or is damaged, or `variable` names none.
+    public func loadLocal(_ variable: String? = nil) throws(TimeZoneError) -> TimeZoneRules {
+        if let variable {
+            let text = variable.hasPrefix(":") ? String(variable.dropFirst()) : variable
+            if text.isEmpty { return .utc }
+            if let rules = TimeZoneRules(rule: text) { return rules }
+            if text != localFile {
+                return try load(text.hasPrefix(directory + "/") ? String(text.dropFirst(directory.count + 1)) : text)
+            }
+        }
         guard let bytes = read(localFile) else {
             if errno == ENOENT { return .utc }
             throw TimeZoneError(.unreadable, "\(localFile) cannot be read: \(String(cString: strerror(errno)))")

@@ -30,6 +30,16 @@ public struct TimeZoneRules: Sendable, Equatable {
         footer = nil
     }
 
+    /// A rule for all times, as `TZ` may have one: `CET-1CEST,M3.5.0,M10.5.0/3`; nil when it is none.
+    init?(rule text: String) {
+        guard let rule = FooterRule(text.utf8) else { return nil }
+        name = text
+        first = Int32(rule.standard)
+        transitions = []
+        offsets = []
+        footer = rule
+    }
+
     /// The rules that a TZif file holds.
     ///
     /// - Throws: `TimeZoneError` with code `malformed`.

@@ -73,6 +73,30 @@ struct EventPassTests {
         #expect(reading.read(line).output == line + "\n")
         let number = #"{"name":"a","id":7,"session_id":8,"app":"shop","observed_at":"2026-11-20T09:00:00Z"}"#
         #expect(reading.read(number).output == number + "\n")
+        // A time as `timestamp` may have it.
+        for time in ["1763629200", "1763629200123", "1763629200.5"] {
+            let line = #"{"name":"a","id":7,"app":"shop","observed_at":\#(time)}"#
+            #expect(reading.read(line).output == line + "\n")
+        }
+        #expect(reading.pass.counts.oddities.allSatisfy { $0.count == 0 })
+    }
+
+    @Test("what cannot be an id, a session or a time is taken out and counted; null is not")
+    func wrongTypesAreCounted() throws {
+        var reading = Reading()
+        for (place, value) in ["true", "{}", "[1]", #""""#].enumerated() {
+            let output = try #require(reading.read(#"{"id":\#(value),"session_id":\#(value),"name":"a"}"#).output)
+            #expect(output.hasPrefix(#"{"name":"a","app":"shop","observed_at":""#))
+            #expect(reading.pass.counts.unusableIDs == 2 * place + 2)
+        }
+        for (place, value) in ["true", "{}", #""noon""#, "1e400"].enumerated() {
+            let output = try #require(reading.read(#"{"name":"a","observed_at":\#(value)}"#).output)
+            #expect(output.hasPrefix(#"{"name":"a","app":"shop","observed_at":"2026-11-20T10:00:00.000Z""#))
+            #expect(reading.pass.counts.unreadableTimes == place + 1)
+        }
+        let before = reading.pass.counts
+        _ = reading.read(#"{"name":"a","id":null,"session_id":null,"observed_at":null}"#)
+        #expect(reading.pass.counts.oddities.elementsEqual(before.oddities) { $0.count == $1.count })
     }
 
     @Test("null, empty and unreadable members count as not there")

@@ -120,6 +120,26 @@ struct TimeZoneTests {
         #expect(code("zone1970_tab") == .unknown)
     }
 
+    @Test("TZ stands above the machine's zone: a name, a path, a rule, or nothing for UTC; another value is refused")
+    func zoneOfTheEnvironment() throws {
+        let directory = try TemporaryDirectory()
+        #expect(symlink("/usr/share/zoneinfo/Asia/Tokyo", "\(directory.path)/local") == 0)
+        let loader = TimeZoneLoader(localFile: "\(directory.path)/local")
+        let july = Timestamp(milliseconds: 1_783_000_000_000)
+        let january = Timestamp(milliseconds: 1_799_000_000_000)
+        for (variable, summer, winter) in [
+            (nil, 9, 9), ("", 0, 0), ("Europe/Rome", 2, 1), (":Europe/Rome", 2, 1), ("UTC", 0, 0), ("<-03>3", -3, -3),
+            ("/usr/share/zoneinfo/Europe/Rome", 2, 1), ("CET-1CEST,M3.5.0,M10.5.0/3", 2, 1), ("EST5", -5, -5),
+            ("\(directory.path)/local", 9, 9),
+        ] as [(String?, Int, Int)] {
+            let zone = try loader.loadLocal(variable)
+            #expect(zone.offset(at: july) == summer * 3_600 && zone.offset(at: january) == winter * 3_600, "\(zone.name)")
+        }
+        for none in ["Europe/Nowhere", "../../etc/passwd", "/etc/passwd", "CET-1CEST,", "\u{1b}[31m"] {
+            #expect(throws: TimeZoneError.self) { try loader.loadLocal(none) }
+        }
+    }
+
     @Test("a damaged file is refused, whatever its bytes, and never crashes")
     func damagedFiles() throws {
         let directory = try TemporaryDirectory()
