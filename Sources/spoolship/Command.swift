@@ -10,6 +10,8 @@ struct Command: Sendable {
     var arguments = ""
     /// How many arguments it takes.
     var argumentCount: ClosedRange<Int> = 0...0
+    /// The words that its first argument can be, or some of them, for completion.
+    var choices: [String] = []
     /// What the summary leaves open; paragraphs.
     var details = ""
     /// Its options, besides `--config` and `--help`, which every command has.
@@ -29,6 +31,8 @@ struct Command: Sendable {
         var letter: Character?
         /// What its value is called in help; nil for an option without one.
         var value: String?
+        /// The words that its value can be, for completion.
+        var choices: [String] = []
         /// Whether it may stand more than once.
         var repeats = false
         /// What it does, in one line.

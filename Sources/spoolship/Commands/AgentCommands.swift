@@ -50,7 +50,7 @@ extension Command {
 
     static let logLevel = Command(
         name: "log-level", summary: "changes the log's level until a restart or a reload", arguments: "LEVEL",
-        argumentCount: 1...1,
+        argumentCount: 1...1, choices: ["error", "warning", "info", "debug", "verbose", "default"],
         details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one."
     ) { invocation in
         _ = try invocation.ask("PUT", "/v1/log-level", body: ["level": .string(invocation.arguments[0])])

@@ -46,7 +46,9 @@ extension Command {
             that have the key, the last one of the configuration counts.
             """,
         options: [
-            Option(name: "type", value: "TYPE", help: "string (default), integer, double or boolean"),
+            Option(
+                name: "type", value: "TYPE", choices: ["string", "integer", "double", "boolean"],
+                help: "string (default), integer, double or boolean"),
             Option(name: "container", value: "ID", help: "only of this container"), .json,
         ]
     ) { invocation in

@@ -80,7 +80,7 @@ extension Command.Option {
     fileprivate static let destination = Command.Option(
         name: "destination", value: "NAME", help: "only of this destination")
     fileprivate static let priority = Command.Option(
-        name: "priority", value: "PRIORITY", help: "only normal or only critical ones")
+        name: "priority", value: "PRIORITY", choices: ["normal", "critical"], help: "only normal or only critical ones")
     fileprivate static let app = Command.Option(name: "app", value: "APP", help: "only of this app")
     fileprivate static let reason = Command.Option(name: "reason", value: "REASON", help: "only for this reason")
 }

@@ -6,7 +6,9 @@ extension Command {
         details: "Ends with Ctrl-C. When events pass faster than they are read here, some are missed, and told.",
         options: [
             Option(name: "app", value: "APP", help: "only events of this app"),
-            Option(name: "priority", value: "PRIORITY", help: "only normal or only critical ones"),
+            Option(
+                name: "priority", value: "PRIORITY", choices: ["normal", "critical"],
+                help: "only normal or only critical ones"),
             Option(name: "name", value: "NAME", help: "only events of this name"),
             Option(name: "count", letter: "n", value: "N", help: "end after so many"),
         ]

@@ -30,6 +30,51 @@ struct Completions {
         command.allOptions.flatMap { ["--\($0.name)"] + ($0.letter.map { ["-\($0)"] } ?? []) }.joined(separator: " ")
     }
 
+    /// What can stand in the place of a value or an argument.
+    private enum Words {
+        case choices([String])
+        case files
+        /// Nobody can guess it.
+        case anything
+
+        /// - Parameter placeholder: what help calls it: `FILE`.
+        init(_ choices: [String], _ placeholder: String) {
+            let isFile = ["FILE", "DIRECTORY"].contains { placeholder.contains($0) }
+            self = choices.isEmpty ? isFile ? .files : .anything : .choices(choices)
+        }
+    }
+
+    private func words(_ option: Command.Option) -> Words? { option.value.map { Words(option.choices, $0) } }
+
+    private func words(_ command: Command) -> Words { Words(command.choices, command.arguments) }
+
+    /// How bash offers them.
+    private func bashReply(_ words: Words) -> String {
+        switch words {
+        case .choices(let choices):
+            "mapfile -t COMPREPLY < <(compgen -W \"\(choices.joined(separator: " "))\" -- \"$word\")"
+        case .files: "mapfile -t COMPREPLY < <(compgen -f -- \"$word\")"
+        case .anything: "COMPREPLY=()"
+        }
+    }
+
+    /// The cases of bash's completion for values of options.
+    private var bashValues: [String] {
+        commands.flatMap { command in
+            command.options.compactMap { option -> String? in
+                guard let words = words(option) else { return nil }
+                let names = ["--\(option.name)"] + (option.letter.map { ["-\($0)"] } ?? [])
+                let patterns = names.map { "\"\(command.name) \($0)\"" }.joined(separator: " | ")
+                return "\(patterns)) \(bashReply(words)); return ;;"
+            }
+        }
+    }
+
+    /// The cases for arguments.
+    private var bashArguments: [String] {
+        commands.filter { $0.name != "help" }.map { "\"\($0.name)\") \(bashReply(words($0))) ;;" }
+    }
+
     /// For bash.
     var bash: String {
         """
@@ -51,17 +96,33 @@ struct Completions {
             case $command in
             \(commands.map { "\"\($0.name)\") options=\"\(optionWords($0))\" ;;" }.joined(separator: "\n    "))
             esac
+            case "$command $previous" in
+            *" --socket") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            \(bashValues.joined(separator: "\n    "))
+            esac
             if [[ $word == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
             elif [[ $command == help ]] && ((COMP_CWORD == first)); then
                 mapfile -t COMPREPLY < <(compgen -W "\(firstWords.joined(separator: " ")) configuration" -- "$word")
             else
-                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                case $command in
+                \(bashArguments.joined(separator: "\n        "))
+                esac
             fi
         }
         complete -o filenames -F _spoolship spoolship
 
         """.withoutEmptyCase
+    }
+
+    /// How zsh offers them.
+    private func zshAction(_ words: Words) -> String {
+        switch words {
+        case .choices(let choices): "(\(choices.joined(separator: " ")))"
+        case .files: "_files"
+        // An action that is a space offers nothing.
+        case .anything: " "
+        }
     }
 
     /// For zsh.
@@ -74,7 +135,7 @@ struct Completions {
             quoted(text.reduce(into: "") { $0 += "[]:\\".contains($1) ? "\\\($1)" : "\($1)" })
         }
         func option(_ option: Command.Option) -> [String] {
-            let value = option.value.map { ":\(escaped($0)):\(option.name == "config" ? "_files" : "")" } ?? ""
+            let value = option.value.map { ":\(escaped($0)):\(zshAction(Words(option.choices, $0)))" } ?? ""
             let mark = option.repeats ? "*" : ""
             let help = "[\(escaped(option.help))]\(value)"
             return ["'\(mark)--\(option.name)\(help)'"] + (option.letter.map { ["'\(mark)-\($0)\(help)'"] } ?? [])
@@ -112,7 +173,8 @@ struct Completions {
             let options = command.allOptions.flatMap(option).joined(separator: " \\\n            ")
             let words =
                 command.name == "help"
-                ? "'*:command:(\(firstWords.joined(separator: " ")) configuration)'" : "'*:argument:_files'"
+                ? "'*:command:(\(firstWords.joined(separator: " ")) configuration)'"
+                : "'*:argument:\(zshAction(words(command)))'"
             text +=
                 "    '\(command.name)')\n        _arguments \\\n            \(options) \\\n            \(words)\n        ;;\n"
         }
@@ -142,10 +204,21 @@ struct Completions {
         for command in commands {
             let words = command.name.split(separator: " ")
             let condition = words.map { "__fish_seen_subcommand_from \($0)" }.joined(separator: "; and ")
+            switch self.words(command) {
+            case .choices(let choices):
+                text += "complete -c spoolship -f -n '\(condition)' -a '\(choices.joined(separator: " "))'\n"
+            case .anything where command.name != "help": text += "complete -c spoolship -f -n '\(condition)'\n"
+            case .files, .anything: break
+            }
             for option in command.allOptions {
                 text += "complete -c spoolship -n '\(condition)' -l \(option.name)"
                 if let letter = option.letter { text += " -s \(letter)" }
-                if option.value != nil { text += option.name == "config" ? " -r -F" : " -x" }
+                switch self.words(option) {
+                case .choices(let choices): text += " -x -a '\(choices.joined(separator: " "))'"
+                case .files: text += " -r -F"
+                case .anything: text += " -x"
+                case nil: break
+                }
                 text += " -d \(quoted(option.help))\n"
             }
         }
