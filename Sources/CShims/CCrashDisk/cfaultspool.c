@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,8 +16,12 @@
 static _Thread_local int armed, failure;
 static _Thread_local uint64_t count, fails_at;
 static _Thread_local const char *failed;
+/* The only call that is counted; empty: all. */
+static _Thread_local char only[32];
 
-void faultspool_arm(uint64_t at, int error) {
+void faultspool_arm(const char *call, uint64_t at, int error) {
+    only[0] = 0;
+    if (call) strncat(only, call, sizeof only - 1);
     count = 0;
     fails_at = at;
     failure = error;
@@ -32,7 +37,7 @@ uint64_t faultspool_disarm(void) {
 const char *faultspool_failed(void) { return failed; }
 
 int faultspool_fails(const char *call) {
-    if (!armed || ++count != fails_at) return 0;
+    if (!armed || (only[0] && strcmp(only, call) != 0) || ++count != fails_at) return 0;
     failed = call;
     errno = failure;
     return 1;

@@ -4,8 +4,9 @@
 
 #include <stdint.h>
 
-/// From now on the calling thread's calls on files are counted; the one with the number `at` (from 1) fails with `error`.
-void faultspool_arm(uint64_t at, int error);
+/// From now on the calling thread's calls on files are counted, all or those of one name; the one with the number `at` (from 1)
+/// fails with `error`.
+void faultspool_arm(const char *_Nullable call, uint64_t at, int error);
 
 /// Counts no more; gives how many there were.
 uint64_t faultspool_disarm(void);
