@@ -98,18 +98,21 @@ struct GeneratedFilesTests {
                 """
             return try #require(try run("bash", "-c", script)).output.split(separator: "\n")
         }
-        #expect(try complete("spoolship", "log-level", "") == ["error", "warning", "info", "debug", "verbose", "default"])
+        #expect(
+            try complete("spoolship", "log-level", "") == ["error", "warning", "info", "debug", "verbose", "default"])
         #expect(try complete("spoolship", "interval", "o") == ["off"])
         #expect(try complete("spoolship", "tap", "--priority", "c") == ["critical"])
         #expect(try complete("spoolship", "queue", "list", "--priority", "") == ["normal", "critical"])
-        #expect(try complete("spoolship", "container", "get", "--type", "") == ["string", "integer", "double", "boolean"])
+        #expect(
+            try complete("spoolship", "container", "get", "--type", "") == ["string", "integer", "double", "boolean"])
         #expect(try complete("spoolship", "container", "sign", "") == ["file"])
         #expect(try complete("spoolship", "diagnose", "-o", "") == ["file"])
         #expect(try complete("spoolship", "status", "--socket", "") == ["file"])
         for nothing in [["pause", "--token", ""], ["dead-letters", "show", ""], ["track", ""], ["drain", ""]] {
             let words = ["spoolship"] + nothing
             let list = words.map { "'\($0)'" }.joined(separator: " ")
-            let script = ". \(path); COMP_WORDS=(\(list)); COMP_CWORD=\(words.count - 1); _spoolship; echo ${#COMPREPLY[@]}"
+            let script =
+                ". \(path); COMP_WORDS=(\(list)); COMP_CWORD=\(words.count - 1); _spoolship; echo ${#COMPREPLY[@]}"
             #expect(try run("bash", "-c", "cd \(directory.path); \(script)")?.output == "0\n", "\(nothing)")
         }
     }

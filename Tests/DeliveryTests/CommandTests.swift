@@ -145,7 +145,9 @@ struct CommandTests {
         #expect(world.sent.count == 2 && world.results[second]?.exitCode == 124)
     }
 
-    @Test("ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 unless collection is disabled")
+    @Test(
+        "ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 unless collection is disabled"
+    )
     func ga06_stuck() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .held(.unauthorised)) }

@@ -104,7 +104,9 @@ struct FailingCallsTests {
         "name_to_handle_at", "inotify_add_watch",
     ]
 
-    @Test("14.6: each kind of call that the reader makes fails once with each error: its first, and one that a seed chooses")
+    @Test(
+        "14.6: each kind of call that the reader makes fails once with each error: its first, and one that a seed chooses"
+    )
     func everyKindOfCallHasASecondTry() async throws {
         var random = SplitMix64(seed: Seeds.one(2))
         var cases: [(Int32, String?, Int)] = []
@@ -113,7 +115,10 @@ struct FailingCallsTests {
             #expect(calls > 0, "no \(call) is made")
             cases += Self.errors.map { ($0, call, 1) }
             // How many there are depends on the run: this one may come too late to fail.
-            if calls > 1 { cases.append((Self.errors.randomElement(using: &random) ?? EIO, call, Int.random(in: 2...calls, using: &random))) }
+            if calls > 1 {
+                cases.append(
+                    (Self.errors.randomElement(using: &random) ?? EIO, call, Int.random(in: 2...calls, using: &random)))
+            }
         }
         let failed = try await run(cases)
         print("failing calls: \(failed.sorted { $0.key < $1.key })")

@@ -133,7 +133,8 @@ struct TimeZoneTests {
             ("\(directory.path)/local", 9, 9),
         ] as [(String?, Int, Int)] {
             let zone = try loader.loadLocal(variable)
-            #expect(zone.offset(at: july) == summer * 3_600 && zone.offset(at: january) == winter * 3_600, "\(zone.name)")
+            #expect(
+                zone.offset(at: july) == summer * 3_600 && zone.offset(at: january) == winter * 3_600, "\(zone.name)")
         }
         for none in ["Europe/Nowhere", "../../etc/passwd", "/etc/passwd", "CET-1CEST,", "\u{1b}[31m"] {
             #expect(throws: TimeZoneError.self) { try loader.loadLocal(none) }
