@@ -54,6 +54,10 @@ struct MeasuredSender: BatchSender {
     let figures: SendingFigures
     let time: any TimeSource
 
+    var followsFiles: Bool { output.followsFiles }
+
+    func hasNewCredentials() async -> Bool { await output.hasNewCredentials() }
+
     func send(_ batch: Batch) async -> Outcome {
         let start = time.bootTime
         let outcome = await output.send(batch)

@@ -77,7 +77,7 @@ actor UnreadGuard {
             await queue.setWhenFull(.evict, atMost: Int(excess))
         case .wait:
             evicting.store(false, ordering: .relaxed)
-            log.info("eviction ends, reading waits again when the queue is full", ["unread_bytes": bytes])
+            log.warning("eviction ends, reading waits again when the queue is full", ["unread_bytes": bytes])
             await queue.setWhenFull(.wait)
         case nil: break
         }

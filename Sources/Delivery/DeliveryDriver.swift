@@ -32,7 +32,7 @@ public actor DeliveryDriver {
     private let published = Mutex(DeliverySnapshot())
 
     var senders: [DestinationName: any BatchSender]
-    private var machine: DeliveryMachine
+    private(set) var machine: DeliveryMachine
     private var random = SystemRandomNumberGenerator()
     var batches: [AttemptID: Batch] = [:]
     private var sends: [AttemptID: Task<Void, Never>] = [:]
@@ -46,6 +46,7 @@ public actor DeliveryDriver {
     private var isHandlingSoon = false
     private var publishedAt: BootInstant?
     private var publishTimer: EventLoop.TimerID?
+    var credentialTimer: EventLoop.TimerID?
     var acknowledged: [(id: AttemptID, batch: BatchID)] = []
     var tellTimer: EventLoop.TimerID?
     var toPersist: [(name: String, value: String?)] = []
@@ -189,6 +190,7 @@ public actor DeliveryDriver {
             }
         }
         arm(now)
+        lookForCredentialsLater()
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
 

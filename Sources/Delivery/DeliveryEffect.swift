@@ -53,6 +53,8 @@ enum DeliveryNote: Sendable, Equatable {
     case holdLifted
     case breakerOpened(Failure, probeIn: Duration?)
     case breakerClosed
+    /// After failed attempts one went through, before the breaker opened.
+    case recovered(failures: Int)
     case retryAfter(Duration, Failure)
     case offline
     case online

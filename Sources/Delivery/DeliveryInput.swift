@@ -27,6 +27,8 @@ enum DeliveryInput: Sendable {
     case network(on: Bool)
     /// The default route has changed, or somebody says that the network has.
     case networkChanged
+    /// A token, key or certificate of the destination is another one than before.
+    case newCredentials(DestinationName)
     /// Which destinations a route leads to.
     case routes([DestinationName: Bool])
     /// Another interval; nil for the configured one.

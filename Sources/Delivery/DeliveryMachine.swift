@@ -106,6 +106,7 @@ struct DeliveryMachine: Sendable {
         case .network(let on): setNetwork(on, at: now)
         case .networkChanged:
             destinations.updateAll { _, machine in machine.resetRetries(at: now) }
+        case .newCredentials(let name): destinations.update(name) { $0.resume(at: now) }
         case .routes(let routes):
             for (name, isPresent) in routes { destinations.update(name) { $0.setRoute(isPresent, at: now) } }
         case .interval(let interval, let isDurable): setInterval(interval, isDurable: isDurable)
@@ -152,6 +153,13 @@ struct DeliveryMachine: Sendable {
     func holdsBatch(_ id: AttemptID) -> Bool {
         let phase = destinations.look(id.destination) { $0.attempts.look(id.number) { $0.phase } }
         return phase == .sending || phase == .ready
+    }
+
+    /// Destinations that other credentials may help: held, or their breaker open.
+    var stuck: [DestinationName] {
+        destinations.keys.filter { name in
+            !leaving.contains(name) && destinations.look(name) { $0.hold != nil || $0.breaker != nil } == true
+        }
     }
 
     /// So many events came after their deadline.

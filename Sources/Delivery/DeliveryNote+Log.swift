@@ -2,7 +2,9 @@ internal import Logs
 internal import Model
 
 extension DeliveryNote {
-    /// Writes the note: a verb phrase and fields, the graver the more a person has to do.
+    /// Writes the note: a verb phrase and fields, the more serious the more a person has to do.
+    ///
+    /// The end of what was a warning or an error is a warning too: a log that shows how it began must show how it ended.
     func write(to log: Log, _ name: DestinationName?) {
         let destination = name?.text ?? "all"
         switch self {
@@ -17,7 +19,7 @@ extension DeliveryNote {
             log.error(
                 "destination is held: its settings or the destination itself are wrong, nothing is lost",
                 ["destination": destination, "reason": failure.summary, "next_try_in": wait.brief])
-        case .holdLifted: log.info("destination is no longer held", ["destination": destination])
+        case .holdLifted: log.warning("destination is no longer held", ["destination": destination])
         case .breakerOpened(let failure, let wait):
             log.error(
                 "destination failed too often: sending stands still, nothing is lost",
@@ -25,13 +27,15 @@ extension DeliveryNote {
                     "destination": destination, "reason": failure.summary,
                     "next_try_in": wait?.brief ?? "after resume or a network change",
                 ])
-        case .breakerClosed: log.info("destination is well again", ["destination": destination])
+        case .breakerClosed: log.warning("destination is well again", ["destination": destination])
+        case .recovered(let failures):
+            log.warning("destination is well again", ["destination": destination, "failed_attempts": failures])
         case .retryAfter(let wait, let failure):
             log.warning(
                 "destination asked to wait",
                 ["destination": destination, "reason": failure.summary, "wait": wait.brief])
         case .offline: log.warning("no route leads to the destination", ["destination": destination])
-        case .online: log.info("a route leads to the destination again", ["destination": destination])
+        case .online: log.warning("a route leads to the destination again", ["destination": destination])
         case .split(let batch, let events, let parts, let failure):
             log.info(
                 "batch split",
@@ -54,13 +58,13 @@ extension DeliveryNote {
         case .storeFailed(let wait):
             log.error(
                 "the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
-        case .paused(let token): log.info("sending is paused", ["destination": destination, "token": token])
+        case .paused(let token): log.warning("sending is paused", ["destination": destination, "token": token])
         case .pauseKept(let token):
             log.warning(
                 "sending is paused since before the start: nothing is sent until `spoolship resume`",
                 ["destination": destination, "token": token])
-        case .resumed(let token): log.info("pause released", ["destination": destination, "token": token])
-        case .network(let on): log.info(on ? "network is on" : "network is off: nothing is sent")
+        case .resumed(let token): log.warning("pause released", ["destination": destination, "token": token])
+        case .network(let on): log.warning(on ? "network is on" : "network is off: nothing is sent")
         case .interval(let interval): log.info("dispatch interval changed", ["interval": interval])
         }
     }

@@ -76,6 +76,8 @@ extension DestinationMachine {
         // Only an attempt that was made since tells whether what held the destination is over; but where nothing had
         // been acknowledged yet, anything will do.
         if isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold() }
+        if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
+        failuresInARow = 0
         closeBreaker(at: now)
     }
 
@@ -169,6 +171,7 @@ extension DestinationMachine {
         if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
+            failuresInARow += 1
             effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
         } else if othersWentThrough {
             putAside(&batch, failure, later: later, at: now, using: &random)

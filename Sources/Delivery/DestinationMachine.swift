@@ -102,6 +102,8 @@ struct DestinationMachine: Sendable {
 
     /// How many batches were ever acknowledged.
     var acknowledgements = 0
+    /// Attempts that failed since the last one that went through, and were logged.
+    var failuresInARow = 0
     var hasAcknowledgedWithSettings: Bool
     var rejections = RejectionWindow()
     var ceiling: SizeCeiling?
@@ -259,7 +261,7 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// A person says that it is well again: holds are lifted, retries begin anew.
+    /// A person says that it is well again, or it has other credentials: holds are lifted, retries begin anew.
     mutating func resume(at now: Moment) {
         liftHold()
         resetRetries(at: now)

@@ -32,7 +32,7 @@ public enum LogLevel: Int, Sendable, CaseIterable, Comparable {
         self = found
     }
 
-    /// Whether the left one is the graver.
+    /// Whether the left one is the more serious.
     public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 

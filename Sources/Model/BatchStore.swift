@@ -150,4 +150,18 @@ public struct LaneSummary: Sendable, Equatable {
 public protocol BatchSender: Sendable {
     /// One attempt. Ends within the destination's timeouts, whatever the other side does.
     func send(_ batch: Batch) async -> Outcome
+
+    /// Whether it authenticates with files that may change while it runs: tokens, keys, certificates.
+    var followsFiles: Bool { get }
+
+    /// Reads those files again if they have changed; whether the next attempt uses something new because of that.
+    func hasNewCredentials() async -> Bool
+}
+
+extension BatchSender {
+    /// By default it has no such files.
+    public var followsFiles: Bool { false }
+
+    /// By default there is nothing that could change.
+    public func hasNewCredentials() async -> Bool { false }
 }

@@ -144,7 +144,7 @@ struct JSONReader {
             switch byte {
             case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
             case UInt8(ascii: "\\"): text.append(contentsOf: String(try readEscape()).utf8)
-            case 0..<0x20: throw error("a control character stands in a string")
+            case 0..<0x20: throw error("a control character in a string")
             default: text.append(byte)
             }
         }

@@ -38,7 +38,7 @@ extension QueueStore {
     /// Writing works again.
     func succeeded() {
         health.failure = nil
-        log.info("queue can be written again")
+        log.warning("queue can be written again")
     }
 
     private func enterTrouble(_ error: QueueError, _ reason: WaitReason) {

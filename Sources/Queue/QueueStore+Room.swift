@@ -199,7 +199,7 @@ extension QueueStore {
         if file.walBytes > bounds.storeBelow { return armRoomTimer() }
         self.refusal = nil
         walReader = nil
-        log.info("storing goes on, the database's reader is gone")
+        log.warning("storing goes on, the database's reader is gone")
         publish()
     }
 }

@@ -160,7 +160,8 @@ extension SpoolReader {
         do throws(SpoolError) {
             root = try SpoolReader.openRoot(options.directory)
             complaints[FileName("")] = nil
-            log.info("spool directory is back", ["path": options.directory])
+            counters.root = nil
+            log.warning("spool directory is back", ["path": options.directory])
             open(FileName(""), depth: 0)
         } catch {
             // Told when it went; it is looked for until it is back.

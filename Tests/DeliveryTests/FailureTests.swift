@@ -217,4 +217,36 @@ struct FailureTests {
             #expect(world.store.queued + world.store.acknowledged.count == 110)
         }
     }
+
+    @Test("new credentials end a hold and close a breaker at once; events of other destinations are not touched")
+    func newCredentials() {
+        for outcome in [Outcome.held(.unauthorised), .retry(.unavailable)] {
+            var world = World(options { $0.whenExhausted = .suspend })
+            world.answer = { _, _ in (.milliseconds(10), outcome) }
+            world.accept(50)
+            world.run(.seconds(3600))
+            #expect(world.machine.stuck == ["main"], "\(outcome)")
+            world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+            world.input(.newCredentials("main"))
+            world.input(.newCredentials("nobody"))
+            world.run(.seconds(10))
+            #expect(world.store.queued == 0 && world.machine.stuck == [], "\(outcome)")
+        }
+    }
+
+    @Test("failed attempts that were logged are followed by one line when an attempt goes through")
+    func recoveryIsLogged() {
+        var world = World(options())
+        var answers = 0
+        world.answer = { _, _ in
+            answers += 1
+            return (.milliseconds(10), answers <= 2 ? .retry(.unavailable) : .acknowledged)
+        }
+        world.accept(50)
+        world.runUntilQuiet()
+        world.accept(50)
+        world.runUntilQuiet()
+        let recoveries = world.notes.filter { if case .recovered = $0 { true } else { false } }
+        #expect(recoveries == [.recovered(failures: 2)])
+    }
 }

@@ -251,7 +251,7 @@ actor ContainerKeeper {
         let isHolding = slot.isAwaited && slot.machine.isOpen
         guard isHolding != slot.isHolding else { return }
         slot.isHolding = isHolding
-        guard isHolding else { return log.info("events are read again", ["container": slot.settings.id]) }
+        guard isHolding else { return log.warning("events are read again", ["container": slot.settings.id]) }
         log.error(
             "events are not read: a required container has no document",
             [

@@ -6,8 +6,8 @@ public import Model
 /// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
 ///
 /// `Idempotency-Key` is the batch's id: the same at every attempt, across retries, restarts and crashes. Certificates, keys
-/// and secrets are read again when their files change, looked at no more than once a second and only when something is
-/// sent; when they cannot be used, the last good ones stay in force and a warning says so.
+/// and secrets are read again when their files change, looked at no more than once a second, when something is sent or
+/// the delivery asks; when they cannot be used, the last good ones stay in force and a warning says so.
 /// Lives on the loop that it is given.
 public actor HTTPOutput: MeasuredOutput {
     /// When certificates expire, as of the last look.
@@ -30,6 +30,8 @@ public actor HTTPOutput: MeasuredOutput {
     private var credential: Credential?
     private var nextLook: BootInstant
     private var lastComplaint: String?
+    /// Whether a token, key or certificate is in a file.
+    public nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var lastPause: UInt64 = 0
 
@@ -61,6 +63,7 @@ public actor HTTPOutput: MeasuredOutput {
         self.secret = secret
         credential = try options.credential(secret?.current, in: format.tokenPlace)
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
+        followsFiles = material.hasFiles || secret?.hasFile ?? false
         nextLook = time.bootTime + .seconds(1)
         staticHeaders = options.staticHeaders(format)
     }
@@ -84,6 +87,9 @@ public actor HTTPOutput: MeasuredOutput {
             return .held(Failure(kind: .local, message: error.message))
         }
     }
+
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
 
     /// The bytes of request bodies, packed, that were handed to the network since this was last asked.
     public func takeSentBytes() -> Int {
@@ -218,12 +224,13 @@ public actor HTTPOutput: MeasuredOutput {
         pauses.removeValue(forKey: id)?.resume()
     }
 
-    /// Reads certificates and secrets again that have changed.
-    private func readChangedFiles() async {
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    @discardableResult private func readChangedFiles() async -> Bool {
         let now = time.bootTime
-        guard now >= nextLook else { return }
+        guard now >= nextLook else { return false }
         nextLook = now + .seconds(1)
         var renewed = false
+        var hasNewSecret = false
         do {
             if material.hasChanged {
                 try material.refresh()
@@ -234,6 +241,7 @@ public actor HTTPOutput: MeasuredOutput {
             if secret?.hasChanged ?? false {
                 try secret?.refresh()
                 credential = try options.credential(secret?.current, in: encoder.tokenPlace)
+                hasNewSecret = true
                 log.info("secret read again", ["destination": name])
             }
             lastComplaint = nil
@@ -246,8 +254,9 @@ public actor HTTPOutput: MeasuredOutput {
                     ["destination": name, "reason": error.message])
             }
         }
-        guard renewed else { return }
+        guard renewed else { return hasNewSecret }
         log.info("certificates read again", ["destination": name])
         await client.use(TransferSettings(options: options, tls: material.contents))
+        return true
     }
 }

@@ -27,6 +27,8 @@ public actor S3Output: MeasuredOutput {
     private var secret: SecretProvider?
     private var metadata: InstanceMetadata?
     private var credentials: S3Credentials?
+    /// Whether a key or certificate is in a file.
+    public nonisolated let followsFiles: Bool
     private var nextLook: BootInstant
     private var lastComplaint: String?
 
@@ -56,10 +58,12 @@ public actor S3Output: MeasuredOutput {
         try material.refresh()
         certificates.ownExpiry = material.certificateExpiry
         certificates.authorityExpiry = material.authorityExpiry
+        var hasSecretFile = false
         switch options.credentials {
         case .key(let id, let source):
             var provider = try SecretProvider(source)
             try provider.refresh()
+            hasSecretFile = provider.hasFile
             secret = provider
             credentials = provider.current.map { S3Credentials(accessKeyID: id, secret: $0) }
         case .environment:
@@ -70,6 +74,7 @@ public actor S3Output: MeasuredOutput {
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options.http, tls: material.contents))
         scope = "aws:amz:\(options.region):s3"
         staticHeaders = options.staticHeaders
+        followsFiles = material.hasFiles || hasSecretFile
         nextLook = time.bootTime + .seconds(1)
     }
 
@@ -102,6 +107,9 @@ public actor S3Output: MeasuredOutput {
             return outcome
         }
     }
+
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
 
     /// The bytes of objects, packed, that were handed to the network since this was last asked.
     public func takeSentBytes() -> Int {
@@ -151,12 +159,13 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    /// Reads certificates and secrets again that have changed.
-    private func readChangedFiles() async {
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    @discardableResult private func readChangedFiles() async -> Bool {
         let now = time.bootTime
-        guard now >= nextLook else { return }
+        guard now >= nextLook else { return false }
         nextLook = now + .seconds(1)
         var renewed = false
+        var hasNewSecret = false
         do throws(OutputError) {
             if material.hasChanged {
                 try material.refresh()
@@ -167,6 +176,7 @@ public actor S3Output: MeasuredOutput {
             if case .key(let id, _) = options.credentials, secret?.hasChanged ?? false {
                 try secret?.refresh()
                 credentials = secret?.current.map { S3Credentials(accessKeyID: id, secret: $0) }
+                hasNewSecret = true
                 log.info("secret read again", ["destination": name])
             }
             lastComplaint = nil
@@ -178,9 +188,10 @@ public actor S3Output: MeasuredOutput {
                     "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
             }
         }
-        guard renewed else { return }
+        guard renewed else { return hasNewSecret }
         log.info("certificates read again", ["destination": name])
         await client.use(TransferSettings(options: options.http, tls: material.contents))
+        return true
     }
 }
 

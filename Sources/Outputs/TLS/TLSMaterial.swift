@@ -32,6 +32,9 @@ struct TLSMaterial {
         key = options.keyFile.map { WatchedFile(path: $0) }
     }
 
+    /// Whether anything is read from files.
+    var hasFiles: Bool { authorities != nil || certificate != nil }
+
     /// Whether a file was changed since it was read, or was never read.
     var hasChanged: Bool {
         authorities?.hasChanged ?? false || certificate?.hasChanged ?? false || key?.hasChanged ?? false
