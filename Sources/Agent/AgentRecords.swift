@@ -110,6 +110,20 @@ struct AgentRecords: RecordControl {
             throw ControlRefusal(error)
         }
     }
+
+    func move(
+        from source: String, to target: String, _ priority: Priority?
+    ) async throws(ControlRefusal) -> (moved: Int, kept: Int) {
+        do throws(QueueError) {
+            let result = try await queue.move(DestinationName(source), to: DestinationName(target), priority)
+            return (result.moved, result.kept)
+        } catch {
+            if error.code == .misuse {
+                throw ControlRefusal(status: 400, code: "unknown_destination", message: error.message)
+            }
+            throw ControlRefusal(error)
+        }
+    }
 }
 
 extension RecordStore {

@@ -70,11 +70,15 @@ extension AgentService {
     /// Says which destinations the configuration has lost while events wait for them; gives the texts.
     @discardableResult
     func warnOfOrphans(_ state: QueueSnapshot) -> [String] {
-        state.orphans.map { name, events in
+        let names = configured.destinations.map(\.name)
+        return state.orphans.map { name, events in
             log.warning(
                 "events wait for a destination that is not configured",
-                ["destination": name, "events": events, "hint": OrphanText.advice(name.text)])
-            return OrphanText.warning(destination: name.text, events: events)
+                [
+                    "destination": name, "events": events,
+                    "hint": OrphanText.advice(name.text, configured: names),
+                ])
+            return OrphanText.warning(destination: name.text, events: events, configured: names)
         }
     }
 
@@ -160,7 +164,7 @@ extension AgentService {
                 await parts.driver.setEnabled(true)
             }
             if isEnabled {
-                log.info("collection enabled")
+                log.warning("collection enabled")
             } else {
                 // Deletes events: whoever looks for them finds here when, at every level but error.
                 log.warning("collection disabled by command", ["discarded": discarded])

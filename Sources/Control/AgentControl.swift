@@ -187,4 +187,11 @@ public protocol RecordControl: Sendable {
     ///
     /// - Returns: how many.
     func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int
+
+    /// Lets what is queued for one destination wait for another instead.
+    ///
+    /// - Returns: how many events did, and how many stay (in flight, or queued there already).
+    func move(
+        from source: String, to target: String, _ priority: Priority?
+    ) async throws(ControlRefusal) -> (moved: Int, kept: Int)
 }

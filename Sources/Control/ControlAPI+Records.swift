@@ -33,6 +33,19 @@ extension ControlAPI {
                     }
                 }
             }
+            if store == .queue {
+                routes.add("POST", path + "/move") { request in
+                    await answer(request, takes: ["destination", "to", "priority"]) {
+                        body async throws(ControlRefusal) in
+                        guard let source = try body.text("destination"), let target = try body.text("to") else {
+                            throw .bad("destination and to are needed: from where, and to where")
+                        }
+                        let result = try await records.move(
+                            from: source, to: target, try priority(try body.text("priority")))
+                        return .json(["moved": .integer(result.moved), "kept": .integer(result.kept)])
+                    }
+                }
+            }
             routes.add("POST", path + "/purge") { request in
                 await answer(request, takes: store.filters + ["ids"]) { body async throws(ControlRefusal) in
                     .json(["purged": .integer(try await records.purge(store, try filter(body)))])

@@ -1,13 +1,17 @@
 /// What is said of events that wait for a destination which the configuration does not name.
 public enum OrphanText {
-    /// For `check`, a reload and the log: how many wait, and the two ways out.
-    public static func warning(destination: String, events: Int) -> String {
+    /// For `check`, a reload and the log: how many wait, and the ways out.
+    ///
+    /// - Parameter configured: the destinations that the configuration names.
+    public static func warning(destination: String, events: Int, configured: [String]) -> String {
         "\(HumanText.plural(events, "event")) \(events == 1 ? "waits" : "wait") for destination \(destination), which is not"
-            + " in the configuration: \(advice(destination))"
+            + " in the configuration: \(advice(destination, configured: configured))"
     }
 
-    /// The two ways out.
-    public static func advice(_ destination: String) -> String {
-        "name it again to send them, or `spoolship queue purge --destination \(destination)` discards them"
+    /// The ways out.
+    public static func advice(_ destination: String, configured: [String]) -> String {
+        let target = configured.count == 1 ? configured[0] : "NAME"
+        return "`spoolship queue move --destination \(destination) --to \(target)` sends them there, "
+            + "`spoolship queue purge --destination \(destination)` discards them"
     }
 }

@@ -79,7 +79,7 @@ public struct StatusText: Sendable {
         case .active: return active(destination)
         case .held:
             return
-                "held\(standing(destination)): \(destination.lastFailure?.message ?? "failed before the agent's start"); mend it or its settings and reload\(next)"
+                "held\(standing(destination)): \(destination.lastFailure?.message ?? "failed before the agent's start"); fix it or its settings, then reload\(next)"
         case .breakerOpen:
             return "\(why(destination))\(standing(destination))"
                 + (next.isEmpty ? ", suspended until a restart, a network change or `spoolship resume`" : next)
@@ -95,11 +95,15 @@ public struct StatusText: Sendable {
         case .disabled: return "collection is disabled (`spoolship enable`)"
         case .stopping: return "the agent is stopping"
         case .orphaned:
-            if destination.queued > 0 { return "not in the configuration: \(OrphanText.advice(destination.name))" }
+            if destination.queued > 0 {
+                return "not in the configuration: \(OrphanText.advice(destination.name, configured: configured))"
+            }
             let command = "spoolship dead-letters purge --destination \(destination.name)"
             return "not in the configuration: `\(command)` removes what is left"
         }
     }
+
+    private var configured: [String] { report.destinations.filter { $0.state != .orphaned }.map(\.name) }
 
     private func active(_ destination: StatusReport.Destination) -> String {
         if let failure = destination.lastFailure,

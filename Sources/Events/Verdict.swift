@@ -78,7 +78,7 @@ public struct EventCounts: Sendable, Equatable {
     /// All figures are zero.
     public init() {}
 
-    /// What events said that was mended or passed over, by kind: the words are metric labels.
+    /// What events said that was corrected or passed over, by kind: the words are metric labels.
     public var oddities: [(kind: String, count: Int)] {
         [
             ("unknown_priority", unknownPriorities), ("critical_denied", criticalDenied),

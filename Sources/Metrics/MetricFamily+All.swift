@@ -59,7 +59,8 @@ extension MetricFamily {
     public static let eventsAccepted = MetricFamily(.counter, "spoolship_events_accepted_total", "Events taken.")
     /// Events that were not taken.
     public static let eventsRefused = MetricFamily(
-        .counter, "spoolship_events_refused_total", "Events not taken: a limit, or a queue full of graver ones.")
+        .counter, "spoolship_events_refused_total", "Events not taken: a limit, or a queue full of more important ones."
+    )
     /// Lines and files that are no events.
     public static let eventsQuarantined = MetricFamily(
         .counter, "spoolship_events_quarantined_total", "Lines and files that could not be read as an event.")
@@ -89,7 +90,7 @@ extension MetricFamily {
     /// What was mended.
     public static let oddities = MetricFamily(
         .counter, "spoolship_event_oddities_total",
-        "What events said that was mended or passed over since the start, by kind.",
+        "What events said that was corrected or passed over since the start, by kind.",
         [
             .closed(
                 "kind",

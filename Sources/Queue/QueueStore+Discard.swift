@@ -140,7 +140,8 @@ extension QueueStore {
         return row.events
     }
 
-    private func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
+    /// Takes events out of a lane's figures as discarded, inside the running transaction.
+    func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
         figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
         figures.lanes[lane].oldestIsStale = true
         figures.countDiscarded(

@@ -53,7 +53,8 @@ struct StatusCommandTests {
         let agent = try await FakeAgent(routes)
         let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
         #expect(code == .negative)
-        #expect(kept.output.contains("main: held: 401 Unauthorized; mend it or its settings and reload; nothing waits"))
+        let held = "main: held: 401 Unauthorized; fix it or its settings, then reload; nothing waits"
+        #expect(kept.output.contains(held))
         let (_, asJSON) = KeptConsole.run("status", "--json", "--config", agent.configuration)
         #expect(try JSONValue(parsing: asJSON.output) == json)
         let (_, quiet) = KeptConsole.run("status", "-q", "--config", agent.configuration)

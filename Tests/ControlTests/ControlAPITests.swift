@@ -95,6 +95,15 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
     func retry(_ store: RecordStore, _ filter: RecordFilter) async -> Int { filter.ids?.count ?? 100 }
     func purge(_ store: RecordStore, _ filter: RecordFilter) async -> Int { filter.ids?.count ?? 100 }
 
+    func move(
+        from source: String, to target: String, _ priority: Priority?
+    ) async throws(ControlRefusal) -> (moved: Int, kept: Int) {
+        guard target == "main" else {
+            throw ControlRefusal(status: 400, code: "unknown_destination", message: "there is no destination \(target)")
+        }
+        return (priority == .critical ? 3 : 30, 0)
+    }
+
     func state(of key: String) async -> BackfillState {
         BackfillState(place: key == "new" ? nil : "1:2", pieceBytes: 1000, maxEventSize: 2000)
     }

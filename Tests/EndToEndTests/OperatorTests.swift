@@ -110,6 +110,61 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<100).map { "e\($0)" }), member: "key")
         }
 
+        @Test("401 holds; a rotated token_file ends the hold by itself, and the log says both at its default level")
+        func rotatedToken() throws {
+            let bench = try Workbench()
+            let token = "\(bench.path)/token"
+            try write("old\n", to: token)
+            bench.settings["agent.log_level"] = nil
+            bench.settings["destination.token_file"] = "\"\(token)\""
+            bench.settings["retry.probe_interval"] = "\"1h\""
+            try bench.startReceiver("--fail", "401")
+            try bench.startAgent()
+            try bench.append(keyed(0..<20), to: "app.jsonl")
+            try wait(.seconds(30), "the hold") { bench.agentLog.contains("destination is held") }
+            try bench.stopReceiver()
+            try bench.startReceiver()
+            #expect(try bench.command("status").text.contains("held"))
+            // As tools that rotate secrets do it: a new file under the old name.
+            try write("new\n", to: "\(token).next")
+            try #require(rename("\(token).next", token) == 0)
+            try bench.waitUntilDelivered(20)
+            #expect(bench.agentLog.contains("credentials have changed: the destination is tried again"))
+            #expect(bench.agentLog.contains("destination is no longer held"))
+        }
+
+        @Test("a renamed destination: status offers the command that moves its events; it works, and the line is gone")
+        func orphansMove() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            #expect(try bench.command("pause").code == 0)
+            try bench.append(keyed(0..<30), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 30
+            }
+            bench.settings["destination.name"] = "\"other\""
+            try bench.configure()
+            let words = ["queue", "move", "--destination", "main", "--to", "other"]
+            let command = "`spoolship \(words.joined(separator: " "))`"
+            #expect(try bench.command("check").text.contains(command))
+            #expect(try bench.command("reload").text.contains(command))
+            #expect(try bench.command("status").text.contains(command))
+            let wrong = try run(
+                spoolship, Array(words.dropLast()) + ["nowhere", "--config", bench.configuration])
+            #expect(wrong.code == 65 && wrong.text.contains("there is no destination nowhere"), "\(wrong)")
+            // Without an agent it is done on the queue's file.
+            #expect(try bench.stopAgent() == 0)
+            let moved = try run(spoolship, words + ["--config", bench.configuration])
+            #expect(moved.code == 0 && moved.text == "30 moved\n", "\(moved)")
+            try bench.startAgent()
+            #expect(try bench.command("resume").code == 0)
+            try wait(.seconds(30), "the events") { bench.receiverFigure("events") == 30 }
+            try wait(.seconds(10), "the line to go") { try !bench.command("status").text.contains("main") }
+            try bench.expectOnce(Set((0..<30).map { "e\($0)" }), member: "key")
+            try bench.expectBalance()
+        }
+
         @Test("ac21: a producer's session goes on through kill -9, and its start is told once")
         func ac21_sessionsSurvive() throws {
             let bench = try Workbench()

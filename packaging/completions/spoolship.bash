@@ -41,7 +41,7 @@ _spoolship() {
         ;;
     queue)
         if ((COMP_CWORD == 2)); then
-            mapfile -t COMPREPLY < <(compgen -W "list show export purge" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "list show export purge move" -- "$word")
             return
         fi
         command="$command ${COMP_WORDS[2]}" first=3
@@ -96,6 +96,7 @@ _spoolship() {
     "queue show") options="--socket --config --help -h" ;;
     "queue export") options="--destination --priority --socket --config --help -h" ;;
     "queue purge") options="--destination --priority --yes -y --socket --config --help -h" ;;
+    "queue move") options="--destination --to --priority --socket --config --help -h" ;;
     "dead-letters list") options="--destination --reason --limit --json --socket --config --help -h" ;;
     "dead-letters show") options="--socket --config --help -h" ;;
     "dead-letters export") options="--destination --reason --socket --config --help -h" ;;

@@ -23,7 +23,7 @@ _spoolship() {
         'country:set, clear'
         'reload:makes the agent read its configuration again, as a whole or not at all'
         'tap:prints events as they pass, without disturbing them'
-        'queue:list, show, export, purge'
+        'queue:list, show, export, purge, move'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
         'container:list, show, get, refresh, watch, export, preview, keygen, sign, test'
@@ -67,7 +67,7 @@ _spoolship() {
     fi
     if [[ $command == queue ]]; then
         if ((CURRENT == 3)); then
-            compadd list show export purge
+            compadd list show export purge move
             return
         fi
         command="$command $words[3]" shift=2
@@ -354,6 +354,17 @@ _spoolship() {
             '--priority[only normal or only critical ones]:PRIORITY:' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
+    'queue move')
+        _arguments \
+            '--destination[only of this destination]:NAME:' \
+            '--to[the destination to wait for]:NAME:' \
+            '--priority[only normal or only critical ones]:PRIORITY:' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \

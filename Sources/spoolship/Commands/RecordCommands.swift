@@ -8,6 +8,7 @@ extension Command {
         stored(
             .queue, "what waits, most important first", purge: "and counts them as discarded",
             filters: [.destination, .priority])
+        + [.queueMove]
         + stored(
             .deadLetters, "what destinations rejected, and why", retry: "sends them again",
             filters: [.destination, .reason])
@@ -15,14 +16,37 @@ extension Command {
             .quarantine, "what could not be read as an event, and why", retry: "reads them again",
             filters: [.app, .reason])
 
+    private static let queueMove = Command(
+        name: "queue move", summary: "lets what waits for one destination wait for another",
+        details: "For events of a destination that was renamed or removed. A batch that may have been sent keeps its "
+            + "id. What is in flight stays, and so does what waits for the other destination too. Dead letters stay: "
+            + "`dead-letters retry` queues them first.\n\n" + access,
+        options: [.destination, Option(name: "to", value: "NAME", help: "the destination to wait for"), .priority]
+    ) { invocation in
+        guard let source = invocation.value("destination"), let target = invocation.value("to") else {
+            throw CommandFailure(.usage, "queue move needs --destination NAME and --to NAME")
+        }
+        let answer = try invocation.askForRecords(
+            "POST", "/v1/queue/move",
+            body: invocation.body([
+                ("destination", .string(source)), ("to", .string(target)),
+                ("priority", invocation.value("priority").map(JSONValue.string)),
+            ]), timeout: .seconds(120))
+        let kept = answer["kept"]?.integer ?? 0
+        let rest = kept > 0 ? ", \(kept) stay: in flight, or queued for \(target) already" : ""
+        try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(rest)")
+        return .success
+    }
+
+    private static let access =
+        "While no agent runs, the commands that look into the queue, the dead letters and the quarantine work on the "
+        + "queue's file, for root and the agent's user; others get 77 and the line to run."
+
     private static func stored(
         _ store: RecordStore, _ what: String, retry: String? = nil, purge: String = "for good", filters: [Option]
     ) -> [Command] {
         let word = store.rawValue
         let path = "/v1/\(word)"
-        let access =
-            "While no agent runs it works on the queue's file, for root and the agent's user; others get 77 and the line "
-            + "to run."
         var commands = [
             Command(
                 name: "\(word) list", summary: "lists \(what)", details: access,
@@ -51,7 +75,7 @@ extension Command {
             commands.append(
                 Command(
                     name: "\(word) retry", summary: retry, arguments: "[ID]…", argumentCount: 0...1000,
-                    details: "Without ids and filters: all of them. "
+                    details: "Without ids and filters: all of them.\n\n"
                         + (store == .quarantine ? "The agent does it, and has to run." : access), options: filters
                 ) { invocation in
                     let answer = try invocation.askForRecords(
@@ -63,7 +87,7 @@ extension Command {
         commands.append(
             Command(
                 name: "\(word) purge", summary: "removes them \(purge)", arguments: "[ID]…", argumentCount: 0...1000,
-                details: "Without ids and filters: all of them. \(access)", options: filters + [.yes]
+                details: "Without ids and filters: all of them.\n\n\(access)", options: filters + [.yes]
             ) { invocation in
                 let isAll = invocation.arguments.isEmpty && invocation.filterQuery(filters).isEmpty
                 try invocation.confirm(isAll ? "everything in \(word) will be removed" : "they will be removed")

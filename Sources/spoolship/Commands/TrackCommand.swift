@@ -33,7 +33,7 @@ extension Command {
         let spool = try invocation.spoolDirectory()
         let event = try TrackedEvent(invocation)
         let directory = try TrackedEvent.directory(in: spool, app: invocation.value("app"))
-        let state = SpoolState.read(in: spool)
+        let state = SpoolState.read(in: TrackedEvent.spool(of: directory))
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
                 .temporaryFailure,
@@ -113,6 +113,18 @@ private struct TrackedEvent {
         case .integer, .double, .bool: return value
         default: return .string(text)
         }
+    }
+
+    /// The spool that a directory is in: the nearest one above it where the agent says what it accepts. `--spool` may name
+    /// an app's directory, or one in it.
+    static func spool(of directory: String) -> String {
+        var candidate = directory
+        // The agent reads no deeper.
+        for _ in 0...16 {
+            if access("\(candidate)/.spoolship/state", F_OK) == 0 { return candidate }
+            candidate += "/.."
+        }
+        return directory
     }
 
     /// Where the event goes.

@@ -21,17 +21,21 @@ struct ManualPages {
             .RI [ OPTIONS ]
             .SH DESCRIPTION
             Apps write JSON events to files in a spool directory. Spoolship makes sure that each one arrives at its
-            destinations, once, in order of importance, over TLS, or that somebody is told why it did not.
+            destinations, once, in order of importance, over TLS, or reports why it did not.
             .PP
-            Options and arguments stand in any order;
+            Options and arguments come in any order;
             .B \\-\\-
             ends the options.
             .SH COMMANDS
 
             """
+        // What holds for several commands is said once.
+        var said: Set<String> = []
         for command in shown {
             page += ".SS \(roff(command.name)) \(roff(command.arguments))\n\(roff(sentence(command.summary)))\n"
-            for paragraph in paragraphs(command.details) { page += ".PP\n\(roff(paragraph))\n" }
+            for paragraph in paragraphs(command.details) where said.insert(paragraph).inserted {
+                page += ".PP\n\(roff(paragraph))\n"
+            }
             for option in command.options { page += term(HelpText.shown(option), option.help) }
         }
         page += ".SH OPTIONS OF EVERY COMMAND\n"
@@ -77,6 +81,10 @@ struct ManualPages {
             .TP
             .B CREDENTIALS_DIRECTORY
             Where systemd keeps the credentials that the configuration names.
+            .TP
+            .BR AWS_ACCESS_KEY_ID ", " AWS_SECRET_ACCESS_KEY ", " AWS_SESSION_TOKEN
+            The key of destinations of type s3 with
+            .IR "credentials = environment" .
             .SH FILES
             .TP
             .I /etc/spoolship/spoolship.toml

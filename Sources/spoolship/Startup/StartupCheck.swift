@@ -53,8 +53,9 @@ struct StartupCheck {
     /// What waits in the queue for destinations that the configuration does not name.
     private mutating func checkOrphans() {
         for (name, events) in StartupRehearsal(settings, version: Build.version).orphans {
-            problems.append(
-                Problem(.environment, OrphanText.warning(destination: name, events: events), severity: .warning))
+            let warning = OrphanText.warning(
+                destination: name, events: events, configured: settings.destinations.map(\.name))
+            problems.append(Problem(.environment, warning, severity: .warning))
         }
     }
 

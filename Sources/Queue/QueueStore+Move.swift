@@ -1,0 +1,132 @@
+internal import Logs
+public import Model
+
+/// What became of events that were to go to another destination.
+public struct MovedEvents: Sendable, Equatable {
+    /// They wait for the other destination now.
+    public var moved = 0
+    /// They stay: they are in flight, or the other destination has the same events in its queue.
+    public var kept = 0
+}
+
+extension QueueStore {
+    /// Lets what is queued for one destination, configured or not, wait for another one instead.
+    ///
+    /// There it counts as accepted, here as discarded with the reason `moved`. A batch that may have been sent keeps its id,
+    /// so that a receiver that knows it takes it once. Events of which the other destination has a part of the same chunk in
+    /// its queue stay: they were accepted for both.
+    /// - Parameter only: of this priority; nil for both.
+    /// - Throws: `QueueError` with code `misuse` where the other one is not configured or the same.
+    public func move(
+        _ source: DestinationName, to target: DestinationName, _ only: Priority? = nil
+    ) async throws(QueueError) -> MovedEvents {
+        guard options.destinations.contains(target) else {
+            let known = options.destinations.map(\.text).joined(separator: ", ")
+            throw QueueError(.misuse, "there is no destination \(target); the configuration has: \(known)")
+        }
+        guard source != target else { throw QueueError(.misuse, "\(target) is where they are") }
+        var total = MovedEvents()
+        for priority in Priority.allCases where only ?? priority == priority {
+            var from: Int64 = 0
+            while from != .max {
+                let start = from
+                let part = try await write { () throws(QueueError) in
+                    try self.moveSome(source, target, priority, from: start)
+                }
+                total.moved += part.events.moved
+                total.kept += part.events.kept
+                from = part.next
+            }
+        }
+        if total.moved > 0 {
+            log.warning(
+                "queued events moved",
+                ["from": source, "to": target, "deliveries": total.moved, "kept": total.kept])
+        }
+        return total
+    }
+
+    /// Moves some rows of a lane; tells where to go on, `Int64.max` for nowhere.
+    private func moveSome(
+        _ source: DestinationName, _ target: DestinationName, _ priority: Priority, from: Int64
+    ) throws(QueueError) -> (events: MovedEvents, next: Int64) {
+        let file = try opened()
+        var events = MovedEvents()
+        guard let lane = figures.lane(source, priority), let other = figures.lane(target, priority) else {
+            return (events, .max)
+        }
+        var rows: [DeliveryRow] = []
+        var next = Int64.max
+        let start = figures.lanes[lane]
+        try file.walk(destination: start.destination, priority: priority, from: from) { row in
+            guard rows.count < 1_000 || row.chunk == rows.last?.chunk else {
+                next = row.chunk
+                return false
+            }
+            rows.append(row)
+            return true
+        }
+        var seen: Set<BatchID> = []
+        for row in rows {
+            var members = [row]
+            if row.isFormed, let id = row.batch {
+                // The whole batch goes with its first row; it may reach beyond what this round looks at.
+                guard seen.insert(id).inserted, let batch = try file.lookUp(id), batch.destination == start.destination
+                else { continue }
+                members = batch.rows
+            }
+            let count = members.reduce(0) { $0 + $1.events }
+            let stays = isInFlight(row) ? true : try isQueued(members, other, file)
+            if stays {
+                events.kept += count
+            } else {
+                try move(members, lane, to: other, file)
+                events.moved += count
+            }
+        }
+        return (events, next)
+    }
+
+    /// Whether a lane has some of the same events.
+    private func isQueued(_ rows: [DeliveryRow], _ lane: Int, _ file: QueueFile) throws(QueueError) -> Bool {
+        for row in rows {
+            let there = try file.rows(of: row.chunk, figures.lanes[lane])
+            if there.contains(where: { $0.first < row.first + row.events && row.first < $0.first + $0.events }) {
+                return true
+            }
+        }
+        return false
+    }
+
+    /// Moves all rows of one batch, or one row that is in none, inside the running transaction.
+    private func move(_ rows: [DeliveryRow], _ lane: Int, to other: Int, _ file: QueueFile) throws(QueueError) {
+        guard let first = rows.first else { return }
+        // A full chunk that was leased stays a batch under its id, whatever the other destination's limits are.
+        let wasLeased = first.batch.map { held[$0] != nil } ?? false
+        let mayHaveBeenSent =
+            first.isFormed || wasLeased
+            || first.batch != nil && first.chunk <= lastChunkAtOpen && figures.lanes[lane].allows(first)
+        leaveBatch(rows, lane)
+        for row in rows {
+            var moved = row
+            moved.isFormed = mayHaveBeenSent
+            try file.deleteDelivery(
+                destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority, chunk: row.chunk,
+                first: row.first)
+            try file.insert(
+                moved, destination: figures.lanes[other].destination, priority: figures.lanes[other].priority)
+            discard(row.events, row.bytes, lane, "moved")
+            figures.lanes[other].add(
+                events: row.events, bytes: row.bytes, acceptedAt: row.acceptedAt, firstTime: row.firstTime,
+                deadlines: row.deadlines)
+            figures.lanes[other].ledger.accepted += row.events
+            if mayHaveBeenSent {
+                figures.lanes[other].batchedEvents += row.events
+                figures.lanes[other].batchedBytes += row.bytes
+            }
+            figures.lanes[other].cursor = min(figures.lanes[other].cursor, row.chunk)
+        }
+        if mayHaveBeenSent { figures.lanes[other].freeBatches += 1 }
+        figures.lanes[other].oldestIsStale = true
+    }
+}
