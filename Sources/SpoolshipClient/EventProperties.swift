@@ -1,3 +1,9 @@
+/// What may stand as a property's value: texts, numbers, `true` and `false`, and any `PropertyValue`.
+public protocol PropertyConvertible {
+    /// The value, typed.
+    var propertyValue: PropertyValue { get }
+}
+
 /// A typed value of a property.
 public enum PropertyValue: Sendable, Equatable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral
@@ -23,6 +29,92 @@ public enum PropertyValue: Sendable, Equatable, ExpressibleByStringLiteral, Expr
     public init(booleanLiteral value: Bool) { self = .boolean(value) }
 }
 
+extension PropertyValue: PropertyConvertible {
+    /// Itself.
+    public var propertyValue: PropertyValue { self }
+
+    /// A number where it is a whole one that `Int64` has; else the nearest that `Double` has.
+    init(_ number: some BinaryInteger) {
+        self = Int64(exactly: number).map { .integer($0) } ?? .double(Double(number))
+    }
+}
+
+/// What `.date(milliseconds:)` and its like give in a dictionary literal, where `PropertyValue` need not be named.
+public struct TypedProperty: PropertyConvertible, Sendable {
+    /// The value, typed.
+    public let propertyValue: PropertyValue
+}
+
+extension PropertyConvertible where Self == TypedProperty {
+    /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
+    public static func date(milliseconds: Int64) -> TypedProperty {
+        TypedProperty(propertyValue: .date(milliseconds: milliseconds))
+    }
+    /// A text.
+    public static func string(_ text: String) -> TypedProperty { TypedProperty(propertyValue: .string(text)) }
+    /// A whole number.
+    public static func integer(_ number: Int64) -> TypedProperty { TypedProperty(propertyValue: .integer(number)) }
+    /// A number.
+    public static func double(_ number: Double) -> TypedProperty { TypedProperty(propertyValue: .double(number)) }
+    /// Yes or no.
+    public static func boolean(_ value: Bool) -> TypedProperty { TypedProperty(propertyValue: .boolean(value)) }
+}
+
+extension String: PropertyConvertible {
+    /// A text.
+    public var propertyValue: PropertyValue { .string(self) }
+}
+
+extension Substring: PropertyConvertible {
+    /// A text.
+    public var propertyValue: PropertyValue { .string(String(self)) }
+}
+
+extension Bool: PropertyConvertible {
+    /// Yes or no.
+    public var propertyValue: PropertyValue { .boolean(self) }
+}
+
+extension Double: PropertyConvertible {
+    /// A number.
+    public var propertyValue: PropertyValue { .double(self) }
+}
+
+extension Float: PropertyConvertible {
+    /// A number, with the digits that it is written with.
+    public var propertyValue: PropertyValue { .double(Double("\(self)") ?? Double(self)) }
+}
+
+extension Int: PropertyConvertible {
+    /// A whole number.
+    public var propertyValue: PropertyValue { PropertyValue(self) }
+}
+
+extension Int64: PropertyConvertible {
+    /// A whole number.
+    public var propertyValue: PropertyValue { PropertyValue(self) }
+}
+
+extension Int32: PropertyConvertible {
+    /// A whole number.
+    public var propertyValue: PropertyValue { PropertyValue(self) }
+}
+
+extension UInt: PropertyConvertible {
+    /// A whole number.
+    public var propertyValue: PropertyValue { PropertyValue(self) }
+}
+
+extension UInt64: PropertyConvertible {
+    /// A whole number.
+    public var propertyValue: PropertyValue { PropertyValue(self) }
+}
+
+extension UInt32: PropertyConvertible {
+    /// A whole number.
+    public var propertyValue: PropertyValue { PropertyValue(self) }
+}
+
 /// The properties of an event, in their order; of equal names the last one counts.
 public struct EventProperties: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// Names and values, in the order in which they were first set.
@@ -31,9 +123,9 @@ public struct EventProperties: Sendable, Equatable, ExpressibleByDictionaryLiter
     /// No properties.
     public init() {}
 
-    /// Properties in the order in which they are written.
-    public init(dictionaryLiteral elements: (String, PropertyValue)...) {
-        for (name, value) in elements { self[name] = value }
+    /// Properties in the order in which they are written; values are literals, variables, or any `PropertyValue`.
+    public init(dictionaryLiteral elements: (String, any PropertyConvertible)...) {
+        for (name, value) in elements { self[name] = value.propertyValue }
     }
 
     /// A property by its name; nil removes it.

@@ -24,9 +24,14 @@ public struct SpoolState: Sendable, Equatable {
         reason = accepting != .all && lines.count > 1 ? String(lines[1]) : ""
     }
 
-    /// Reads the state of the spool that a directory belongs to.
+    /// Reads the state of the spool that a directory is in: the nearest one above it that has one. An app may have
+    /// directories in its own; the agent reads sixteen deep.
     static func read(directory: String) -> SpoolState {
-        let text = readSmallFile("\(directory)/.spoolship/state") ?? readSmallFile("\(directory)/../.spoolship/state")
-        return SpoolState(text: text ?? "")
+        var candidate = directory
+        for _ in 0...16 {
+            if let text = readSmallFile("\(candidate)/.spoolship/state") { return SpoolState(text: text) }
+            candidate += "/.."
+        }
+        return SpoolState(text: "")
     }
 }

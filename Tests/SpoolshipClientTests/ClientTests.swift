@@ -40,6 +40,27 @@ struct ClientTests {
         try text.write(toFile: "\(directory.path)/.spoolship/state", atomically: true, encoding: .utf8)
     }
 
+    @Test("properties are literals, variables of the usual types, or typed values; order and types stay")
+    func propertiesOfVariables() throws {
+        let i = 7
+        let (text, share, isNew, large, small) = ("é", 0.25, true, UInt64.max, Float(0.1))
+        let properties: EventProperties = [
+            "i": i, "text": text, "part": text.prefix(1), "share": share, "new": isNew, "large": large, "small": small,
+            "literal": 12, "typed": PropertyValue.integer(3), "date": .date(milliseconds: 5), "short": .string("x"),
+        ]
+        let expected: [(String, PropertyValue)] = [
+            ("i", .integer(7)), ("text", .string("é")), ("part", .string("é")), ("share", .double(0.25)),
+            ("new", .boolean(true)), ("large", .double(0x1p64)), ("small", .double(0.1)),
+            ("literal", .integer(12)), ("typed", .integer(3)), ("date", .date(milliseconds: 5)),
+            ("short", .string("x")),
+        ]
+        #expect(properties.members.elementsEqual(expected) { $0.name == $1.0 && $0.value == $1.1 })
+        var later = properties
+        later["i"] = 8
+        later["text"] = nil
+        #expect(later["i"] == .integer(8) && later["text"] == nil)
+    }
+
     @Test(
         "typed properties, priority, country and time are written as the spool's protocol says",
         arguments: [false, true])

@@ -19,7 +19,7 @@ struct ExamplesTests {
     private func run(_ arguments: [String], errors: String? = nil) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["timeout", "60"] + arguments
+        process.arguments = ["timeout", "400"] + arguments
         if let errors {
             try Data().write(to: URL(fileURLWithPath: errors))
             process.standardError = FileHandle(forWritingAtPath: errors)
@@ -41,7 +41,8 @@ struct ExamplesTests {
             let path = "\(spool)/\(name)"
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
             #expect(mode?.intValue == 0o640)
-            let event = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+            let found = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+            let event = (found as? [Any])?.first ?? found
             return try #require(event as? [String: Any])
         }
         #expect(Set(events.compactMap { $0["name"] as? String }) == ["Video clicked", "Ünïcode 😀"])
@@ -61,7 +62,15 @@ struct ExamplesTests {
                 atPath: "\(root.path)/.spoolship", withIntermediateDirectories: true)
             try "\(word)\nreason\n".write(toFile: "\(root.path)/.spoolship/state", atomically: true, encoding: .utf8)
             #expect(try run(command + [spool, "x"]) == status)
+            // A directory inside the app's, the spool itself, and a link to the app's directory.
+            try FileManager.default.createDirectory(
+                atPath: "\(spool)/web/eu", withIntermediateDirectories: true)
+            #expect(try run(command + ["\(spool)/web/eu", "x"]) == status)
+            #expect(try run(command + [root.path, "x"]) == status)
+            if access("\(root.path)-link", F_OK) != 0 { symlink(spool, "\(root.path)-link") }
+            #expect(try run(command + ["\(root.path)-link", "x"]) == status)
         }
+        unlink("\(root.path)-link")
         let errors = "\(root.path)/errors"
         #expect(try run(command + ["\(root.path)/nowhere", "x"], errors: errors) != 0)
         #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("nowhere"))
@@ -83,6 +92,31 @@ struct ExamplesTests {
     }
 
     @Test("shell") func shell() throws { try check(["sh", "\(Self.examples)/shell/track.sh"], language: "shell") }
+
+    @Test("Swift: the example and what docs/swift-client.md shows are built as a package of their own")
+    func swift() throws {
+        let directory = try TemporaryDirectory()
+        let package = "\(directory.path)/package"
+        try FileManager.default.copyItem(atPath: "\(Self.examples)/swift", toPath: package)
+        let page = try String(contentsOfFile: "\(Self.examples)/../docs/swift-client.md", encoding: .utf8)
+        let blocks = page.components(separatedBy: "```").filter { $0.hasPrefix("swift\n") }.map { $0.dropFirst(6) }
+        try #require(blocks.count == 2)
+        let manifest = try String(contentsOfFile: "\(package)/Package.swift", encoding: .utf8)
+        #expect(
+            blocks[0].replacingOccurrences(of: "\"shop\"", with: "\"track\"")
+                .replacingOccurrences(of: "../spoolship", with: "../..") == manifest)
+        let root = URL(fileURLWithPath: Self.examples).deletingLastPathComponent().path
+        try manifest.replacingOccurrences(of: "\"../..\"", with: "\"\(root)\"")
+            .write(toFile: "\(package)/Package.swift", atomically: true, encoding: .utf8)
+        let shown = blocks[1].replacingOccurrences(of: "import SpoolshipClient\n", with: "")
+        try "import SpoolshipClient\nfunc shown() throws {\n\(shown)}\n"
+            .write(toFile: "\(package)/Sources/track/Shown.swift", atomically: true, encoding: .utf8)
+        let log = "\(directory.path)/log"
+        let build = "swift build --package-path '\(package)' --scratch-path '\(directory.path)/build' >'\(log)' 2>&1"
+        #expect(
+            try run(["sh", "-c", build]) == 0, "\((try? String(contentsOfFile: log, encoding: .utf8)) ?? "no log")")
+        try check(["\(directory.path)/build/debug/track"], language: "Swift")
+    }
 
     @Test("C", .enabled(if: has("cc")))
     func c() throws {

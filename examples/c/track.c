@@ -8,18 +8,23 @@
 #include <time.h>
 #include <unistd.h>
 
-static void refuse_if(const char *directory, const char *state) {
-    char path[4096], word[16] = "";
-    snprintf(path, sizeof path, "%s%s", directory, state);
-    FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%15s", word) == 1 && (!strcmp(word, "critical") || !strcmp(word, "none"))) exit(75);
-    if (file) fclose(file);
+// The spool is the nearest directory above in which the agent says what it accepts.
+static void refuse_if_not_accepted(const char *directory) {
+    char up[4096], path[4200], word[16] = "";
+    snprintf(up, sizeof up - 64, "%s", directory);
+    for (int level = 0; level <= 16; level++, strcat(up, "/..")) {
+        snprintf(path, sizeof path, "%s/.spoolship/state", up);
+        FILE *file = fopen(path, "re");
+        if (!file) continue;
+        if (fscanf(file, "%15s", word) == 1 && (!strcmp(word, "critical") || !strcmp(word, "none"))) exit(75);
+        fclose(file);
+        return;
+    }
 }
 
 int main(int argc, char **argv) {
     if (argc != 3 || strpbrk(argv[2], "\"\\\n")) return 64;
-    refuse_if(argv[1], "/.spoolship/state");
-    refuse_if(argv[1], "/../.spoolship/state");
+    refuse_if_not_accepted(argv[1]);
     char hidden[4096], final[4096], when[32];
     time_t now = time(NULL);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));

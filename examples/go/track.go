@@ -19,11 +19,16 @@ func check(err error) {
 
 func main() {
 	directory, name := os.Args[1], os.Args[2]
-	for _, state := range []string{directory + "/.spoolship/state", directory + "/../.spoolship/state"} {
-		text, _ := os.ReadFile(state)
+	// The spool is the nearest directory above in which the agent says what it accepts.
+	for level := 0; level <= 16; level++ {
+		text, err := os.ReadFile(directory + strings.Repeat("/..", level) + "/.spoolship/state")
+		if err != nil {
+			continue
+		}
 		if word := strings.Split(string(text), "\n")[0]; word == "critical" || word == "none" {
 			os.Exit(75)
 		}
+		break
 	}
 	event, err := json.Marshal(map[string]any{"name": name, "timestamp": time.Now().UTC().Format(time.RFC3339Nano),
 		"pid": os.Getpid(), "properties": map[string]any{"language": "Go", "number": 1.5}})

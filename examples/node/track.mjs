@@ -4,9 +4,10 @@ import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 
 const [directory, name] = process.argv.slice(2);
-for (const state of [`${directory}/.spoolship/state`, `${directory}/../.spoolship/state`]) {
-  if (existsSync(state) && /^(critical|none)$/.test(readFileSync(state, "utf8").split("\n")[0])) process.exit(75);
-}
+// The spool is the nearest directory above in which the agent says what it accepts.
+const states = Array.from({ length: 17 }, (_, level) => `${directory}${"/..".repeat(level)}/.spoolship/state`);
+const state = states.find((path) => existsSync(path));
+if (state && /^(critical|none)$/.test(readFileSync(state, "utf8").split("\n")[0])) process.exit(75);
 const id = randomUUID();
 const event = { name, timestamp: new Date().toISOString(), id, pid: process.pid, properties: { language: "Node.js", number: 1.5 } };
 const hidden = `${directory}/.event-${id}.tmp`;

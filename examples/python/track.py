@@ -2,9 +2,11 @@
 import json, os, sys, tempfile, time
 
 directory, name = sys.argv[1:3]
-for state in (f"{directory}/.spoolship/state", f"{directory}/../.spoolship/state"):
-    if os.path.exists(state) and open(state).readline().strip() in ("critical", "none"):
-        sys.exit(75)
+# The spool is the nearest directory above in which the agent says what it accepts.
+states = (f"{directory}{'/..' * level}/.spoolship/state" for level in range(17))
+state = next(filter(os.path.exists, states), os.devnull)
+if open(state).readline().strip() in ("critical", "none"):
+    sys.exit(75)
 now = time.time()
 event = {"name": name, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z",
          "pid": os.getpid(), "properties": {"language": "Python", "number": 1.5}}

@@ -3,8 +3,13 @@
 # The name must need no escapes: no quotes, backslashes or control characters.
 set -eu
 directory=$1 name=$2
-for state in "$directory/.spoolship/state" "$directory/../.spoolship/state"; do
-    [ ! -r "$state" ] || case $(head -n 1 "$state") in critical | none) exit 75 ;; esac
+up=$directory # The spool is the nearest directory above in which the agent says what it accepts.
+for level in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+    if [ -r "$up/.spoolship/state" ]; then
+        case $(head -n 1 "$up/.spoolship/state") in critical | none) exit 75 ;; esac
+        break
+    fi
+    up=$up/..
 done
 hidden=$(mktemp "$directory/.event-XXXXXXXXXX.tmp")
 printf '{"name":"%s","timestamp":"%s","pid":%d,"properties":{"language":"shell","number":1.5}}' \
