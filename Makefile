@@ -10,7 +10,7 @@ RELEASE = SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) sw
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test deb life run bench latency hostile storm lint format clean
+.PHONY: help build test deb life faults run bench latency hostile storm lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -38,6 +38,11 @@ life: ## live the package's whole life in a clean Debian: install, deliver, aler
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
 	@scripts/life-test
+
+faults: ## bring about some sixty faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory deb
+	@scripts/fault-table --write
 
 run: ## show the agent at work: events in, batches out over TLS, the ledger; ends by itself
 	@$(MAKE) --no-print-directory build

@@ -67,7 +67,8 @@ struct AgentStatus: StatusSource {
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles =
-            noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles + spoolObstacles
+            noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles
+            + lostSpool(settings) + spoolObstacles
             + report.standstills(interval: delivery.interval.duration)
         return report
     }
@@ -146,6 +147,15 @@ struct AgentStatus: StatusSource {
     }
 
     /// What cannot be read although its owner has done nothing wrong.
+    /// What apps write where the agent does not look is not read, and nothing else would say so.
+    private func lostSpool(_ settings: Settings) -> [String] {
+        guard !settings.destinations.isEmpty, let root = reader.figures.root, !root.hasItsName else { return [] }
+        return [
+            "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
+                + "Bring it back, or restart the agent"
+        ]
+    }
+
     private var spoolObstacles: [String] {
         let waiting = reader.figures.secondTries.filter { !$0.key.isOwners }
         guard !waiting.isEmpty else { return [] }

@@ -141,6 +141,9 @@ final class Database {
             return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
         case SQLITE_FULL:
             return QueueError(.diskFull, "no room for \(path); free some space on its file system")
+        case SQLITE_BUSY, SQLITE_LOCKED:
+            let owner = WALReader.find(path) ?? "another program"
+            return QueueError(.io, "\(path) is locked by \(owner): end it")
         case SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
             return systemError(code, system, cause)
         case SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:

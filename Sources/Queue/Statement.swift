@@ -75,19 +75,17 @@ final class Statement {
             bind(index, bytes)
             return try run()
         }
-        let code = bytes.withUnsafeBytes { raw in
+        let failure = bytes.withUnsafeBytes { raw in
             // SQLite reads it during the step, and the value is unbound before the array may go.
             sqlite3_bind_blob64(handle, index, raw.baseAddress, UInt64(raw.count), nil)
             let code = sqlite3_step(handle)
-            sqlite3_bind_null(handle, index)
-            return code
-        }
-        guard code == SQLITE_DONE else {
-            let error = database.error(code)
+            // Before the value is unbound: that would be an error of its own, and the words would be its.
+            let failure = code == SQLITE_DONE ? nil : database.error(code)
             sqlite3_reset(handle)
-            throw error
+            sqlite3_bind_null(handle, index)
+            return failure
         }
-        sqlite3_reset(handle)
+        if let failure { throw failure }
     }
 
     /// Leaves the rows that were not read.

@@ -1,7 +1,8 @@
 public import EventLoops
+internal import Glibc
 public import Model
 
-/// Something about one file or directory that a person should mend.
+/// Something about one file or directory that a person should fix.
 public struct SpoolComplaint: Sendable, Equatable {
     /// Where, relative to the spool, for people.
     public var path: String
@@ -37,8 +38,24 @@ public enum SpoolRefusal: String, Sendable, CaseIterable {
 
 /// How reading the spool goes. A snapshot: read it from any thread, as often as you like.
 public struct SpoolFigures: Sendable, Equatable {
+    /// Which directory is read, whatever has its name now.
+    public struct Root: Sendable, Equatable {
+        /// The name by which it was opened.
+        public let path: String
+        let device: UInt64
+        let inode: UInt64
+
+        /// Whether its name still leads to it. Somebody may have moved it, made another, or mounted something over it.
+        public var hasItsName: Bool {
+            var status = stat()
+            return stat(path, &status) == 0 && UInt64(status.st_ino) == inode && UInt64(status.st_dev) == device
+        }
+    }
+
     // MARK: Now
 
+    /// The spool's directory as it was opened; nil before.
+    public var root: Root?
     /// Directories that are read.
     public var directories = 0
     /// Of them, those that cannot be watched and are looked at every `SpoolOptions.pollInterval`.

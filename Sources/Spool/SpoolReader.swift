@@ -297,6 +297,9 @@ public actor SpoolReader {
     // MARK: Figures
 
     func publish() {
+        if counters.root == nil, directories[FileName("")] != nil, let status = try? FileSystem.status(root) {
+            counters.root = SpoolFigures.Root(path: options.directory, device: status.device, inode: status.inode)
+        }
         counters.directories = directories.count
         counters.polledDirectories = polled.count
         counters.pollReason = pollReason

@@ -1,0 +1,125 @@
+"""Brings the faults about and writes the table; started by scripts/fault-table."""
+import argparse, glob, os, re, sys, time
+from faults import FAULTS
+from machine import Machine, STATS
+
+parser = argparse.ArgumentParser(prog="scripts/fault-table")
+parser.add_argument("--package")
+parser.add_argument("--binary")
+parser.add_argument("--short", action="store_true")
+parser.add_argument("--only")
+parser.add_argument("--write", action="store_true")
+options = parser.parse_args()
+
+
+def newest(pattern):
+    found = sorted(glob.glob(pattern))
+    if not found:
+        sys.exit(f"fault-table: no {pattern}; run make deb")
+    return found[-1]
+
+
+def shown(text):
+    """What differs from run to run, out; for one cell of a table."""
+    text = re.sub(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z\b", "TIME", text.strip())
+    text = re.sub(r"^\S+ (?=(error|warning|info)\b)", "", text)
+    text = re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b", "ID", text)
+    text = re.sub(r"/var/tmp/spoolship-faults-\w+/root", "", text)
+    text = re.sub(r"\b(\d+(\.\d+)?(ms|m|s|h|d))+\b", "…", text) if "needs a unit" not in text else text
+    text = text.replace("|", "\\|")
+    return text if len(text) <= 300 else text[:297] + "…"
+
+
+def line_with(pattern, text):
+    lines = [line for line in text.split("\n") if re.search(pattern, line)]
+    return lines[-1] if lines else ""
+
+
+def bring_about(machine, fault):
+    machine.reset()
+    machine.exit, machine.after = None, None
+    machine.start()
+    machine.judge()
+    before = set(machine.spoolship("status").split("\n"))
+    mark = len(machine.log())
+    found = {}
+    try:
+        fault.do(machine)
+        end = time.monotonic() + 60
+        fired = set()
+        while True:
+            fired |= machine.alerts()
+            status = machine.spoolship("status")
+            if machine.exit is not None and not machine.processes.get("agent"):
+                status = machine.spoolship("check")
+            code, page = machine.fetch(f"{STATS}/readyz")
+            log = machine.log()[mark:]
+            if machine.exit is not None:
+                # What root sees when looking for the reason.
+                status += "\n" + machine.spoolship("check")
+            found = {"status": line_with(fault.cause, status), "readyz": line_with(fault.cause, page), "log": line_with(fault.cause, log)}
+            leads = any(found.values()) or fault.cause == "(?!)"
+            if leads and fired.issuperset(fault.alerts):
+                # What comes with it.
+                time.sleep(1.5)
+                fired |= machine.alerts()
+                break
+            if time.monotonic() > end:
+                break
+            time.sleep(0.3)
+        ready = {200: "ready", 503: "not ready", 0: "no answer"}.get(code, str(code))
+        first = page.strip().split("\n")[0] if code == 503 else ""
+        exit = f" (exit {machine.exit})" if machine.exit is not None else ""
+        news = [line for line in status.split("\n") if line.strip() and line not in before]
+        return {
+            "name": fault.name, "status": shown(found["status"]), "ready": shown(found["readyz"] or first) or ready,
+            "alerts": sorted(fired), "log": shown(found["log"]) + exit, "leads": leads,
+            "missing": sorted(set(fault.alerts) - fired), "quiet": fault.quiet, "news": news, "text": log[-3000:],
+        }
+    finally:
+        machine.stop()
+        if machine.after:
+            machine.after()
+
+
+def table(rows):
+    lines = ["| fault | `status` | `/readyz` | alerts | log |", "| --- | --- | --- | --- | --- |"]
+    for row in rows:
+        alerts = ", ".join(name.removeprefix("Spoolship") for name in row["alerts"]) or f"none: {row['quiet']}"
+        cells = [row["status"], row["ready"], row["log"]]
+        status, ready, log = (f"`{cell}`" if cell not in ("", "ready", "not ready", "no answer") else cell or "–" for cell in cells)
+        lines.append(f"| {row['name']} | {status} | {ready} | {alerts} | {log} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    chosen = [f for f in FAULTS if (not options.short or f.short) and (not options.only or re.search(options.only, f.name))]
+    machine = Machine(options.package or newest("build/spoolship_*-1_*.deb"), options.binary)
+    rows, bad = [], []
+    try:
+        for number, fault in enumerate(chosen, 1):
+            begun = time.monotonic()
+            try:
+                row = bring_about(machine, fault)
+            except Exception as error:
+                row = {"name": fault.name, "status": "", "ready": "", "alerts": [], "log": f"{error}", "leads": False, "missing": [],
+                       "quiet": "", "news": [], "text": machine.log()[-2000:]}
+            good = row["leads"] and not row["missing"]
+            rows.append(row)
+            print(f"{number}/{len(chosen)} {'good' if good else 'BAD '} {fault.name} ({time.monotonic() - begun:.0f} s)", flush=True)
+            if not good or os.environ.get("FAULTS_VERBOSE"):
+                for key in ("status", "ready", "alerts", "missing", "log", "news", "text"):
+                    print(f"    {key}: {row[key]}", flush=True)
+            if not good:
+                bad.append(fault.name)
+    finally:
+        machine.close()
+    if options.write:
+        page = open("scripts/faults/head.md").read().replace("COUNT", str(len(rows))) + "\n" + table(rows)
+        open("docs/faults.md", "w").write(page)
+        print("wrote docs/faults.md")
+    print(f"{len(chosen) - len(bad)} of {len(chosen)} faults have a signal that leads to the cause")
+    sys.exit(1 if bad else 0)
+
+
+main()

@@ -1,0 +1,560 @@
+"""The faults: what is done, the words that lead to the cause, the alerts that must fire. `do` gets the machine, running and well."""
+import http.server, os, sqlite3, ssl, threading, time
+from dataclasses import dataclass, field
+from machine import BASE
+
+
+@dataclass
+class Fault:
+    name: str
+    do: callable
+    # A regular expression: found in `status`, /readyz or the log, it leads to the cause.
+    cause: str
+    alerts: tuple = ()
+    # Why no alert is to be expected, where there is none.
+    quiet: str = ""
+    short: bool = False
+
+
+FAULTS = []
+
+
+def fault(name, cause, *alerts, quiet="", short=False):
+    def add(do):
+        FAULTS.append(Fault(name, do, cause, alerts, quiet, short))
+        return do
+    return add
+
+
+def configured(machine, change):
+    machine.configure(change(BASE))
+    machine.reload()
+
+
+def with_more(machine, more):
+    configured(machine, lambda base: base + more)
+
+
+def in_destination(base, more):
+    return base.replace("[destination.tls]", more + "\n[destination.tls]")
+
+
+# --- The configuration ---------------------------------------------------------------------------------------------------
+
+def restart_with(machine, text):
+    machine.stop()
+    machine.configure(text)
+    machine.exit = machine.exits()
+
+
+@fault("a mistake in the configuration, at the start", r"main\.toml:2:12: dispatch\.interval needs a unit", "SpoolshipDown", short=True)
+def _(m):
+    restart_with(m, BASE.replace('interval = "1s"', "interval = 10", 1))
+
+
+@fault("a configuration file that the agent's user may not read", r"main\.toml: cannot be read|conf\.d/main\.toml.*[Pp]ermission denied",
+       "SpoolshipDown")
+def _(m):
+    m.stop()
+    m.sh("chmod 600 /etc/spoolship/conf.d/main.toml")
+    m.exit = m.exits()
+
+
+@fault("a mistake in the configuration, at a reload", r"main\.toml:2:12: dispatch\.interval needs a unit", "SpoolshipReloadFailed", short=True)
+def _(m):
+    configured(m, lambda base: base.replace('interval = "1s"', "interval = 10", 1))
+
+
+@fault("a configuration that everybody may write", r"may (be written|write)|can be (written|changed) by", "SpoolshipReloadFailed")
+def _(m):
+    m.sh("chmod 666 /etc/spoolship/conf.d/main.toml")
+    m.reload()
+
+
+@fault("a variable that is not set", r"COLLECTOR", "SpoolshipReloadFailed")
+def _(m):
+    configured(m, lambda base: base.replace("127.0.0.1:8443", "${COLLECTOR}"))
+
+
+@fault("a certificate file that is not there", r"gone\.pem", "SpoolshipReloadFailed")
+def _(m):
+    configured(m, lambda base: base.replace("/etc/spoolship/ca.pem", "/etc/spoolship/gone.pem"))
+
+
+@fault("no destination", r"no destination is configured", "SpoolshipNoDestination", "SpoolshipNotReady", short=True)
+def _(m):
+    m.stop()
+    m.configure("")
+    m.sell()
+    m.start()
+
+
+@fault("an app whose events no destination wants", r"no destination wants", "SpoolshipNoDestination", "SpoolshipNotReady")
+def _(m):
+    with_more(m, "[apps.shop]\ndestinations = []\n")
+    m.sell()
+
+
+@fault("a destination that was renamed while events wait for it", r"queue move --destination main --to other", "SpoolshipOrphanedEvents",
+       short=True)
+def _(m):
+    m.spoolship("pause")
+    m.sell()
+    m.until(20, "the queue", lambda: "waiting" in m.spoolship("status"))
+    configured(m, lambda base: base.replace('"main"', '"other"'))
+
+
+# --- The agent -----------------------------------------------------------------------------------------------------------
+
+@fault("a second agent for the same state directory", r"lock|another agent|owns", quiet="the first one works on", short=True)
+def _(m):
+    first = m.processes.pop("agent")
+    m.exit = m.exits()
+    m.processes["agent"] = first
+
+
+@fault("the agent was killed", r"(?!)", "SpoolshipDown")
+def _(m):
+    m.processes["agent"].kill()
+    m.processes["agent"].wait()
+
+
+@fault("the agent crashes again and again", r"(?!)", "SpoolshipRestartsOften")
+def _(m):
+    for _ in range(5):
+        m.processes["agent"].kill()
+        m.processes["agent"].wait()
+        m.start()
+        time.sleep(1.2)
+
+
+@fault("the agent stands still", r"(?!)", "SpoolshipDown")
+def _(m):
+    os.kill(m.processes["agent"].pid, 19)
+
+
+@fault("another program has the stats port", r"9464", "SpoolshipDown")
+def _(m):
+    m.stop()
+    m.spawn("port", ["python3", "-c", "import socket,time; s=socket.socket(); s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1); "
+                     "s.bind(('127.0.0.1',9464)); s.listen(); time.sleep(600)"])
+    time.sleep(1)
+    m.exit = m.exits()
+
+
+@fault("a queue of a newer version", r"newer version", "SpoolshipDown")
+def _(m):
+    m.stop()
+    with sqlite3.connect(m.path("/var/lib/spoolship/queue.sqlite")) as database:
+        database.execute("PRAGMA user_version = 99")
+    m.sh("chown -R spoolship:spoolship /var/lib/spoolship")
+    m.exit = m.exits()
+
+
+# --- Destinations --------------------------------------------------------------------------------------------------------
+
+@fault("the destination does not listen", r"[Cc]onnection refused|[Cc]ould not connect|[Ff]ailed to connect", "SpoolshipDestinationFailing",
+       "SpoolshipNothingAcknowledged", short=True)
+def _(m):
+    m.end("receiver")
+    m.sell()
+
+
+@fault("the destination's name is unknown", r"cannot resolve collector", "SpoolshipDestinationFailing")
+def _(m):
+    configured(m, lambda base: base.replace("127.0.0.1:8443", "collector.invalid"))
+    m.sell()
+
+
+@fault("the destination takes the connection and never answers", r"no answer|timed? ?out|did not answer", "SpoolshipDestinationFailing")
+def _(m):
+    m.receive("--delay", "60s")
+    m.sell()
+
+
+@fault("401: the token is wrong", r"401.*token|credentials are missing or wrong", "SpoolshipDestinationHeld", "SpoolshipNotReady", short=True)
+def _(m):
+    m.receive("--fail", "401")
+    m.sell()
+
+
+@fault("403: the token may not write there", r"403", "SpoolshipDestinationHeld", "SpoolshipNotReady")
+def _(m):
+    m.receive("--fail", "403")
+    m.sell()
+
+
+@fault("404: the address is wrong", r"404.*address|address.*404|404", "SpoolshipDestinationHeld", "SpoolshipNotReady")
+def _(m):
+    m.receive("--fail", "404")
+    m.sell()
+
+
+@fault("a redirect", r"30[1278]|redirect", "SpoolshipDestinationHeld", "SpoolshipNotReady")
+def _(m):
+    m.receive("--fail", "302")
+    m.sell()
+
+
+@fault("500 to everything", r"500", "SpoolshipDestinationFailing", "SpoolshipNothingAcknowledged")
+def _(m):
+    m.receive("--fail", "500")
+    m.sell()
+
+
+@fault("429 with Retry-After: an hour", r"429|come back later", "SpoolshipNothingAcknowledged")
+def _(m):
+    m.receive("--fail", "429", "--retry-after", "3600")
+    m.sell()
+
+
+@fault("400 to everything: another format is wanted", r"400", "SpoolshipDestinationHeld", "SpoolshipNotReady")
+def _(m):
+    m.receive("--fail", "400")
+    m.sell()
+
+
+@fault("400 to one event of many", r"dead letter", "SpoolshipDeadLetters", short=True)
+def _(m):
+    m.sell(200)
+    m.until(20, "the first events", lambda: "nothing waits" in m.spoolship("status"))
+    m.receive("--marker", "poison")
+    m.write(['{"name":"poison"}'])
+
+
+@fault("413 to an event that is too large", r"413|too large|dead letter", "SpoolshipDeadLetters")
+def _(m):
+    m.sell(200)
+    m.until(20, "the first events", lambda: "nothing waits" in m.spoolship("status"))
+    m.receive("--largest-body", "1KiB")
+    m.write(['{"name":"large","text":"%s"}' % os.urandom(4096).hex()])
+
+
+def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444):
+    """A TLS server with a certificate of an authority of its own, trusted by the destination; gives its directory."""
+    home = machine.path("/root/tls")
+    machine.sh(f"""
+        rm -rf /root/tls; mkdir -p /root/tls; cd /root/tls
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 365 -subj /CN=faults 2>/dev/null
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=server 2>/dev/null
+        printf 'subjectAltName={names}' >names
+        openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days {days} -extfile names -out server.pem 2>/dev/null
+        install -m 644 ca.pem /etc/spoolship/ca.pem""")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{home}/server.pem", f"{home}/server.key")
+    if wants:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(f"{home}/ca.pem")
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        allow_reuse_address = True
+
+        def handle_error(self, *_):
+            pass
+
+    server = Server(("127.0.0.1", port), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    machine.after = lambda: (server.shutdown(), server.server_close())
+    machine.configure(BASE.replace(":8443", f":{port}"))
+
+
+@fault("the server's certificate is of an unknown authority", r"authority|certificate.*(verif|trust|issuer)", "SpoolshipDestinationFailing",
+       short=True)
+def _(m):
+    serve(m)
+    m.sh("install -m 644 /root/receiver/ca.pem /etc/spoolship/ca.pem")
+    m.reload()
+    m.sell()
+
+
+@fault("the server's certificate is of another name", r"name|host", "SpoolshipDestinationFailing")
+def _(m):
+    serve(m, names="DNS:other.example")
+    m.reload()
+    m.sell()
+
+
+@fault("the server's certificate has ended", r"expired", "SpoolshipDestinationFailing")
+def _(m):
+    serve(m, days=-1)
+    m.reload()
+    m.sell()
+
+
+@fault("the server's certificate ends in five days", r"(?!)", "SpoolshipCertificateExpires")
+def _(m):
+    serve(m, days=5)
+    m.reload()
+    m.sell()
+
+
+@fault("the server wants a client certificate", r"client certificate", "SpoolshipDestinationFailing")
+def _(m):
+    serve(m, wants=True)
+    m.reload()
+    m.sell()
+
+
+@fault("the new token file is empty", r"token.*(empty|not used)|empty.*secret|changed file not used", quiet="the last good token stays in use")
+def _(m):
+    m.sh("echo old >/etc/spoolship/token; chmod 644 /etc/spoolship/token")
+    configured(m, lambda base: in_destination(base, 'token_file = "/etc/spoolship/token"'))
+    m.sell()
+    m.until(20, "delivery", lambda: "acknowledged" in m.spoolship("status"))
+    m.sh(": >/etc/spoolship/token")
+    for number in range(4):
+        time.sleep(1.2)
+        m.sell(1, 100 + number)
+
+
+# --- Switched off --------------------------------------------------------------------------------------------------------
+
+@fault("a pause that was forgotten", r"paused by deploy", "SpoolshipSwitchedOff", "SpoolshipNothingAcknowledged", short=True)
+def _(m):
+    m.spoolship("pause", "--token", "deploy")
+    m.sell()
+
+
+@fault("network off that was forgotten", r"network is switched off", "SpoolshipSwitchedOff")
+def _(m):
+    m.spoolship("network", "off")
+    m.sell()
+
+
+@fault("collection that was disabled", r"collection is disabled", "SpoolshipSwitchedOff")
+def _(m):
+    m.spoolship("disable", "--yes")
+    m.sell()
+
+
+@fault("periodic dispatch that is off", r"only by command", "SpoolshipNothingAcknowledged")
+def _(m):
+    m.spoolship("interval", "off")
+    m.sell()
+
+
+# --- The spool -----------------------------------------------------------------------------------------------------------
+
+def drop(machine, name, mode="640", text='{"name":"Hidden"}', app="shop"):
+    machine.sh(f"""cd /var/spool/spoolship/{app}; printf '%s\\n' '{text}' >.x.tmp
+        setfacl -b .x.tmp 2>/dev/null || true; chown shop:shop .x.tmp; chmod {mode} .x.tmp; mv .x.tmp {name}""")
+
+
+@fault("a file that the agent may not read", r"hidden\.json", "SpoolshipFilesRefused", short=True)
+def _(m):
+    drop(m, "hidden.json", "600")
+
+
+@fault("a symbolic link in the spool", r"link\.jsonl", "SpoolshipFilesRefused")
+def _(m):
+    m.sh("ln -s /etc/passwd /var/spool/spoolship/shop/link.jsonl")
+
+
+@fault("a FIFO in the spool", r"pipe\.jsonl", "SpoolshipFilesRefused")
+def _(m):
+    m.sh("mkfifo /var/spool/spoolship/shop/pipe.jsonl")
+
+
+@fault("a file whose name has another ending", r"events\.txt", quiet="the agent cannot know whether it is meant for it")
+def _(m):
+    drop(m, "events.txt")
+
+
+@fault("an app's directory that the agent may not enter", r"shop", "SpoolshipFilesRefused")
+def _(m):
+    m.stop()
+    m.sh("setfacl -b /var/spool/spoolship/shop 2>/dev/null; chown shop:shop /var/spool/spoolship/shop; chmod 700 /var/spool/spoolship/shop")
+    m.start()
+
+
+def elsewhere(machine):
+    """A spool that can be removed: the packaged one is a mount here."""
+    machine.stop()
+    machine.sh("mkdir -m 755 -p /srv/spool/shop; chown -R spoolship:spoolship /srv/spool")
+    machine.configure(BASE + '[spool]\ndirectory = "/srv/spool"\n')
+    machine.start()
+    machine.after = lambda: machine.sh("umount /srv/spool 2>/dev/null; rm -rf /srv/spool /srv/old")
+
+
+@fault("the spool's directory was removed", r"spool.*(is gone|is not the directory that is read)", "SpoolshipNotReady", short=True)
+def _(m):
+    elsewhere(m)
+    m.sh("rm -rf /srv/spool")
+
+
+@fault("the spool's directory was renamed, and made again", r"is not the directory that is read", "SpoolshipNotReady")
+def _(m):
+    elsewhere(m)
+    m.sh("mv /srv/spool /srv/old; mkdir -m 1777 /srv/spool")
+
+
+@fault("a file system was mounted over the spool", r"is not the directory that is read", "SpoolshipNotReady")
+def _(m):
+    elsewhere(m)
+    m.sh("mount -t tmpfs tmpfs /srv/spool")
+
+
+@fault("lines that are no events", r"quarantine", "SpoolshipQuarantine", short=True)
+def _(m):
+    m.write(["this is not JSON", "nor this"])
+
+
+@fault("a line that is longer than an event may be", r"quarantine", "SpoolshipQuarantine")
+def _(m):
+    m.write(['{"name":"long","text":"%s"}' % ("x" * (2 << 20))])
+
+
+@fault("a time that is a week ahead", r"quarantine", "SpoolshipQuarantine")
+def _(m):
+    m.write(['{"name":"early","timestamp":"2999-01-01T00:00:00Z"}'])
+
+
+@fault("events that are older than the queue keeps them", r"expired", "SpoolshipEventsExpired")
+def _(m):
+    m.write(['{"name":"old","timestamp":"2020-01-01T00:00:00Z"}'])
+
+
+@fault("too many names of events", r"refused", "SpoolshipEventsRefused")
+def _(m):
+    with_more(m, "[limits]\nevent_names = 2\n")
+    m.write('{"name":"Number %d"}' % number for number in range(10))
+
+
+@fault("a file that was truncated before it was read", r"truncated", "SpoolshipSpoolBytesGivenUp")
+def _(m):
+    m.spoolship("pause")
+    with_more(m, '[queue]\nmax_size = "64KiB"\ncompression = "none"\n')
+    m.sell(4000)
+    m.until(30, "a full queue", lambda: "reading waits" in m.spoolship("status"))
+    m.sh(": >/var/spool/spoolship/shop/till.jsonl")
+    m.sell(5)
+    m.spoolship("resume")
+
+
+# --- The queue and its disk ----------------------------------------------------------------------------------------------
+
+SMALL = '[queue]\nmax_size = "64KiB"\ncompression = "none"\n'
+
+
+@fault("the queue is at its cap, and reading waits", r"reading waits", "SpoolshipReadingWaits", "SpoolshipQueueNearlyFull", "SpoolshipSpoolLag",
+       short=True)
+def _(m):
+    m.spoolship("pause")
+    with_more(m, SMALL)
+    m.sell(4000)
+
+
+@fault("the queue is at its cap, and events are evicted", r"evict", "SpoolshipEventsEvicted", "SpoolshipQueueNearlyFull")
+def _(m):
+    m.spoolship("pause")
+    with_more(m, SMALL + '[spool]\nwhen_full = "evict"\n')
+    m.sell(4000)
+
+
+@fault("the disk of the state directory is full", r"(disk|database).*full|No space|no room", "SpoolshipPersistenceFailing", "SpoolshipNotReady",
+       short=True)
+def _(m):
+    m.spoolship("pause")
+    free = os.statvfs(m.path("/var/lib/spoolship"))
+    used = (free.f_blocks - free.f_bfree) * free.f_frsize
+    m.run("mount", "-o", f"remount,size={used + 65536}", m.path("/var/lib/spoolship"))
+    m.sh("dd if=/dev/zero of=/var/lib/spoolship/filler bs=4k 2>/dev/null || true")
+    m.write('{"name":"Sold","text":"%s"}' % os.urandom(300).hex() for _ in range(3000))
+
+
+@fault("the state directory's file system is read-only, at the start", r"[Rr]ead-only", "SpoolshipDown")
+def _(m):
+    m.stop()
+    m.run("mount", "-o", "remount,ro", m.path("/var/lib/spoolship"))
+    m.exit = m.exits()
+
+
+@fault("the queue's file is damaged", r"damaged|corrupt|salvage", "SpoolshipEventsLost", short=True)
+def _(m):
+    m.spoolship("pause")
+    m.sell(500)
+    m.until(20, "the queue", lambda: "waiting" in m.spoolship("status"))
+    m.stop()
+    with open(m.path("/var/lib/spoolship/queue.sqlite"), "r+b") as file:
+        file.seek(100)
+        file.write(b"\xa5" * 4000)
+    m.start()
+
+
+@fault("the queue's file was removed while the agent runs", r"removed or replaced", "SpoolshipPersistenceFailing", "SpoolshipNotReady")
+def _(m):
+    m.sh("rm /var/lib/spoolship/queue.sqlite*")
+    m.sell()
+
+
+@fault("another program has locked the queue's file", r"lock", "SpoolshipPersistenceFailing")
+def _(m):
+    m.spawn("locker", ["python3", "-c", "import sqlite3,sys,time; d=sqlite3.connect(sys.argv[1]); d.execute('BEGIN IMMEDIATE'); "
+                       "time.sleep(600)", m.path("/var/lib/spoolship/queue.sqlite")])
+    time.sleep(1)
+    m.sell()
+
+
+@fault("the ledger does not balance", r"does not balance", "SpoolshipLedgerUnbalanced")
+def _(m):
+    m.sell()
+    m.until(20, "delivery", lambda: "nothing waits" in m.spoolship("status") and "acknowledged" in m.spoolship("status"))
+    m.stop()
+    with sqlite3.connect(m.path("/var/lib/spoolship/queue.sqlite")) as database:
+        database.execute("UPDATE ledger SET accepted = accepted + 5 WHERE accepted > 0")
+    m.sh("chown -R spoolship:spoolship /var/lib/spoolship")
+    m.start()
+
+
+@fault("writers cannot be told what is accepted", r"\.spoolship", "SpoolshipPersistenceFailing")
+def _(m):
+    m.sh("rm -rf /var/spool/spoolship/.spoolship; echo in the way >/var/spool/spoolship/.spoolship")
+    m.spoolship("disable", "--yes")
+
+
+# --- Containers ----------------------------------------------------------------------------------------------------------
+
+def container(machine, more="", document=None):
+    key = machine.sh("rm -f /root/key.pem; spoolship container keygen /root/key.pem").split()[-1]
+    home = machine.path("/root/web")
+    os.makedirs(home, exist_ok=True)
+    machine.sh("rm -f /root/web/GTM-1")
+    if document:
+        with open(f"{home}/GTM-1", "w") as file:
+            file.write(document)
+    machine.spawn("web", ["python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", home, "8081"])
+    time.sleep(1)
+    with_more(machine, f"""[[container]]
+id = "GTM-1"
+url = "http://127.0.0.1:8081/GTM-1"
+public_key = "{key}"
+fresh_for = "1m"
+refresh_interval = "1h"
+{more}""")
+
+
+@fault("a container that is not signed", r"not signed|unsigned|signature", "SpoolshipContainerRefused", "SpoolshipContainerEmpty")
+def _(m):
+    container(m, document='{"id": "GTM-1", "version": 1}')
+
+
+@fault("a container that no server has", r"GTM-1.*(404|server_error)|404", "SpoolshipContainerEmpty")
+def _(m):
+    container(m)
+
+
+@fault("a required container without a document", r"required container|GTM-1", "SpoolshipContainerAwaited", "SpoolshipNotReady", short=True)
+def _(m):
+    container(m, "required = true\n")
+    m.sell()
