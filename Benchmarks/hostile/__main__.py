@@ -13,6 +13,7 @@ It prints its seed, and what it did, a line a minute. The same seed chooses the 
 usage: python3 Benchmarks/hostile BINARY [--seconds 60] [--seed N] [--events 100000] [--only ATTACK,…] [--without ATTACK,…]
 """
 import argparse
+import datetime
 import json
 import os
 import random
@@ -72,15 +73,17 @@ def honest(directory: str, app: int, events: int, seconds: float, box: str) -> N
     path, written, began, rotated = os.path.join(directory, "app.jsonl"), 0, time.monotonic(), 0.0
     while written < events:
         due = min(events, int(events * (time.monotonic() - began) / seconds) + 1)
-        lines = []
+        lines, kind = [], "lines"
+        if source.random() < 0.05:
+            kind = source.choice(["drop", "box"])
         while written < due:
-            text = {"name": "honest", "properties": {"key": f"{app}-{written}", "t": time.time()}}
+            text = {"name": "honest", "properties": {"key": f"{app}-{written}", "t": time.time(), "way": kind}}
             if source.random() < 0.1:
                 text["priority"] = "critical"
             lines.append(json.dumps(text) + "\n")
             written += 1
-        if source.random() < 0.05:
-            place = source.choice([directory, box])
+        if kind != "lines":
+            place = directory if kind == "drop" else box
             name = f"{app}-{written}.json"
             with open(os.path.join(place, f".{name}"), "w") as file:
                 os.fchmod(file.fileno(), 0o664)
@@ -135,6 +138,8 @@ class Arrivals(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.seen, self.repeated, self.latest, self.secrets, self.late = path, set(), 0, 0.0, 0, []
         self.hostile, self.over = 0, False
+        # By the way that an event went: how long the slowest took, how much of it until the agent had it, and when it came.
+        self.slowest = {}
 
     def run(self) -> None:
         wait_for(lambda: os.path.exists(self.path), 60, "the first event")
@@ -155,12 +160,17 @@ class Arrivals(threading.Thread):
         if b'"name":"honest"' not in line.replace(b": ", b":"):
             self.hostile += 1
             return
-        properties = json.loads(line)["properties"]
+        event = json.loads(line)
+        properties = event["properties"]
         self.repeated += properties["key"] in self.seen
         self.seen.add(properties["key"])
-        self.latest = max(self.latest, now - properties["t"])
-        if now - properties["t"] > MOST_SECONDS:
-            self.late.append((properties["key"], now - properties["t"], now))
+        took = now - properties["t"]
+        self.latest = max(self.latest, took)
+        if took > self.slowest.get(properties["way"], (0,))[0]:
+            accepted = datetime.datetime.fromisoformat(event["observed_at"].replace("Z", "+00:00")).timestamp()
+            self.slowest[properties["way"]] = (took, accepted - properties["t"], now)
+        if took > MOST_SECONDS:
+            self.late.append((properties["key"], took, now))
 
 
 class Watch(threading.Thread):
@@ -311,6 +321,8 @@ def judge(work: str, report: str, agent, arrivals: Arrivals, watch: Watch, expec
     ] if wrong]
     print(f"hostile: {len(attacks)} attacks, {len(arrivals.seen)} of {expected} honest events arrived, the slowest after "
           f"{arrivals.latest:.1f} s; {arrivals.hostile} others; peak {watch.rss:.1f} MB; slowest scrape {watch.slowest:.2f} s")
+    for way, (took, accepted, when) in sorted(arrivals.slowest.items()):
+        print(f"hostile:   by {way}: the slowest after {took:.1f} s, {accepted:.1f} s of them until the agent had it, at {when:.0f}")
     for fault in faults:
         print(f"hostile: FAILED: {fault}")
     print("hostile: passed" if not faults else f"hostile: {len(faults)} failed")

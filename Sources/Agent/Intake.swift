@@ -178,6 +178,11 @@ final class Intake: SpoolSink {
         var isWithinLine = false
         while position < lines.count {
             defer { if position > 0, base[position - 1] == 0x0A { isWithinLine = false } }
+            // Archives unpack to hundreds of megabytes of empty lines.
+            if base[position] == 0x0A {
+                position += 1
+                continue
+            }
             let verdict = pass.read(base, from: position, to: lines.count)
             let start = position
             position = verdict.next

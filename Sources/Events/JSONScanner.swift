@@ -165,11 +165,7 @@ struct JSONScanner: ~Copyable {
     @inline(never)
     mutating func fail(_ code: ScanFailure.Code, _ p: Pointer) -> Bool {
         let isEnd = p.pointee == .lineFeed && (!breaksAreSpace || p + 1 >= end)
-        let atEnd: Set<ScanFailure.Code> = [
-            .expectedValue, .expectedName, .expectedColon, .expectedCommaOrEnd, .controlCharacter, .badNumber,
-            .badEscape,
-        ]
-        failureCode = isEnd && atEnd.contains(code) ? .cutShort : code
+        failureCode = isEnd && code.mayBeTheEnd ? .cutShort : code
         failureOffset = p - base
         return false
     }

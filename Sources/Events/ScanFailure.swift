@@ -32,6 +32,16 @@ public struct ScanFailure: Sendable, Equatable {
         case trailingText
         /// A JSON text that is not an object.
         case notAnObject
+
+        /// Whether a text that goes wrong like that at its end may only have been cut.
+        var mayBeTheEnd: Bool {
+            switch self {
+            case .expectedValue, .expectedName, .expectedColon, .expectedCommaOrEnd, .controlCharacter, .badNumber,
+                .badEscape:
+                true
+            default: false
+            }
+        }
     }
 
     /// What is wrong.

@@ -91,6 +91,8 @@ struct Figures {
     /// Discarded events by destination, priority and reason, since the database was made.
     var discards: [DiscardKey: Int] = [:]
     var dirtyDiscards: Set<DiscardKey> = []
+    /// What each app may still have written to the quarantine; rolled back with everything else.
+    var quarantineBudget = QuarantineBudget()
 
     /// Reasons that are told apart, each destination's and priority's counted; those beyond are `other`.
     static let mostReasons = 2000

@@ -95,23 +95,33 @@ extension QueueStore {
         figures.totals.quarantineBytes += record.cost
     }
 
-    /// Keeps the newest of many, as far as they fit; the others are counted as purged without being written.
+    /// Keeps the newest of many, as far as they fit and their apps may have them written; the others are counted as purged
+    /// without being written.
     func keep(newestOf records: [QuarantineRecord], _ file: QueueFile) throws(QueueError) {
+        let now = time.bootTime
         var room = quarantineBound
-        var first = records.count
-        while first > 0 {
-            let cost = records[first - 1].cost
+        var kept: [Int] = []
+        var rest = records.count
+        while rest > 0 {
+            let record = records[rest - 1]
+            let cost = record.cost
+            let isTooLarge = cost > quarantineBound
+            guard isTooLarge || cost <= room else { break }
+            rest -= 1
             // One that is too large by itself goes by itself.
-            guard cost <= room || cost > quarantineBound else { break }
-            first -= 1
-            if cost <= quarantineBound { room -= cost }
+            if !isTooLarge, figures.quarantineBudget.takes(record, bound: quarantineBound, at: now) {
+                room -= cost
+                kept.append(rest)
+            } else {
+                figures.totals.quarantinePurged += 1
+            }
         }
-        if first > 0 {
+        if rest > 0 {
             // Those in the file are older still.
-            figures.totals.quarantinePurged += first
+            figures.totals.quarantinePurged += rest
             try trimQuarantine(file, to: 0)
         }
-        for record in records[first...] { try keep(record, file) }
+        for index in kept.reversed() { try keep(records[index], file) }
     }
 
     /// What the quarantine may hold: its bound, or less while the file is full before it.
@@ -121,6 +131,14 @@ extension QueueStore {
     func trimQuarantine(_ file: QueueFile) throws(QueueError) { try trimQuarantine(file, to: quarantineBound) }
 
     private func trimQuarantine(_ file: QueueFile, to bound: Int) throws(QueueError) {
+        if bound == 0, figures.totals.quarantineRecords > 0 {
+            let all = try file.statement("DELETE FROM quarantine")
+            try all.run()
+            figures.totals.quarantinePurged += figures.totals.quarantineRecords
+            figures.totals.quarantineRecords = 0
+            figures.totals.quarantineBytes = 0
+            return
+        }
         while figures.totals.quarantineBytes > bound {
             let oldest = try file.statement(
                 "DELETE FROM quarantine WHERE id = (SELECT min(id) FROM quarantine) RETURNING "

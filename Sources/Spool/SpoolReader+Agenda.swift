@@ -42,8 +42,28 @@ extension SpoolReader {
 
     private func ring() {
         alarm = nil
-        while phase == .running, let errand = agenda.popDue(now) { run(errand) }
+        runErrands(within: SpoolReader.sliceTime)
+    }
+
+    /// Does what is due, for so long at most.
+    func runErrands(within limit: Duration) {
+        let end = now + limit
+        while phase == .running, let errand = agenda.popDue(now) {
+            let start = now
+            run(errand)
+            if let app = app(of: errand) { shares.charge(app, now - start) }
+            if now >= end { break }
+        }
         setAlarm()
+    }
+
+    /// Whose errand it is; nil: nobody's.
+    private func app(of errand: Errand) -> String? {
+        switch errand {
+        case .check(let file), .reopen(let file), .grace(let file): app(of: file.directory, file.owner)
+        case .settle(let directory, _): directory.app
+        default: nil
+        }
     }
 
     private func run(_ errand: Errand) {

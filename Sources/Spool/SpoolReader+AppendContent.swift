@@ -11,15 +11,19 @@ extension SpoolReader {
 
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let file = ready.popFirst()?.element else { return false }
+        guard let (app, file) = ready.popFirst(shares) else { return false }
+        spend(of: app) { read(file) }
+        return true
+    }
+
+    private func read(_ file: AppendFile) {
         file.isReady = false
         isParked = false
-        guard files[file.id] === file else { return true }
+        guard files[file.id] === file else { return }
         do {
             try open(file)
             if file.isCopySuspect, try !resolveCopy(file) {
-                remember(.reopen(file), after: options.settleTime)
-                return true
+                return remember(.reopen(file), after: options.settleTime)
             }
             if try readBlock(of: file) {
                 // A parked one stays ready, so that nobody else lets go of it; it takes its place again when it is resumed.
@@ -32,7 +36,6 @@ extension SpoolReader {
         } catch {
             cannotRead(file, error)
         }
-        return true
     }
 
     /// The sink wants what it has parked.

@@ -11,13 +11,38 @@ extension SpoolReader {
     private static let mostAside = 16
     /// How many small files are read before other work gets its turn.
     private static let batch = 32
+    /// For how long that goes on.
+    private static let batchTime = Duration.milliseconds(5)
     /// Names drawn for a claim before giving up.
     private static let claimAttempts = 8
 
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
-        guard drops.count(of: directory.app) < SpoolReader.mostWaiting else { return scan(directory) }
-        drops.append(PendingDrop(directory: directory, name: name, isComplete: isComplete), to: directory.app)
+        let line = line(of: directory, name)
+        guard drops.count(of: line) < SpoolReader.mostWaiting else {
+            guard directory.isIncoming else { return scan(directory) }
+            // Others' files are there too: it is listed again when few of this owner's wait.
+            crowded[line, default: [:]][directory.path] = directory
+            return
+        }
+        drops.append(PendingDrop(directory: directory, name: name, isComplete: isComplete), to: line)
+    }
+
+    /// In which line a drop file waits: its app's. In the drop box, which all users share, its owner's.
+    private func line(of directory: SpoolDirectory, _ name: FileName) -> String {
+        guard directory.isIncoming, let raw = directory.descriptor?.raw ?? descriptor(of: directory),
+            // What cannot be looked at now is looked at again in its turn.
+            let status = try? FileSystem.status(raw, name)
+        else { return directory.app }
+        return ownerName(status.owner)
+    }
+
+    /// Few files of an owner wait: where there were more than may wait, they are looked for.
+    private func listCrowded(_ line: String) {
+        guard !crowded.isEmpty, drops.count(of: line) < SpoolReader.fewWaiting,
+            let directories = crowded.removeValue(forKey: line)
+        else { return }
+        for directory in directories.values where !directory.isGone { scan(directory) }
     }
 
     /// The time has come to look again at a drop file that was still being written.
@@ -35,34 +60,37 @@ extension SpoolReader {
 
     /// Reads some drop files, or a block of a large one. False: there is none.
     func readDropFiles() -> Bool {
+        let end = now + SpoolReader.batchTime
         for round in 0..<SpoolReader.batch {
-            guard !isCommitDue else { return true }
+            guard !isCommitDue, round == 0 || now < end && isDropNext else { return true }
             if reading == nil, !takeUp() { return round > 0 }
             guard let drop = reading else { continue }
             guard !drop.isParked else { return round > 0 }
             isParked = false
-            let hasMore = read(drop)
+            let hasMore = spend(of: drop.source.app) { read(drop) }
             if isParked { park(drop) } else if hasMore { return setAside(drop) }
         }
         return true
     }
 
-    /// Takes up the next drop file: by turns one that is read in part, and one that was not begun. False: there is none.
+    /// Takes up the next drop file of whoever has had the least time; of the same app by turns one that is read in part,
+    /// and one that was not begun. False: there is none.
     private func takeUp() -> Bool {
         isAsideNext.toggle()
-        if isAsideNext, let next = asides.popFirst()?.element {
-            reading = next
+        let (aside, fresh) = (asides.least(shares) ?? .max, drops.least(shares) ?? .max)
+        if aside < fresh || aside == fresh && isAsideNext, takeUpAside() { return true }
+        if asides.count < min(SpoolReader.mostAside, mostOpenFiles),
+            let (line, next) = drops.popFirst(shares, where: { line, _ in mayBegin(another: line) })
+        {
+            spend(of: line) { begin(next) }
+            listCrowded(line)
             return true
         }
-        for _ in 0..<drops.lineCount {
-            guard let (line, next) = drops.popFirst() else { break }
-            if mayBegin(another: line) {
-                begin(next)
-                return true
-            }
-            drops.putBack(next, to: line)
-        }
-        reading = asides.popFirst()?.element
+        return takeUpAside()
+    }
+
+    private func takeUpAside() -> Bool {
+        reading = asides.popFirst(shares)?.element
         return reading != nil
     }
 
@@ -74,11 +102,7 @@ extension SpoolReader {
 
     /// Lets others go first, if there are any: a file may be of any length.
     private func setAside(_ drop: DropReading) -> Bool {
-        guard reading === drop, asides.count < min(SpoolReader.mostAside, mostOpenFiles),
-            !drops.isEmpty || !asides.isEmpty
-        else {
-            return true
-        }
+        guard reading === drop, !drops.isEmpty || !asides.isEmpty else { return true }
         reading = nil
         asides.append(drop, to: drop.source.app)
         // Its place belongs to the commit with what was taken of it.
@@ -108,7 +132,7 @@ extension SpoolReader {
             guard !inHand.contains(id) else { return }
             if directory.isIncoming, !mayBegin(another: ownerName(seen.owner)) {
                 // Only now is it known whose it is.
-                return drops.append(drop, to: directory.app)
+                return drops.append(drop, to: ownerName(seen.owner))
             }
             if !listing.isFirstDone, kept[id] != nil { keptSeen.insert(id) }
             let isClaimed = name.claimed != nil

@@ -54,7 +54,7 @@ extension SpoolReader {
     private static let slice = 128
     /// While more drop files wait, no more are looked for, but for apps of which few wait.
     private static let mostWaiting = 4096
-    private static let fewWaiting = 64
+    static let fewWaiting = 64
     /// How many directories are listed at a time.
     private static let mostStreams = 32
     /// How often it is looked whether the spool is there, once a directory in it was removed.
@@ -223,21 +223,20 @@ extension SpoolReader {
     /// Looks at some names of a directory that is to be listed. False: there is none, or enough files wait.
     func list() -> Bool {
         if listing.waiting.isEmpty { endFirstListing() }
-        for _ in 0..<listing.waiting.lineCount {
-            guard let (line, directory) = listing.waiting.popFirst() else { return false }
-            if mayList(directory) {
-                if listNames(of: directory) { listing.waiting.putBack(directory, to: line) }
-                return true
-            }
-            listing.waiting.putBack(directory, to: line)
+        let hasRoom = listing.streams < min(SpoolReader.mostStreams, max(1, mostOpenDirectories / 2))
+        let next = listing.waiting.popFirst(shares) { _, directory in
+            (hasRoom || directory.stream != nil) && mayList(directory)
         }
-        return false
+        guard let (line, directory) = next else { return false }
+        let hasMore = spend(of: line) { listNames(of: directory) }
+        if hasMore { listing.waiting.putBack(directory, to: line) }
+        return true
     }
 
+    /// In the drop box each owner has a bound of its own (`offer`): it is listed however many files of one owner wait.
     private func mayList(_ directory: SpoolDirectory) -> Bool {
-        guard directory.stream != nil || listing.streams < min(SpoolReader.mostStreams, max(1, mostOpenDirectories / 2))
-        else { return false }
-        return drops.count < SpoolReader.mostWaiting || drops.count(of: directory.app) < SpoolReader.fewWaiting
+        directory.isIncoming || drops.count < SpoolReader.mostWaiting
+            || drops.count(of: directory.app) < SpoolReader.fewWaiting
     }
 
     /// Only when all is listed and read is every file known that was there at the start.

@@ -17,7 +17,12 @@ extension SpoolReader {
         let raw = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         do {
             let descriptor = try Descriptor(checking: raw, "inotify_init1")
-            try loop.watch(raw, for: .readable) { _ in self.assumeIsolated { $0.readChanges() } }
+            try loop.watch(raw, for: .readable) { _ in
+                self.assumeIsolated {
+                    $0.readChanges(within: SpoolReader.sliceTime)
+                    $0.wake()
+                }
+            }
             inotify = consume descriptor
         } catch {
             pollReason = "inotify is not available: \(error)"
@@ -105,21 +110,26 @@ extension SpoolReader {
 
     // MARK: Changes
 
-    private func readChanges() {
+    /// Takes up what the kernel has told, for so long at most: a flood of changes must not keep the loop from everything
+    /// else.
+    func readChanges(within limit: Duration) {
         guard let kernel = inotify?.raw else { return }
-        withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
-            // Bounded, so that a flood of changes does not keep the loop from everything else.
-            for _ in 0..<16 {
+        let end = now + limit
+        withUnsafeTemporaryAllocation(byteCount: 8 << 10, alignment: 8) { buffer in
+            while true {
                 let count = Glibc.read(kernel, buffer.baseAddress, buffer.count)
                 guard count > 0 else { break }
-                take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                let isMoving = take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                // The two halves of a rename come one after the other, and belong together.
+                if !isMoving, now >= end { break }
             }
         }
         forgetMoves()
-        wake()
     }
 
-    private func take(_ changes: UnsafeRawBufferPointer) {
+    /// True: the last of them is the first half of a rename.
+    private func take(_ changes: UnsafeRawBufferPointer) -> Bool {
+        var isMoving = false
         var offset = 0
         let header = MemoryLayout<inotify_event>.size
         while offset + header <= changes.count {
@@ -128,8 +138,10 @@ extension SpoolReader {
             guard end <= changes.count else { break }
             let name = UnsafeRawBufferPointer(rebasing: changes[(offset + header)..<end])
             offset = end
+            isMoving = Int(event.mask) & Int(IN_MOVED_FROM) != 0
             if !isOfNoConcern(event, name) { take(event, FileName(name.prefix { $0 != 0 })) }
         }
+        return isMoving
     }
 
     /// Whether a change is of a hidden file where no file is known by any name. Of the changes that drop files bring, most

@@ -41,9 +41,13 @@ public actor SpoolReader {
 
     // MARK: Files
 
+    /// Whose turn it is, whatever the work.
+    var shares = Shares()
     var files = FileTable<ByID>()
     var ready = FairQueue<AppendFile>()
     var drops = FairQueue<PendingDrop>()
+    /// Drop boxes where owners have more files than may wait; listed again when few of an owner's are left.
+    var crowded: [String: [FileName: SpoolDirectory]] = [:]
     var reading: DropReading?
     /// Whether the next drop file is one that was set aside.
     var isAsideNext = false
@@ -229,13 +233,19 @@ public actor SpoolReader {
         case .stopping: return windUp()
         case .running: break
         }
+        // Both come before the apps' work, and in small parts: whoever makes many of them must not have all of the time.
+        readChanges(within: SpoolReader.changesTime)
+        runErrands(within: SpoolReader.errandsTime)
         // The sink must have closed the commit before anything new is taken; `run` wakes us.
         guard closing == nil else { return }
         guard commitsUnderWay < 2 else { return publish() }
         var isQuiet = false
         let limit = pass.bytes + SpoolReader.sliceBytes
+        let end = now + SpoolReader.sliceTime
         // Pieces are counted too: not all bring bytes. Holes, archives that hold nothing and long directories do not.
-        for _ in 0..<SpoolReader.pieces where !isQuiet && !isCommitDue && pass.bytes < limit { isQuiet = !step() }
+        for _ in 0..<SpoolReader.pieces where !isQuiet && !isCommitDue && pass.bytes < limit && now < end {
+            isQuiet = !step()
+        }
         if isCommitDue || isCommitLate {
             beginCommit()
         } else if isQuiet {
@@ -256,16 +266,53 @@ public actor SpoolReader {
     static let sliceBytes = 1 << 20
     /// How many pieces of work are done before that: each reads a megabyte at most.
     private static let pieces = 16
+    /// How long work is done before that, at the end of a piece.
+    static let sliceTime = Duration.milliseconds(20)
+    private static let changesTime = Duration.milliseconds(10)
+    private static let errandsTime = Duration.milliseconds(5)
 
-    /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none. The kinds take
-    /// turns, as do the apps in each: whoever has endless work of one kind holds up nobody.
+    private enum Work: CaseIterable { case names, lines, drops }
+
+    /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none.
+    ///
+    /// Whoever has had the least time goes first, whatever the work; the kinds take turns where that is equal. So whoever
+    /// has endless work, or work that takes long, holds up nobody for more than a piece.
     private func step() -> Bool {
         turn &+= 1
-        switch turn % 3 {
-        case 0: return list() || readAppendFile() || readDropFiles()
-        case 1: return readAppendFile() || readDropFiles() || list()
-        default: return readDropFiles() || list() || readAppendFile()
+        var kinds = Work.allCases.indices.map { index in
+            let kind = Work.allCases[(index + Int(turn % 3)) % Work.allCases.count]
+            return (kind: kind, spent: least(kind))
         }
+        while let first = kinds.indices.min(by: { kinds[$0].spent < kinds[$1].spent }) {
+            switch kinds.remove(at: first).kind {
+            case .names: if list() { return true }
+            case .lines: if readAppendFile() { return true }
+            case .drops: if readDropFiles() { return true }
+            }
+        }
+        return false
+    }
+
+    /// Whether nobody who has had less time waits for other work than a drop file.
+    var isDropNext: Bool { least(.drops) <= min(least(.names), least(.lines)) }
+
+    /// What the app has used that comes next in a kind of work.
+    private func least(_ kind: Work) -> Int64 {
+        switch kind {
+        case .names: listing.waiting.least(shares) ?? .max
+        case .lines: ready.least(shares) ?? .max
+        case .drops:
+            reading.map { shares.spent(by: $0.source.app) }
+                ?? min(drops.least(shares) ?? .max, asides.least(shares) ?? .max)
+        }
+    }
+
+    /// Does an app's work, which pays for it with its share.
+    func spend<Result>(of app: String, _ work: () -> Result) -> Result {
+        shares.begin(app)
+        let start = now
+        defer { shares.charge(app, now - start) }
+        return work()
     }
 
     private func becomeQuiet() {

@@ -48,6 +48,43 @@ struct QueueBulkTests {
         await store.close()
     }
 
+    @Test("14.2: an app's masses of bad lines are written once a minute, and leave the others' where they are")
+    func badLinesOfOneApp() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        func quarantine(_ count: Int, of app: String) async throws {
+            var commit = Commit()
+            commit.read = count
+            commit.quarantined = (0..<count).map { record($0, path: "a.log", maker) }
+            for index in commit.quarantined.indices { commit.quarantined[index].app = app }
+            #expect(try await store.store(commit) == .stored(refused: 0))
+        }
+        func kept(of app: String) async throws -> Int {
+            var (count, after) = (0, Int64(0))
+            while true {
+                let page = try await store.quarantined(after: after)
+                count += page.count { $0.record.app == app }
+                guard let last = page.last else { return count }
+                after = last.id
+            }
+        }
+        try await quarantine(60_000, of: "greedy")
+        let burst = try await kept(of: "greedy")
+        #expect(burst > 2_000)
+        try await quarantine(10, of: "honest")
+        for _ in 0..<20 { try await quarantine(4_000, of: "greedy") }
+        #expect(try await kept(of: "honest") == 10)
+        fixture.time.advance(by: .seconds(30))
+        try await quarantine(4_000, of: "greedy")
+        #expect(try await kept(of: "honest") == 10)
+        #expect(try await kept(of: "greedy") > burst / 2)
+        let snapshot = store.snapshot
+        #expect(snapshot.quarantine.count + snapshot.quarantine.purged == snapshot.intake.quarantined)
+        try await goesOn(store, &maker)
+        await store.close()
+    }
+
     @Test(
         "a line of the quarantine that is larger than its bound is counted, not kept; none is kept with a bound of 0",
         arguments: [0, 500])

@@ -103,6 +103,79 @@ struct FairnessTests {
         await reader.stop()
     }
 
+    @Test(
+        "14.3: in the drop box a file waits for its owner's files, not for another user's thousands",
+        .enabled(if: geteuid() == 0, "files of several users take root"))
+    func ownersTakeTurns() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        func drop(_ text: String, of owner: UInt32) {
+            spool.write("{\"text\":\"\(text)\"}", to: "incoming/.\(text)")
+            chown("\(spool.path)/incoming/.\(text)", owner, owner)
+            spool.rename("incoming/.\(text)", to: "incoming/\(text).json")
+        }
+        for number in 0..<4_000 { drop("greedy\(number)", of: 65_001) }
+        spool.queue.with { $0.holdsAfter = 1 }
+        let reader = try await spool.start()
+        await spool.until("reading is held back") { reader.figures.isHeldBack && reader.figures.commits == 1 }
+        for number in 0..<5 { drop("honest\(number)", of: 65_002) }
+        let before = reader.figures.dropFilesRead
+        spool.queue.with { $0.holdsAfter = nil }
+        await spool.until("all are read") { spool.queue.lines.count == 4_005 }
+        let last = spool.queue.with { $0.lines.lastIndex { $0.app == "uid-65002" } }
+        let place = try #require(last)
+        #expect(place < before + 600, "read at place \(place), after \(before) were read")
+        await reader.stop()
+    }
+
+    @Test("14.3: more files of one user in the drop box than may wait are all read")
+    func crowdedBox() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        for number in 0..<20_000 { spool.write("{}", to: "incoming/n\(number).json") }
+        let reader = try await spool.start()
+        await spool.until("all are read") { spool.queue.lines.count == 20_000 }
+        await spool.until("and removed") { spool.names(in: "incoming").isEmpty }
+        await reader.stop()
+    }
+
+    @Test("14.3: whoever uses little waits for one piece of another's work, however long pieces take")
+    func littleGoesFirst() {
+        for seed in Seeds.list(1...50) {
+            var random = SplitMix64(seed: seed)
+            var (queue, shares) = (FairQueue<Int>(), Shares())
+            var isFirst = true
+            for _ in 0..<20 { queue.append(0, to: "greedy") }
+            for _ in 0..<2_000 {
+                if random.next() % 3 == 0 { queue.append(1, to: "honest\(random.next() % 20)") }
+                guard let (app, _) = queue.popFirst(shares) else { break }
+                shares.begin(app)
+                guard app == "greedy" else {
+                    shares.charge(app, .milliseconds(Int(random.next() % 5)))
+                    continue
+                }
+                #expect(isFirst || queue.lineCount == 1, "seed \(seed): an honest app waits for a second piece")
+                isFirst = false
+                // A piece is longer than all that the others use.
+                shares.charge(app, .seconds(10 + Int(random.next() % 100)))
+                queue.append(0, to: app)
+            }
+        }
+    }
+
+    @Test("14.3: what an app did not use is not saved up: who comes back starts level with the others")
+    func nothingIsSavedUp() {
+        var shares = Shares()
+        for _ in 0..<100 {
+            shares.begin("busy")
+            shares.charge("busy", .seconds(1))
+        }
+        #expect(shares.spent(by: "fresh") == 99_000_000_000)
+        #expect(shares.spent(by: "busy") == 100_000_000_000)
+        shares.charge("busy", .seconds(Int64.max))
+        #expect(shares.spent(by: "busy") == .max)
+    }
+
     @Test("14.3: lines take turns, whatever waits in each")
     func linesTakeTurns() {
         var queue = FairQueue<Int>()
