@@ -48,6 +48,8 @@ listen = "127.0.0.1:{port}"
 socket = "{work}/run/control.sock"
 [dispatch]
 interval = "2s"
+# As docs/security.md advises where one user's valid events may be too many.
+batch_events = 1000
 [session]
 mode = "off"
 [[destination]]
@@ -270,10 +272,14 @@ def main() -> int:
                             random=random.Random(options.seed * 2 + index))
             children.append(fork(hostile, ground, HOSTILE, until, options.only, options.without, report))
         expected = options.events // APPS * APPS
+        course = open(f"{work}/course.log", "w")
         began = last = time.monotonic()
         deadline = until + 60
         while time.monotonic() < deadline and agent.poll() is None:
             time.sleep(1)
+            course.write(f"{time.time():.1f} honest {len(arrivals.seen)} others {arrivals.hostile} quarantined "
+                         f"{watch.figure('spoolship_quarantined_total'):.0f} queued {watch.figure('spoolship_queue_bytes'):.0f}\n")
+            course.flush()
             if len(arrivals.seen) >= expected and time.monotonic() > until:
                 break
             if time.monotonic() - last >= 60:

@@ -100,6 +100,7 @@ extension QueueStore {
     func keep(newestOf records: [QuarantineRecord], _ file: QueueFile) throws(QueueError) {
         let now = time.bootTime
         var room = quarantineBound
+        var free = max(0, room - figures.totals.quarantineBytes)
         var kept: [Int] = []
         var rest = records.count
         while rest > 0 {
@@ -109,7 +110,10 @@ extension QueueStore {
             guard isTooLarge || cost <= room else { break }
             rest -= 1
             // One that is too large by itself goes by itself.
-            if !isTooLarge, figures.quarantineBudget.takes(record, bound: quarantineBound, at: now) {
+            // What is free is anybody's.
+            let isFree = cost <= free
+            if isFree { free -= cost }
+            if isFree || !isTooLarge && figures.quarantineBudget.takes(record, bound: quarantineBound, at: now) {
                 room -= cost
                 kept.append(rest)
             } else {

@@ -67,6 +67,9 @@ public struct SpoolOptions: Sendable, Equatable {
     /// 1 s.
     public var syncInterval = Duration.seconds(1)
 
+    /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
+    var mostWaitingDrops = 16_384
+
     /// The defaults, for a spool.
     public init(directory: String) { self.directory = directory }
 }

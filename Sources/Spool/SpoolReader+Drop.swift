@@ -5,8 +5,6 @@ internal import Logs
 internal import Model
 
 extension SpoolReader {
-    /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
-    private static let mostWaiting = 16_384
     /// Drop files that are read in part and set aside at most: each keeps a block in memory.
     private static let mostAside = 16
     /// How many small files are read before other work gets its turn.
@@ -19,7 +17,7 @@ extension SpoolReader {
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
-        guard drops.count(of: line) < SpoolReader.mostWaiting else {
+        guard drops.count(of: line) < options.mostWaitingDrops else {
             guard directory.isIncoming else { return scan(directory) }
             // Others' files are there too: it is listed again when few of this owner's wait.
             crowded[line, default: [:]][directory.path] = directory
