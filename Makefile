@@ -71,6 +71,7 @@ storm: ## let the world at the agent for SECONDS=180, or SEED=…: kills, reload
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build
 	@swift format lint --strict --recursive $(SOURCES)
+	@scripts/lint-numbers
 
 format: ## lay out the Swift sources
 	@swift format --in-place --recursive $(SOURCES)

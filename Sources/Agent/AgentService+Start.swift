@@ -242,7 +242,8 @@ extension AgentService {
     private static func lastChange(ofQueueIn directory: String) -> Timestamp? {
         var status = stat()
         guard stat("\(directory)/queue.sqlite", &status) == 0 else { return nil }
-        return Timestamp(milliseconds: Int64(status.st_mtim.tv_sec) * 1_000)
+        // bounded: by the type that they become.
+        return Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: 0)
     }
 
     private func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {

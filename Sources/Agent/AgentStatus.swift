@@ -172,8 +172,8 @@ struct AgentStatus: StatusSource {
         spool.directory = settings.spool.directory
         if settings.destinations.isEmpty {
             let backlog = unreadSpool.look(in: settings.spool.directory)
-            spool.lagBytes = Int(backlog.bytes)
-            spool.lagSeconds = backlog.oldest.map { max(0, Int(time.wallTime.milliseconds / 1000 - $0)) } ?? 0
+            spool.lagBytes = Int(backlog.bytes.value)
+            spool.lagSeconds = backlog.oldest.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
             spool.files = backlog.files
             spool.waits = "no destination"
             return spool

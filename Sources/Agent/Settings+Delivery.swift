@@ -86,6 +86,7 @@ extension DeadlineSettings {
         }
         do throws(DeliveryError) {
             return try Deadline(
+                // bounded: a time of day.
                 name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin,
                 apps: Set(apps))
         } catch {

@@ -32,6 +32,7 @@ public enum DurationText {
     public static func print(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let milliseconds = attoseconds / 1_000_000_000_000_000
+        // bounded: the configuration holds no duration of more than ten years.
         if milliseconds != 0 { return "\(seconds * 1_000 + milliseconds)ms" }
         guard seconds != 0 else { return "0s" }
         for unit in units where seconds % max(1, unit.nanoseconds / 1_000_000_000) == 0 {

@@ -84,6 +84,7 @@ public struct ControlClient: Sendable {
         guard let descriptor = UnixSocket.connect(to: socket) else { throw connectionFailure(errno) }
         if let timeout {
             let (seconds, attoseconds) = timeout.components
+            // bounded: a limit of our own.
             var limit = timeval(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
             for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
                 // Without the limit a stuck agent makes the command wait: no reason not to ask.

@@ -37,6 +37,7 @@ public enum DispatchInterval: Sendable, Hashable, CustomStringConvertible {
     var kept: String {
         switch self {
         case .off: "off"
+        // bounded: an interval is a day at most.
         case .every(let duration): "\(duration.components.seconds * 1000 + duration.milliseconds) ms"
         }
     }

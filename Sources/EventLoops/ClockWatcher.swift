@@ -36,6 +36,7 @@ public final class ClockWatcher {
     /// An appointment in the year 2262, as far ahead as nanoseconds reach: only a step is ever told.
     private static func arm(_ raw: Int32) {
         var never = itimerspec()
+        // bounded: our own number.
         never.it_value.tv_sec = Int(Int64.max / 1_000_000_000)
         // It can only fail for a bad descriptor, and this one is ours.
         timerfd_settime(raw, Int32(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET), &never, nil)

@@ -91,6 +91,7 @@ public struct SystemTime: TimeSource {
     private static func read(_ clock: Int32) -> Int64 {
         var time = timespec()
         guard clock_gettime(clock, &time) == 0 else { preconditionFailure("the kernel has no clock \(clock)") }
+        // bounded: by the type that they become.
         return Timestamp(seconds: time.tv_sec, nanoseconds: time.tv_nsec).nanoseconds
     }
 }

@@ -276,7 +276,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         if let first = timers.first {
             // An absolute time of zero would disarm the timer.
             let point = max(1, first.deadline.nanoseconds)
+            // bounded: our own numbers, divided.
             specification.it_value.tv_sec = Int(point / 1_000_000_000)
+            // bounded: as above.
             specification.it_value.tv_nsec = Int(point % 1_000_000_000)
         }
         let result = timerfd_settime(timer.raw, Int32(TFD_TIMER_ABSTIME), &specification, nil)

@@ -31,6 +31,7 @@ public enum TimestampText {
             }
             guard index > 20, index < text.count else { return nil }
         }
+        // bounded: a year has four digits.
         var seconds = days(year: wholeYear, month: month, day: day) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
         if p[index] | 0x20 == UInt8(ascii: "z") {
             guard index + 1 == text.count else { return nil }
@@ -39,6 +40,7 @@ public enum TimestampText {
                 let hours = two(p + index + 1), p[index + 3] == .colon, let minutes = two(p + index + 4),
                 hours <= 23, minutes <= 59
             else { return nil }
+            // bounded: both have two digits.
             let offset = Int64(hours * 3600 + minutes * 60)
             seconds += p[index] == UInt8(ascii: "+") ? -offset : offset
         }

@@ -18,6 +18,7 @@ public struct ProcessCollector: MetricCollector {
             ("VmRSS", MetricFamily.processResident), ("RssAnon", .processPrivate), ("VmSize", .processVirtual),
         ] {
             if let kilobytes = ProcessCollector.number(after: "\(key):", in: status) {
+                // bounded: a figure with a fraction never overflows.
                 exposition.set(family, to: kilobytes * 1024)
             }
         }
@@ -39,6 +40,7 @@ public struct ProcessCollector: MetricCollector {
         return Double(boot) + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
     }()
 
+    // bounded: as above.
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
 
     private static func openDescriptors() -> Int? {

@@ -9,8 +9,10 @@ struct Ballast {
     /// Whether all of it is there.
     var isWhole: Bool {
         var information = stat()
-        return stat(path, &information) == 0 && Int(information.st_size) >= size
-            && Int(information.st_blocks) * 512 >= size
+        guard stat(path, &information) == 0 else { return false }
+        // bounded: a file of our own; the sizes are compared only.
+        let (length, blocks) = (Int(information.st_size), Int(information.st_blocks))
+        return length >= size && blocks >= size / 512
     }
 
     /// Makes it whole; false if the disk has no room for it. The part that fits is given back.

@@ -30,6 +30,7 @@ public struct StoredQueue: Sendable, Equatable {
         var status = stat()
         guard stat(path, &status) == 0, access(path, R_OK) == 0 else { return nil }
         let owner = status.st_uid
+        // bounded: compared only.
         let hasWAL = stat(path + "-wal", &status) == 0 && status.st_size > 0
         // Anybody else's look would leave files beside it that the agent may not write.
         guard !hasWAL || owner == geteuid() else { return nil }

@@ -46,8 +46,11 @@ public struct DevelopmentCertificates: Sendable, Equatable {
     private func isUsable(at now: Timestamp) -> Bool {
         [caFile, certificateFile, keyFile].allSatisfy { path in
             var status = stat()
+            // bounded: compared only.
             guard stat(path, &status) == 0, status.st_size > 0 else { return false }
-            return (0..<818 * 86_400).contains(now.milliseconds / 1000 - Int64(status.st_mtim.tv_sec) + 3600)
+            // bounded: by the type that they become.
+            let age = now - Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: 0)
+            return age >= .seconds(-3600) && age < .seconds(818 * 86_400 - 3600)
         }
     }
 }

@@ -159,6 +159,7 @@ final class Archive {
 
     private func countAll() throws(SystemError) -> ByteCount {
         var sum: ByteCount = 0
+        // bounded: sizes are ByteCounts.
         for day in try days() { for file in try files(of: day) { sum += file.size } }
         return sum
     }
@@ -173,6 +174,7 @@ final class Archive {
             for file in files where left > wanted {
                 let folder = try open(file.app, in: dayFolder.raw)
                 try FileSystem.unlink(folder.raw, file.name)
+                // bounded: sizes are ByteCounts.
                 left -= file.size
                 removed += 1
             }

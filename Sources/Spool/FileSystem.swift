@@ -23,11 +23,14 @@ struct FileStatus: Equatable {
     fileprivate init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
+        // bounded: here it gets its type.
         size = max(0, Int64(status.st_size))
         links = UInt64(status.st_nlink)
         owner = status.st_uid
         mode = status.st_mode
+        // bounded: by the type that they become.
         modified = Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+        // bounded: by the type that they become.
         changed = Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec)
     }
 }

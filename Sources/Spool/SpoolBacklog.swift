@@ -1,13 +1,15 @@
+public import EventLoops
 internal import Glibc
+public import Model
 
 /// What waits in a spool that nobody reads: counted by looking, not by reading.
 public struct SpoolBacklog: Sendable, Equatable {
     /// Files that hold, or may hold, events.
     public private(set) var files = 0
     /// Their bytes, without what a checkpoint covers.
-    public private(set) var bytes: Int64 = 0
-    /// When the oldest of them was last changed, in whole seconds since 1970; nil without files.
-    public private(set) var oldest: Int64?
+    public private(set) var bytes: ByteCount = 0
+    /// When anything about the oldest of them was last changed, as the kernel says; nil without files.
+    public private(set) var oldest: Timestamp?
     /// Whether the spool holds more than was counted.
     public private(set) var isCut = false
 
@@ -45,19 +47,18 @@ public struct SpoolBacklog: Sendable, Equatable {
             }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { FileName($0.prefix { $0 != 0 }) }
             guard !name.isHidden else { continue }
-            var status = stat()
-            let isThere = name.withCString { fstatat(raw, $0, &status, AT_SYMLINK_NOFOLLOW) == 0 }
-            guard isThere else { continue }
+            // What is gone or out of reach does not wait.
+            guard let status = try? FileSystem.status(raw, name) else { continue }
             let path = below.isEmpty ? name.text : "\(below)/\(name.text)"
-            if status.st_mode & S_IFMT == S_IFDIR {
+            if status.isDirectory {
                 guard depth < SpoolBacklog.deepest else { continue }
                 add("\(directory)/\(name.text)", below: path, depth: depth + 1, read, &names)
-            } else if status.st_mode & S_IFMT == S_IFREG, name.kind != .other {
-                let left = Int64(status.st_size) - min(Int64(status.st_size), read[path] ?? 0)
+            } else if status.isRegular, name.kind != .other {
+                let left = ByteCount(status.size) - ByteCount(read[path] ?? 0)
                 guard left > 0 else { continue }
                 files += 1
                 bytes += left
-                oldest = min(oldest ?? .max, Int64(status.st_mtim.tv_sec))
+                oldest = min(oldest ?? status.changed, status.changed)
             }
         }
     }

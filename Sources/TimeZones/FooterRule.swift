@@ -33,6 +33,7 @@ struct FooterRule: Sendable, Equatable {
                 while found >= next { found = found.advanced(by: -7) }
                 date = found
             }
+            // bounded: a day number is that of a date with 32 bits.
             return Int64(date.dayNumber) * 86_400 + Int64(time)
         }
     }

@@ -82,6 +82,7 @@ public struct TimeZoneRules: Sendable, Equatable {
     /// A time that the clocks skip is the first instant after the gap; one that comes twice is the earlier (ga08).
     /// - Parameter secondOfDay: 0…86,399.
     public func instant(of date: LocalDate, secondOfDay: Int) -> Timestamp {
+        // bounded: as in FooterRule.
         let local = Int64(date.dayNumber) * 86_400 + Int64(secondOfDay)
         // No zone is more than a day and a few hours away from UTC.
         var span = span(at: local - 2 * 86_400)

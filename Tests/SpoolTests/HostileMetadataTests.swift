@@ -63,6 +63,23 @@ struct HostileMetadataTests {
         await again.stop()
     }
 
+    @Test("14.4: a spool that nobody reads is counted, whatever its files say of size and time", arguments: places)
+    func backlogOfAnySize(place: String) throws {
+        let spool = try SpoolHarness(in: place)
+        var sum: ByteCount = 0
+        for (number, time) in Self.times.enumerated() {
+            let path = "\(spool.path)/\(number).jsonl"
+            spool.write("", to: "\(number).jsonl")
+            let size = [Int.max, 1 << 43].first { truncate(path, $0) == 0 }
+            sum += ByteCount(Int64(try #require(size)))
+            date(path, time)
+        }
+        let before = SystemTime().wallTime - .seconds(60)
+        let backlog = SpoolBacklog.look(in: spool.path, read: ["0.jsonl": .max])
+        #expect(backlog.files >= Self.times.count - 1 && backlog.bytes <= sum && backlog.bytes > ByteCount(1 << 44))
+        #expect(backlog.oldest.map { $0 > before } == true)
+    }
+
     @Test("14.1: how long the oldest has waited is not what its owner says", arguments: places)
     func agesAreTheKernels(place: String) async throws {
         let spool = try SpoolHarness(in: place)

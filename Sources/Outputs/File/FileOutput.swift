@@ -125,6 +125,7 @@ public actor FileOutput: MeasuredOutput {
         // A pipe or a device keeps nothing that could be acknowledged.
         guard status.st_mode & S_IFMT == S_IFREG else { throw WriteError(number: EINVAL, step: "use") }
         if !isThere { try syncDirectory() }
+        // bounded: used with one byte less, if it is more than 0.
         try endCutLine(descriptor.raw, size: status.st_size)
         let opened = OpenFile(descriptor, status)
         file = opened

@@ -39,7 +39,9 @@ enum HTTPDate {
             let day = Int64(day), (1...31).contains(day),
             parts.count == 3, (0...23).contains(parts[0]), (0...59).contains(parts[1]), (0...60).contains(parts[2])
         else { return nil }
+        // bounded: each part was compared with its range.
         let seconds = days(year, Int64(month) + 1, day) * 86_400 + parts[0] * 3600 + parts[1] * 60 + parts[2]
+        // bounded: the year is 2200 at most.
         return Timestamp(milliseconds: seconds * 1000)
     }
 

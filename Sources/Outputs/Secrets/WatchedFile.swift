@@ -47,6 +47,7 @@ struct WatchedFile {
         guard fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw OutputError(.badFile, "\(path) is not a regular file")
         }
+        // bounded: compared only.
         guard status.st_size <= limit else {
             throw OutputError(.badFile, "\(path) is larger than \(limit) bytes: is it the right file?")
         }
@@ -73,8 +74,12 @@ struct WatchedFile {
 
     private static func stamp(_ status: stat) -> Stamp {
         Stamp(
-            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int64(status.st_size),
+            device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
+            // bounded: compared only.
+            size: Int64(status.st_size),
+            // bounded: by the type that they become.
             changed: Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec),
+            // bounded: as above.
             modified: Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec))
     }
 }

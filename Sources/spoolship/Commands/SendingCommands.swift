@@ -185,6 +185,7 @@ extension JSONValue {
 extension Duration {
     /// The length in milliseconds, rounded down.
     var wholeMilliseconds: Int {
+        // bounded: durations are parsed as nanoseconds.
         Int(clamping: components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000)
     }
 }

@@ -42,10 +42,12 @@ struct FileListing {
             guard lines.count <= FileListing.most else { return }
             var status = stat()
             guard lstat("\(directory)/\(name)", &status) == 0 else { continue }
-            let time = Timestamp(milliseconds: Int64(status.st_mtim.tv_sec) * 1000)
+            // bounded: by the type that they become.
+            let time = Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: 0)
             let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "\(status.st_uid)"
             let mode = String(status.st_mode, radix: 8)
             let indent = String(repeating: "  ", count: depth)
+            // bounded: the size is printed only.
             lines.append("\(indent)\(mode) \(owner) \(status.st_size) \(time) \(shown(name))")
             guard status.st_mode & S_IFMT == S_IFDIR, depth < FileListing.deepest else { continue }
             add("\(directory)/\(name)", depth: depth + 1, to: &lines)

@@ -77,6 +77,7 @@ struct FileStatus: Sendable {
         group = status.st_gid
         device = UInt(status.st_dev)
         inode = UInt(status.st_ino)
+        // bounded: compared, and taken from what a file of our own needs.
         size = Int(status.st_size)
     }
 

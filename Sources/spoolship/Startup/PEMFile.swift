@@ -25,6 +25,7 @@ enum PEMFile {
             var days: Int32 = 0
             var seconds: Int32 = 0
             guard ASN1_TIME_diff(&days, &seconds, nil, X509_get0_notAfter(certificate)) == 1 else { continue }
+            // bounded: both have 32 bits.
             let left = Int(days) * 86_400 + Int(seconds)
             best = max(best ?? left, left)
             if chain { break }

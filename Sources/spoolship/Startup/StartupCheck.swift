@@ -73,7 +73,10 @@ struct StartupCheck {
         let bounds = settings.queue.maxSize + settings.deadLetters.maxSize + settings.spool.quarantineMaxSize
         let needed = bounds + bounds / 2 + 4 << 20
         let used = FileStatus("\(path)/queue.sqlite")?.size ?? 0
-        let free = Int(clamping: UInt64(fileSystem.f_bavail) * UInt64(fileSystem.f_frsize))
+        // bounded: what is too much for 64 bits is enough.
+        let (blocks, blockSize) = (UInt64(fileSystem.f_bavail), UInt64(fileSystem.f_frsize))
+        let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: blockSize)
+        let free = isTooMuch ? Int.max : Int(clamping: bytes)
         if free < needed - used {
             add(
                 "queue.max_size",

@@ -50,6 +50,7 @@ public struct GA4Encoder: BatchEncoder {
                 bytes[number] + size <= GA4Encoder.bytesInRequest
             {
                 requests[number].append(index)
+                // bounded: bytes of a batch in memory.
                 bytes[number] += size
             } else {
                 open[client] = requests.count
