@@ -102,6 +102,8 @@ def honest(directory: str, app: int, events: int, seconds: float, box: str) -> N
 
 def hostile(ground: Ground, user: int, until: float, only: str, without: str, report: str) -> None:
     become(user, user, [])
+    # Sent to whoever holds a file lease that somebody breaks; it would end this process.
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
     attacks = [attack for attack in ATTACKS
                if (not only or attack.__name__ in only.split(",")) and attack.__name__ not in without.split(",")]
     while time.monotonic() < until:
@@ -287,11 +289,10 @@ def main() -> int:
                 print(f"hostile: {(last - began) / 60:.0f} min: {sum(1 for _ in open(report))} attacks, {len(arrivals.seen)} honest "
                       f"events arrived, the slowest after {arrivals.latest:.1f} s, peak {watch.rss:.1f} MB, "
                       f"{watch.figure('spoolship_quarantined_total'):.0f} quarantined", flush=True)
-        for child in honest_apps + children:
-            finish(child)
+        ended = [child for child in honest_apps + children if not finish(child)]
         children = []
         watch.over = arrivals.over = True
-        return judge(work, report, agent, arrivals, watch, expected)
+        return judge(work, report, agent, arrivals, watch, expected, len(ended))
     finally:
         for child in children:
             os.kill(child, signal.SIGKILL)
@@ -311,13 +312,14 @@ def main() -> int:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def judge(work: str, report: str, agent, arrivals: Arrivals, watch: Watch, expected: int) -> int:
+def judge(work: str, report: str, agent, arrivals: Arrivals, watch: Watch, expected: int, ended: int) -> int:
     with open(report) as file:
         attacks = file.read().splitlines()
     tail = subprocess.run(["tail", "-n", "5", f"{work}/agent.log"], stdout=subprocess.PIPE, text=True, check=False).stdout
     faults = [text for text, wrong in [
         (f"the agent ended with {agent.poll()}; its last words:\n{tail}", agent.poll() is not None),
         (f"{expected - len(arrivals.seen)} of {expected} honest events did not arrive", len(arrivals.seen) != expected),
+        (f"{ended} apps or hostile users ended before their time", ended > 0),
         (f"{arrivals.repeated} honest events arrived more than once", arrivals.repeated > 0),
         (f"{len(arrivals.late)} honest events took longer than {MOST_SECONDS} s, the slowest {arrivals.latest:.1f} s, the first at "
          f"{arrivals.late[0][2] if arrivals.late else 0:.1f}", bool(arrivals.late)),
@@ -347,14 +349,17 @@ def fork(work, *arguments) -> int:
         os._exit(1)
 
 
-def finish(child: int) -> None:
+def finish(child: int) -> bool:
+    """Whether it has done its work."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    return False
 
 
 if __name__ == "__main__":

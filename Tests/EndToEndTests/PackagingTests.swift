@@ -25,6 +25,13 @@ extension EndToEnd {
             #expect(verdict.code == 0 && verdict.text.isEmpty, "\(verdict.text)")
         }
 
+        @Test("14.12: it leaves no core behind, and bounds its tasks and its memory")
+        func bounds() throws {
+            let lines = try contents(of: PackagingTests.unit).split(separator: "\n")
+            #expect(lines.contains("LimitCORE=0"))
+            #expect(lines.contains { $0.hasPrefix("TasksMax=") } && lines.contains { $0.hasPrefix("MemoryMax=") })
+        }
+
         @Test("every link in the packaged documents leads to something that the package brings")
         func links() throws {
             let directory = try TemporaryDirectory()
