@@ -100,7 +100,10 @@ extension EventPass {
     private mutating func keepIf(
         _ isRight: Bool, _ name: MemberName, _ addition: Additions, orCount figure: WritableKeyPath<EventCounts, Int>
     ) {
-        if isRight { return _ = wanted.remove(addition) }
+        if isRight {
+            wanted.remove(addition)
+            return
+        }
         let member = scanner.member(name)
         if !isNull(member) { counts[keyPath: figure] += 1 }
         remove(member)

@@ -126,7 +126,7 @@ struct FailingCallsTests {
     }
 
     /// Several runs at once; how often which call has failed.
-    private func run(_ cases: [(error: Int32, call: String?, at: Int)]) async throws -> [String: Int] {
+    private func run(_ cases: [(Int32, String?, Int)]) async throws -> [String: Int] {
         var failed: [String: Int] = [:]
         var index = 0
         while index < cases.count {

@@ -62,7 +62,7 @@ struct Completions {
     private var bashValues: [String] {
         commands.flatMap { command in
             command.options.compactMap { option -> String? in
-                guard let words = words(option) else { return nil }
+                guard let words = self.words(option) else { return nil }
                 let names = ["--\(option.name)"] + (option.letter.map { ["-\($0)"] } ?? [])
                 let patterns = names.map { "\"\(command.name) \($0)\"" }.joined(separator: " | ")
                 return "\(patterns)) \(bashReply(words)); return ;;"
@@ -174,7 +174,7 @@ struct Completions {
             let words =
                 command.name == "help"
                 ? "'*:command:(\(firstWords.joined(separator: " ")) configuration)'"
-                : "'*:argument:\(zshAction(words(command)))'"
+                : "'*:argument:\(zshAction(self.words(command)))'"
             text +=
                 "    '\(command.name)')\n        _arguments \\\n            \(options) \\\n            \(words)\n        ;;\n"
         }
@@ -214,9 +214,9 @@ struct Completions {
                 text += "complete -c spoolship -n '\(condition)' -l \(option.name)"
                 if let letter = option.letter { text += " -s \(letter)" }
                 switch self.words(option) {
-                case .choices(let choices): text += " -x -a '\(choices.joined(separator: " "))'"
-                case .files: text += " -r -F"
-                case .anything: text += " -x"
+                case .choices(let choices)?: text += " -x -a '\(choices.joined(separator: " "))'"
+                case .files?: text += " -r -F"
+                case .anything?: text += " -x"
                 case nil: break
                 }
                 text += " -d \(quoted(option.help))\n"
