@@ -1,3 +1,4 @@
+import EventLoops
 import Foundation
 import Model
 import TestKit
@@ -62,6 +63,52 @@ struct ContainerTestCommandTests {
         #expect(events.last?["discarded_by"] == "GTM-EXAMPLE/health check")
         #expect(events.last?["after"] == .null)
         #expect(events[1]["destinations"] == ["ga4", "main"])
+    }
+
+    @Test("tm16: no tag is said to fire behind a discard; functions that the document calls are named")
+    func tm16_discards() throws {
+        let document = try write(
+            "GTM-1",
+            """
+            {"id": "GTM-1", "version": 1, "rules": {"all": {"conditions": []}, "none": {"conditions": [{"macro": "event", "equals": "x"}]}},
+             "tags": [{"name": "first", "type": "prioritise", "priority": "critical", "rules": ["all"]},
+                      {"name": "gone", "type": "discard", "rules": ["all"]},
+                      {"name": "behind", "type": "function", "function": "audit", "parameters": {}, "rules": ["all"]},
+                      {"name": "never", "type": "discard", "rules": ["none"]}]}
+            """)
+        let events = try write("events", "{\"name\":\"n\"}\n")
+        let (code, kept) = KeptConsole.run("container", "test", document, "--events", events)
+        #expect(code == .success)
+        for line in [
+            "  fires  first\n", "  fires  gone\n", "  not reached: the event was discarded before  behind\n",
+            "  silent  never\n",
+        ] { #expect(kept.output.contains(line), "no \(line) in\n\(kept.output)") }
+        #expect(kept.errorOutput.contains("GTM-1 calls audit: where may_call and [functions] do not name them"))
+        let report = try JSONValue(
+            parsing: KeptConsole.run("container", "test", "--json", document, "--events", events).1.output)
+        let tags = report["events"]?.array?.first?["tags"]?.array ?? []
+        #expect(tags.map { $0["fires"] } == [true, true, false, false])
+        #expect(tags.map { $0["not_reached"] } == [false, false, true, false])
+    }
+
+    @Test("tm15: a sample without a key is the same in every run of a document's tests")
+    func tm15_stableSamples() throws {
+        let cases = (0..<40).map { "{\"name\": \"\($0)\", \"event\": {\"name\": \"n\"}, \"expect\": {\"kept\": true}}" }
+        let document = try write(
+            "GTM-1",
+            """
+            {"id": "GTM-1", "version": 1, "rules": {"all": {"conditions": []}},
+             "tags": [{"name": "half", "type": "sample", "rate": 0.5, "rules": ["all"]}],
+             "tests": [\(cases.joined(separator: ", "))]}
+            """)
+        let first = KeptConsole.run("container", "test", document)
+        for _ in 0..<8 {
+            // Ids begin with the time of day: another moment, another id.
+            let end = SystemTime().wallTime
+            while SystemTime().wallTime <= end {}
+            let again = KeptConsole.run("container", "test", document)
+            #expect(first.1.output == again.1.output && first.0 == again.0)
+        }
     }
 
     @Test("what is signed already is not signed again, and is not called something else")

@@ -228,6 +228,33 @@ struct StartupCheckTests {
             container(file), says: "GTM-1.json stands behind GTM-1, which lies beside it and wins", warning: true)
     }
 
+    @Test("tm02, tm14: a default file that has expired, or calls what it may not, is warned of")
+    func tm02_warnings() throws {
+        func container(_ file: String) -> String { "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"" }
+        let file = try write("GTM-1", #"{"id": "GTM-1", "version": 1, "expires": "2021-01-01T00:00:00Z"}"#, mode: 0o644)
+        try expect(container(file), says: "the document has expired, and rules all the same", warning: true)
+        let calls =
+            #"{"id": "GTM-1", "version": 1, "macros": {"m": {"type": "function_call", "function": "lookup", "parameters": {}}}}"#
+        _ = try write("GTM-1", calls, mode: 0o644)
+        try expect(container(file), says: "calls lookup, which give null: name them in may_call", warning: true)
+        let allowed = container(file) + "\nmay_call = [\"lookup\"]\n[functions.lookup]\ncommand = [\"/bin/true\"]"
+        #expect(try problems(allowed).isEmpty)
+    }
+
+    @Test("tm14: a function's program that others can change or replace is a mistake")
+    func tm14_programTrust() throws {
+        let program = try write("program", "#!/bin/sh\n", mode: 0o755)
+        let function = "[functions.f]\ncommand = [\"\(program)\"]"
+        #expect(try problems(function).isEmpty)
+        chmod(program, 0o777)
+        try expect(function, says: "can be written by others (mode 777)")
+        chmod(program, 0o755)
+        chmod(root, 0o777)
+        try expect(function, says: "can be replaced by others")
+        chmod(root, 0o755)
+        #expect(try problems(function).isEmpty)
+    }
+
     @Test("fault22: programs, databases and time zones that are not there")
     func fault22_namedFiles() throws {
         try expect("[functions.f]\ncommand = [\"\(root)/none\"]", says: "no such file")

@@ -21,7 +21,7 @@ struct SchemaTests {
         let document = try example()
         #expect(document.tests.count == 6)
         for test in document.tests {
-            #expect(try test.failures(in: document, now: Trial.now) == [], "\(test.name)")
+            #expect(try test.failures(in: document) == [], "\(test.name)")
         }
         let shown = try String(
             contentsOf: Self.root.appending(path: "docs/container-documents.md"), encoding: .utf8)
@@ -43,7 +43,7 @@ struct SchemaTests {
               {"name": "4", "event": {"title": "no name"}, "expect": {"kept": true}}]
             """)
         let document = try ContainerDocument(reading: Array(text.utf8))
-        let failures = try document.tests.map { try $0.failures(in: document, now: Trial.now) }
+        let failures = try document.tests.map { try $0.failures(in: document) }
         #expect(
             failures == [
                 [

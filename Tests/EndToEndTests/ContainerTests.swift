@@ -366,6 +366,32 @@ extension EndToEnd {
             #expect(try container()["version"] == 2)
         }
 
+        @Test(
+            "tm08: sign refuses what agents would refuse: an expired one, failing tests, a version that does not follow"
+        )
+        func signing() throws {
+            func sign(_ document: String, _ options: String...) throws -> (code: Int32, text: String) {
+                let file = "\(bench.path)/sign.json"
+                try write(document, to: file)
+                return try run(
+                    spoolship, ["container", "sign", file, "--key", key, "--output", "\(bench.path)/signed"] + options)
+            }
+            let old = try sign(document(1, #", "expires": "2021-01-01T00:00:00Z""#))
+            #expect(old.code == 65 && old.text.contains("expires"), "\(old)")
+            let tests = #", "tests": [{"name": "greets", "expect": {"values": {"greeting": "no"}}}]"#
+            let failing = try sign(document(1, tests))
+            #expect(failing.code == 65 && failing.text.contains("greets fails"), "\(failing)")
+            #expect(access("\(bench.path)/signed", F_OK) != 0)
+            // Against what is published, at the address where agents fetch it.
+            let there = ["--after", nginx.url, "--ca-file", bench.caFile]
+            let missing = try sign(document(5), there[0], there[1], there[2], there[3])
+            #expect(missing.code == 75 && missing.text.contains("nothing is published there"), "\(missing)")
+            try nginx.publish(try signed(document(5)))
+            let same = try sign(document(5, #", "description": "other""#), there[0], there[1], there[2], there[3])
+            #expect(same.code == 65 && same.text.contains("does not follow the published 5"), "\(same)")
+            #expect(try sign(document(6), there[0], there[1], there[2], there[3]).code == 0)
+        }
+
         @Test("tm06: network on fetches at once")
         func networkOn() throws {
             try nginx.publish(try signed(document(1)))

@@ -115,7 +115,7 @@ _spoolship() {
     "container export") options="--directory --socket --config --help -h" ;;
     "container preview") options="--end --ttl --container --socket --config --help -h" ;;
     "container keygen") options="--public --config --help -h" ;;
-    "container sign") options="--key -k --output -o --preview --after --config --help -h" ;;
+    "container sign") options="--key -k --output -o --preview --after --ca-file --config --help -h" ;;
     "container test") options="--events --app --json --config --help -h" ;;
     "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
     "diagnose") options="--output -o --hash-names --log --socket --config --help -h" ;;

@@ -279,6 +279,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from sign' -l output -s o -x -d 'where to write; default standard output'
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from sign' -l preview -d 'sign a draft, for previews only'
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from sign' -l after -x -d 'what is published now; the version must be a later one'
+complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from sign' -l ca-file -x -d 'certificates that --after URL trusts; default the system\'s'
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from sign' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from sign' -l help -s h -d 'show this help'
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from test' -l events -x -d 'recorded events to show'

@@ -557,7 +557,8 @@ _spoolship() {
             '--output[where to write; default standard output]:FILE:' \
             '-o[where to write; default standard output]:FILE:' \
             '--preview[sign a draft, for previews only]' \
-            '--after[what is published now; the version must be a later one]:FILE:' \
+            '--after[what is published now; the version must be a later one]:FILE|URL:' \
+            '--ca-file[certificates that --after URL trusts; default the system'\''s]:FILE:' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \

@@ -1,16 +1,20 @@
-public import EventLoops
+internal import EventLoops
 internal import Model
 
 extension TestCase {
+    /// When the cases' events are accepted: always then, so that ids, and with them samples and periods, are the same in each
+    /// run, on each day.
+    private static let moment = Timestamp(milliseconds: 1_767_225_600_000)
+
     /// Runs the case against its document.
     ///
     /// - Returns: what is not as expected, a line each; empty when the case passes.
     /// - Throws: `ContainerError` when the document cannot be compiled.
     public func failures(
-        in document: ContainerDocument, facts: AgentFacts = AgentFacts(), now: Timestamp
+        in document: ContainerDocument, facts: AgentFacts = AgentFacts()
     ) throws(ContainerError) -> [String] {
         // Each case by itself: what others pushed, sampled and throttled is none of its business.
-        let trials = try ContainerTrials(document, facts: facts, now: now)
+        let trials = try ContainerTrials(document, facts: facts, now: TestCase.moment)
         var failures: [String] = []
         for member in expected.values {
             switch trials.value(ofKey: member.key, functions: functions) {

@@ -1,3 +1,4 @@
+internal import Agent
 internal import Containers
 internal import Control
 internal import EventLoops
@@ -212,7 +213,7 @@ extension Command {
             Writes the file to publish to standard output, or to --output: a line with the signatures, then the document byte \
             for byte. Any web server can serve it. Signed with the old key and the new one, it is taken by agents that know \
             either. A document that agents would refuse is not signed: one that has expired, one whose own tests fail, or, \
-            with --after, one whose version does not follow that of the published FILE.
+            with --after, one whose version does not follow that of what is published, in FILE or at URL.
 
             With --preview it is signed as a draft: `container preview LINK` takes it, and nothing else does, so nobody can \
             publish it.
@@ -222,7 +223,9 @@ extension Command {
                 name: "key", letter: "k", value: "KEY", repeats: true, help: "a private key's file; may stand twice"),
             Option(name: "output", letter: "o", value: "FILE", help: "where to write; default standard output"),
             Option(name: "preview", help: "sign a draft, for previews only"),
-            Option(name: "after", value: "FILE", help: "what is published now; the version must be a later one"),
+            Option(
+                name: "after", value: "FILE|URL", help: "what is published now; the version must be a later one"),
+            Option(name: "ca-file", value: "FILE", help: "certificates that --after URL trusts; default the system's"),
         ]
     ) { invocation in
         let file = invocation.arguments[0]
@@ -248,14 +251,14 @@ extension Command {
             }
             // Its own tests first: what fails here would fail on every server.
             for test in document.tests {
-                let failures = try test.failures(in: document, now: now)
+                let failures = try test.failures(in: document)
                 guard failures.isEmpty else {
                     throw ContainerError(
                         .form, at: "tests", "\(test.name) fails: \(failures.joined(separator: "; "))")
                 }
             }
             if let published = invocation.value("after") {
-                let bytes = SignedDocument.document(in: try Invocation.contents(of: published))
+                let bytes = SignedDocument.document(in: try invocation.published(published))
                 let old = try ContainerDocument(reading: bytes)
                 guard old.id == document.id else {
                     throw ContainerError(.id, "\(published) is the container \(old.id), not \(document.id)")
@@ -347,6 +350,21 @@ extension Invocation {
                 .badData, (try? answer.json())?["error"]?["message"]?.string ?? "the agent refuses without saying why")
         }
         return answer.body
+    }
+
+    /// What is published, in a file or at an address.
+    fileprivate func published(_ place: String) throws(CommandFailure) -> [UInt8] {
+        guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
+            return try Invocation.contents(of: place)
+        }
+        do throws(PublishedDocument.Failure) {
+            return try PublishedDocument(
+                at: place, caFile: value("ca-file"), largest: SignedDocument.largest,
+                userAgent: "spoolship/\(Build.version)"
+            ).bytes
+        } catch {
+            throw CommandFailure(.temporaryFailure, "\(place): \(error.message)")
+        }
     }
 
     /// A document's bytes.

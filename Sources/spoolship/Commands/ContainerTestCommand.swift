@@ -82,7 +82,7 @@ private struct ContainerTest {
         for test in document.tests {
             let failures: [String]
             do throws(ContainerError) {
-                failures = try test.failures(in: document, now: now)
+                failures = try test.failures(in: document)
             } catch {
                 throw CommandFailure(.badData, "\(error)")
             }

@@ -8,18 +8,20 @@ final class LivePrometheus {
     let port: Int
     private let program: RunningProgram
 
-    init(_ bench: Workbench) throws {
+    /// - Parameter others: further benches whose agents are scraped as well.
+    init(_ bench: Workbench, and others: Workbench...) throws {
         port = try freePort()
         let home = "\(bench.path)/prometheus"
         try #require(mkdir(home, 0o755) == 0)
         try write(
             FastRules.transform(try contents(of: "\(GoldenFile.root)/monitoring/alerts.yml")), to: "\(home)/alerts.yml")
+        let targets = ([bench] + others).map { "\"127.0.0.1:\($0.statsPort)\"" }.joined(separator: ", ")
         let configuration = """
             global: {scrape_interval: 1s, evaluation_interval: 1s}
             rule_files: [alerts.yml]
             scrape_configs:
               - job_name: spoolship
-                static_configs: [{targets: ["127.0.0.1:\(bench.statsPort)"]}]
+                static_configs: [{targets: [\(targets)]}]
 
             """
         try write(configuration, to: "\(home)/prometheus.yml")
@@ -42,6 +44,21 @@ final class LivePrometheus {
             Set(list.filter { $0["state"]?.string == state }.compactMap { $0["labels"]?["alertname"]?.string })
         }
         return (names("firing"), names("pending"), answer.body)
+    }
+
+    /// What a query gives now: the labels and the value of each sample.
+    func query(_ text: String) throws -> [(labels: JSONValue, value: String)] {
+        let allowed = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_".utf8)
+        let encoded = text.utf8.map { byte in
+            allowed.contains(byte)
+                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        let answer = try fetch("http://127.0.0.1:\(port)/api/v1/query?query=\(encoded.joined())")
+        let parsed = try JSONValue(parsing: answer.body)
+        try #require(parsed["status"] == "success", "\(text): \(answer.body)")
+        return (parsed["data"]?["result"]?.array ?? []).map {
+            ($0["metric"] ?? .null, $0["value"]?.array?.last?.string ?? "")
+        }
     }
 
     /// The newest values of a series' samples.
