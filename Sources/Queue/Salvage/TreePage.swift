@@ -95,6 +95,7 @@ enum RecordValue {
         let size = type >= 12 ? (type - 12) / 2 : type < 10 ? sizes[type] : -1
         guard size >= 0, size <= payload.count - place else { return nil }
         let bytes = payload[place..<place + size]
+        // bounded: compared with what is left of the page.
         place += size
         switch type {
         case 0: return .null

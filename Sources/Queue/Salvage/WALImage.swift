@@ -116,6 +116,7 @@ struct WALImage {
     /// which it deletes the WAL.
     func isCutOff(_ database: String) -> Bool {
         var information = stat()
+        // bounded: compared only.
         let isEmpty = stat(database, &information) != 0 || information.st_size == 0
         return isDamaged || isEmpty && !pages.isEmpty
     }
