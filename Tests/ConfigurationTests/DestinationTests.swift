@@ -1,3 +1,4 @@
+import TestKit
 import Testing
 
 @testable import Configuration
@@ -216,5 +217,27 @@ struct NATSCheckTests {
         for bad in ["a b", "a..b", "a.*", ">", ".a"] {
             #expect(found("", "subject = \"\(bad)\"").first?.contains("must be words") == true, "\(bad)")
         }
+    }
+}
+
+@Suite("The configurations of the documents")
+struct DocumentedDestinationTests {
+    @Test("each destination of docs/destinations.md is accepted as it is printed")
+    func destinations() throws {
+        let root = String(#filePath.prefix(#filePath.count - "/Tests/ConfigurationTests/DestinationTests.swift".count))
+        let text = try readFile("\(root)/docs/destinations.md")
+        var found = 0
+        for (number, piece) in text.split(separator: "```toml\n", omittingEmptySubsequences: false).enumerated()
+        where number > 0 {
+            let block = String(piece.prefix(upTo: piece.firstRange(of: "\n```")?.lowerBound ?? piece.endIndex))
+            do throws(ConfigurationError) {
+                let loaded = try Settings.read([ConfigurationText(file: "destinations.md", text: block + "\n")])
+                #expect(loaded.warnings.isEmpty, "\(loaded.warnings.map(\.text))")
+                found += loaded.settings.destinations.count
+            } catch {
+                Issue.record("\(error.problems.map(\.text))\n\(block)")
+            }
+        }
+        #expect(found >= 9)
     }
 }

@@ -15,13 +15,15 @@ extension NATSClient {
         for (index, address) in candidates.enumerated() {
             guard isWanted else { break }
             let (link, refusal) = await attempt(address)
-            if let link {
+            // It may have closed again before this goes on.
+            if let link, link.isOpen {
                 current = link
                 lastRefusal = nil
                 firstServer = servers.firstIndex(of: address) ?? firstServer
                 break
             }
-            if let refusal { refusals.append(refusal) }
+            let message = "\(address.host) took us in and closed the connection"
+            refusals.append(refusal ?? .retry(Failure(kind: .connection, message: message)))
             if index == 0 { firstServer = (firstServer + 1) % servers.count }
         }
         isOpening = false

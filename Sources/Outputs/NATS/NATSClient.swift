@@ -102,7 +102,7 @@ actor NATSClient {
 
     /// The connection, if it is one that may be used again.
     private func usableLink() -> NATSLink? {
-        guard let link = current else { return nil }
+        guard let link = current, link.isOpen else { return nil }
         let isOld = time.bootTime - link.openedAt >= options.connectionAge
         guard !isOld, link.generation == generation, !link.isLeaving else {
             retire(link)
@@ -210,7 +210,8 @@ actor NATSClient {
         let wasHeard = ticket.lastSent.map { link.lastHeard >= $0 } ?? true
         finish(id, .retry(failure))
         // A server that says nothing at all is gone, or hangs: the next attempt is better off with another connection.
-        if !wasHeard { fail(link, .retry(failure)) }
+        // So it is with one that reads nothing, whatever it says: what is to be sent would pile up.
+        if !wasHeard || link.hasUnsent { fail(link, .retry(failure)) }
     }
 
     /// Ends a call; messages without an outcome get this one.

@@ -71,6 +71,8 @@ final class NATSLink {
     /// Whether TLS is spoken, or about to be.
     var isEncrypted: Bool { tls != nil }
     var isOpen: Bool { socket >= 0 }
+    /// Whether the kernel did not take all that was said.
+    var hasUnsent: Bool { sent < outgoing.count }
     /// When the server's certificate ends.
     var peerExpiry: Timestamp? { tls?.peerExpiry }
     /// Whether the server has said more than was read: in clear text, before TLS, that is an attack.

@@ -11,6 +11,8 @@ public actor NATSOutput: MeasuredOutput {
     /// When certificates expire, as of the last look.
     public private(set) var certificates = OutputCertificates()
     private var sentBytes = 0
+    /// Whether a secret or certificate is in a file.
+    public nonisolated let followsFiles: Bool
 
     private let loop: EventLoop
     private let options: NATSOptions
@@ -55,6 +57,9 @@ public actor NATSOutput: MeasuredOutput {
         secret = try options.makeSecret()
         try secret?.refresh()
         identity = try NATSIdentity(options.authorization, secret?.current)
+        let hasSecretFile = secret?.hasFile ?? false
+        let hasTLSFile = material.hasFiles
+        followsFiles = hasSecretFile || hasTLSFile
         client = try NATSClient(options, tls: material.contents, identity: identity, on: loop, time: time)
         nextLook = time.bootTime + .seconds(1)
         started = time.wallTime
@@ -76,6 +81,9 @@ public actor NATSOutput: MeasuredOutput {
         note(batch.header.id, report, outcome)
         return outcome
     }
+
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
 
     /// Connects, shows who we are, and publishes nothing.
     ///
@@ -177,10 +185,10 @@ public actor NATSOutput: MeasuredOutput {
         uncertain[id] = now
     }
 
-    /// Reads certificates and secrets again that have changed.
-    private func readChangedFiles() async {
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    @discardableResult private func readChangedFiles() async -> Bool {
         let now = time.bootTime
-        guard now >= nextLook else { return }
+        guard now >= nextLook else { return false }
         nextLook = now + .seconds(1)
         var renewed = false
         do throws(OutputError) {
@@ -207,6 +215,7 @@ public actor NATSOutput: MeasuredOutput {
             }
         }
         if renewed { await client.use(material.contents, identity) }
+        return renewed
     }
 }
 

@@ -236,4 +236,47 @@ struct NATSHostileTests {
             time.advance(by: .seconds(25))
         }
     }
+
+    @Test("a server that takes us in and hangs up at once is left for a better moment")
+    func hangingUp() async throws {
+        let bench = try Bench()
+        let good = "{\"stream\":\"A\",\"seq\":1}"
+        let peer = try ScriptedPeer(nil) { connection in
+            guard connection.number >= 20 else {
+                connection.write(NATSHostileTests.info)
+                _ = connection.read()
+                connection.write("PONG\r\n")
+                return
+            }
+            NATSHostileTests.serve(connection) { reply in
+                connection.write("MSG \(reply) 1 \(good.utf8.count)\r\n\(good)\r\n")
+            }
+        }
+        defer { peer.stop() }
+        // Were a closed connection used, the first attempt would take all of the test's time.
+        let output = try output(bench, "nats://127.0.0.1:\(peer.port)") { $0.requestTimeout = .seconds(600) }
+        #expect(try await eventually { await output.send(try Sample.batch(3)) == .acknowledged })
+    }
+
+    @Test("a server that says a word now and then and reads nothing is left before what is to be sent piles up")
+    func readingNothing() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(nil) { connection in
+            connection.write(NATSHostileTests.info)
+            _ = connection.read()
+            connection.write("PONG\r\n")
+            while connection.write("PING\r\n") { connection.pause(milliseconds: 20) }
+        }
+        defer { peer.stop() }
+        let output = try output(bench, "nats://127.0.0.1:\(peer.port)") {
+            $0.requestTimeout = .milliseconds(200)
+            $0.compression = .none
+        }
+        let large = Sample.batch([try Sample.part(0..<25_000, .none)])
+        #expect(
+            await eventually {
+                _ = await output.send(large)
+                return peer.connections > 1
+            })
+    }
 }

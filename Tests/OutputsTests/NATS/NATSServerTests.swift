@@ -247,6 +247,9 @@ struct NATSServerTests {
             #expect(held(await output.send(try Sample.batch(1, number: UInt64(number)))).contains("credentials"))
             try PrivateFile.replace(file, with: "\(right)\n")
             time.advance(by: .seconds(2))
+            // Delivery asks while the destination is held.
+            let isNew = await output.hasNewCredentials()
+            #expect(output.followsFiles && isNew)
             #expect(await output.send(try Sample.batch(1, number: UInt64(number))) == .acknowledged)
             #expect(try reader.count() == number + 1)
             // Others than those that it connected with: the connection is not used any more.
