@@ -122,12 +122,145 @@ _spoolship() {
     "version") options="--json --config --help -h" ;;
     "help") options="--config --help -h" ;;
     esac
+    case "$command $previous" in
+    *" --socket") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "run --app") COMPREPLY=(); return ;;
+    "run --timeout") COMPREPLY=(); return ;;
+    "check --user") COMPREPLY=(); return ;;
+    "track --property" | "track -p") COMPREPLY=(); return ;;
+    "track --text" | "track -t") COMPREPLY=(); return ;;
+    "track --spool") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "track --app") COMPREPLY=(); return ;;
+    "app add --user") COMPREPLY=(); return ;;
+    "top --interval") COMPREPLY=(); return ;;
+    "top --count") COMPREPLY=(); return ;;
+    "dispatch --destination") COMPREPLY=(); return ;;
+    "drain --timeout") COMPREPLY=(); return ;;
+    "drain --destination") COMPREPLY=(); return ;;
+    "pause --token") COMPREPLY=(); return ;;
+    "pause --ttl") COMPREPLY=(); return ;;
+    "pause --destination") COMPREPLY=(); return ;;
+    "resume --token") COMPREPLY=(); return ;;
+    "resume --destination") COMPREPLY=(); return ;;
+    "session start --app") COMPREPLY=(); return ;;
+    "tap --app") COMPREPLY=(); return ;;
+    "tap --priority") mapfile -t COMPREPLY < <(compgen -W "normal critical" -- "$word"); return ;;
+    "tap --name") COMPREPLY=(); return ;;
+    "tap --count" | "tap -n") COMPREPLY=(); return ;;
+    "queue list --destination") COMPREPLY=(); return ;;
+    "queue list --priority") mapfile -t COMPREPLY < <(compgen -W "normal critical" -- "$word"); return ;;
+    "queue list --limit") COMPREPLY=(); return ;;
+    "queue export --destination") COMPREPLY=(); return ;;
+    "queue export --priority") mapfile -t COMPREPLY < <(compgen -W "normal critical" -- "$word"); return ;;
+    "queue purge --destination") COMPREPLY=(); return ;;
+    "queue purge --priority") mapfile -t COMPREPLY < <(compgen -W "normal critical" -- "$word"); return ;;
+    "queue move --destination") COMPREPLY=(); return ;;
+    "queue move --to") COMPREPLY=(); return ;;
+    "queue move --priority") mapfile -t COMPREPLY < <(compgen -W "normal critical" -- "$word"); return ;;
+    "dead-letters list --destination") COMPREPLY=(); return ;;
+    "dead-letters list --reason") COMPREPLY=(); return ;;
+    "dead-letters list --limit") COMPREPLY=(); return ;;
+    "dead-letters export --destination") COMPREPLY=(); return ;;
+    "dead-letters export --reason") COMPREPLY=(); return ;;
+    "dead-letters retry --destination") COMPREPLY=(); return ;;
+    "dead-letters retry --reason") COMPREPLY=(); return ;;
+    "dead-letters purge --destination") COMPREPLY=(); return ;;
+    "dead-letters purge --reason") COMPREPLY=(); return ;;
+    "quarantine list --app") COMPREPLY=(); return ;;
+    "quarantine list --reason") COMPREPLY=(); return ;;
+    "quarantine list --limit") COMPREPLY=(); return ;;
+    "quarantine export --app") COMPREPLY=(); return ;;
+    "quarantine export --reason") COMPREPLY=(); return ;;
+    "quarantine retry --app") COMPREPLY=(); return ;;
+    "quarantine retry --reason") COMPREPLY=(); return ;;
+    "quarantine purge --app") COMPREPLY=(); return ;;
+    "quarantine purge --reason") COMPREPLY=(); return ;;
+    "container get --type") mapfile -t COMPREPLY < <(compgen -W "string integer double boolean" -- "$word"); return ;;
+    "container get --container") COMPREPLY=(); return ;;
+    "container watch --count" | "container watch -n") COMPREPLY=(); return ;;
+    "container export --directory") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "container preview --ttl") COMPREPLY=(); return ;;
+    "container preview --container") COMPREPLY=(); return ;;
+    "container sign --key" | "container sign -k") COMPREPLY=(); return ;;
+    "container sign --output" | "container sign -o") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "container sign --after") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "container sign --ca-file") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "container test --events") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "container test --app") COMPREPLY=(); return ;;
+    "receive --listen") COMPREPLY=(); return ;;
+    "receive --certificates") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "receive --output" | "receive -o") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "receive --threads") COMPREPLY=(); return ;;
+    "receive --fail") COMPREPLY=(); return ;;
+    "receive --probability") COMPREPLY=(); return ;;
+    "receive --seed") COMPREPLY=(); return ;;
+    "receive --first") COMPREPLY=(); return ;;
+    "receive --retry-after") COMPREPLY=(); return ;;
+    "receive --delay") COMPREPLY=(); return ;;
+    "receive --largest-body") COMPREPLY=(); return ;;
+    "receive --marker") COMPREPLY=(); return ;;
+    "diagnose --output" | "diagnose -o") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "diagnose --log") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "diagnose --socket") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    esac
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
         mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help configuration" -- "$word")
     else
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        case $command in
+        "run") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "check") COMPREPLY=() ;;
+        "track") COMPREPLY=() ;;
+        "app add") COMPREPLY=() ;;
+        "app list") COMPREPLY=() ;;
+        "status") COMPREPLY=() ;;
+        "top") COMPREPLY=() ;;
+        "dispatch") COMPREPLY=() ;;
+        "interval") mapfile -t COMPREPLY < <(compgen -W "off default" -- "$word") ;;
+        "drain") COMPREPLY=() ;;
+        "pause") COMPREPLY=() ;;
+        "resume") COMPREPLY=() ;;
+        "network on") COMPREPLY=() ;;
+        "network off") COMPREPLY=() ;;
+        "network-changed") COMPREPLY=() ;;
+        "log-level") mapfile -t COMPREPLY < <(compgen -W "error warning info debug verbose default" -- "$word") ;;
+        "enable") COMPREPLY=() ;;
+        "disable") COMPREPLY=() ;;
+        "session start") COMPREPLY=() ;;
+        "country set") COMPREPLY=() ;;
+        "country clear") COMPREPLY=() ;;
+        "reload") COMPREPLY=() ;;
+        "tap") COMPREPLY=() ;;
+        "queue list") COMPREPLY=() ;;
+        "queue show") COMPREPLY=() ;;
+        "queue export") COMPREPLY=() ;;
+        "queue purge") COMPREPLY=() ;;
+        "queue move") COMPREPLY=() ;;
+        "dead-letters list") COMPREPLY=() ;;
+        "dead-letters show") COMPREPLY=() ;;
+        "dead-letters export") COMPREPLY=() ;;
+        "dead-letters retry") COMPREPLY=() ;;
+        "dead-letters purge") COMPREPLY=() ;;
+        "quarantine list") COMPREPLY=() ;;
+        "quarantine show") COMPREPLY=() ;;
+        "quarantine export") COMPREPLY=() ;;
+        "quarantine retry") COMPREPLY=() ;;
+        "quarantine purge") COMPREPLY=() ;;
+        "container list") COMPREPLY=() ;;
+        "container show") COMPREPLY=() ;;
+        "container get") COMPREPLY=() ;;
+        "container refresh") COMPREPLY=() ;;
+        "container watch") COMPREPLY=() ;;
+        "container export") COMPREPLY=() ;;
+        "container preview") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "container keygen") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "container sign") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "container test") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "receive") COMPREPLY=() ;;
+        "diagnose") COMPREPLY=() ;;
+        "version") COMPREPLY=() ;;
+        esac
     fi
 }
 complete -o filenames -F _spoolship spoolship

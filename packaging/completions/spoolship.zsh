@@ -99,8 +99,8 @@ _spoolship() {
     'run')
         _arguments \
             '--once[ship the files named, then end]' \
-            '--app[whose events the files hold; default default]:APP:' \
-            '--timeout[give up when nothing can go on so long after the start]:DURATION:' \
+            '--app[whose events the files hold; default default]:APP: ' \
+            '--timeout[give up when nothing can go on so long after the start]:DURATION: ' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -110,35 +110,35 @@ _spoolship() {
         _arguments \
             '--connect[also open a connection to each destination]' \
             '--print[print the effective configuration, with the origin of each value]' \
-            '--user[the agent'\''s user, for root; default spoolship]:USER:' \
+            '--user[the agent'\''s user, for root; default spoolship]:USER: ' \
             '--text-only[judge the text only, not this machine\: for files of another one]' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'track')
         _arguments \
-            '*--property[a property, typed by its look]:KEY=VALUE:' \
-            '*-p[a property, typed by its look]:KEY=VALUE:' \
-            '*--text[a property that is text]:KEY=VALUE:' \
-            '*-t[a property that is text]:KEY=VALUE:' \
+            '*--property[a property, typed by its look]:KEY=VALUE: ' \
+            '*-p[a property, typed by its look]:KEY=VALUE: ' \
+            '*--text[a property that is text]:KEY=VALUE: ' \
+            '*-t[a property that is text]:KEY=VALUE: ' \
             '--critical[give it the priority critical]' \
-            '--spool[the spool; default the configuration'\''s]:DIRECTORY:' \
-            '--app[the app whose it is\: its directory in the spool; default incoming/ where there is one]:APP:' \
+            '--spool[the spool; default the configuration'\''s]:DIRECTORY:_files' \
+            '--app[the app whose it is\: its directory in the spool; default incoming/ where there is one]:APP: ' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'app add')
         _arguments \
-            '--user[who writes there; default the user who is called like the app]:USER:' \
+            '--user[who writes there; default the user who is called like the app]:USER: ' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'app list')
         _arguments \
@@ -146,397 +146,397 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'status')
         _arguments \
             '--json[print JSON]' \
             '--quiet[print nothing\: only the exit code counts]' \
             '-q[print nothing\: only the exit code counts]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'top')
         _arguments \
-            '--interval[how often; default 2s]:DURATION:' \
-            '--count[so many times, then end; also where there is no terminal]:N:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--interval[how often; default 2s]:DURATION: ' \
+            '--count[so many times, then end; also where there is no terminal]:N: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'dispatch')
         _arguments \
             '--wait[wait, and report the result of each request]' \
-            '--destination[only this destination; default all]:NAME:' \
+            '--destination[only this destination; default all]:NAME: ' \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'interval')
         _arguments \
             '--persist[keep it beyond a restart; with default, forget what was kept]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument:(off default)'
         ;;
     'drain')
         _arguments \
-            '--timeout[how long to go on; default 30s]:DURATION:' \
-            '--destination[only this destination; default all]:NAME:' \
+            '--timeout[how long to go on; default 30s]:DURATION: ' \
+            '--destination[only this destination; default all]:NAME: ' \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'pause')
         _arguments \
-            '--token[who pauses; default manual]:TOKEN:' \
-            '--ttl[release the token by itself after that time]:DURATION:' \
-            '--destination[only this destination; default all]:NAME:' \
+            '--token[who pauses; default manual]:TOKEN: ' \
+            '--ttl[release the token by itself after that time]:DURATION: ' \
+            '--destination[only this destination; default all]:NAME: ' \
             '--until-restart[a restart releases the token]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'resume')
         _arguments \
-            '--token[release this token only, wherever it holds; an unknown one changes nothing]:TOKEN:' \
-            '--destination[only this destination; default all]:NAME:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--token[release this token only, wherever it holds; an unknown one changes nothing]:TOKEN: ' \
+            '--destination[only this destination; default all]:NAME: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'network on')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'network off')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'network-changed')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'log-level')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument:(error warning info debug verbose default)'
         ;;
     'enable')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'disable')
         _arguments \
             '--yes[do not ask]' \
             '-y[do not ask]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'session start')
         _arguments \
-            '--app[whose session; default default]:APP:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--app[whose session; default default]:APP: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'country set')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'country clear')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'reload')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'tap')
         _arguments \
-            '--app[only events of this app]:APP:' \
-            '--priority[only normal or only critical ones]:PRIORITY:' \
-            '--name[only events of this name]:NAME:' \
-            '--count[end after so many]:N:' \
-            '-n[end after so many]:N:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--app[only events of this app]:APP: ' \
+            '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
+            '--name[only events of this name]:NAME: ' \
+            '--count[end after so many]:N: ' \
+            '-n[end after so many]:N: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'queue list')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--priority[only normal or only critical ones]:PRIORITY:' \
-            '--limit[at most so many; default 100]:N:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
+            '--limit[at most so many; default 100]:N: ' \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'queue show')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'queue export')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--priority[only normal or only critical ones]:PRIORITY:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'queue purge')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--priority[only normal or only critical ones]:PRIORITY:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'queue move')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--to[the destination to wait for]:NAME:' \
-            '--priority[only normal or only critical ones]:PRIORITY:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--to[the destination to wait for]:NAME: ' \
+            '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'dead-letters list')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--reason[only for this reason]:REASON:' \
-            '--limit[at most so many; default 100]:N:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--reason[only for this reason]:REASON: ' \
+            '--limit[at most so many; default 100]:N: ' \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'dead-letters show')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'dead-letters export')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--reason[only for this reason]:REASON:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--reason[only for this reason]:REASON: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'dead-letters retry')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--reason[only for this reason]:REASON:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--reason[only for this reason]:REASON: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'dead-letters purge')
         _arguments \
-            '--destination[only of this destination]:NAME:' \
-            '--reason[only for this reason]:REASON:' \
+            '--destination[only of this destination]:NAME: ' \
+            '--reason[only for this reason]:REASON: ' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'quarantine list')
         _arguments \
-            '--app[only of this app]:APP:' \
-            '--reason[only for this reason]:REASON:' \
-            '--limit[at most so many; default 100]:N:' \
+            '--app[only of this app]:APP: ' \
+            '--reason[only for this reason]:REASON: ' \
+            '--limit[at most so many; default 100]:N: ' \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'quarantine show')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'quarantine export')
         _arguments \
-            '--app[only of this app]:APP:' \
-            '--reason[only for this reason]:REASON:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--app[only of this app]:APP: ' \
+            '--reason[only for this reason]:REASON: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'quarantine retry')
         _arguments \
-            '--app[only of this app]:APP:' \
-            '--reason[only for this reason]:REASON:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--app[only of this app]:APP: ' \
+            '--reason[only for this reason]:REASON: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'quarantine purge')
         _arguments \
-            '--app[only of this app]:APP:' \
-            '--reason[only for this reason]:REASON:' \
+            '--app[only of this app]:APP: ' \
+            '--reason[only for this reason]:REASON: ' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container list')
         _arguments \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container show')
         _arguments \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container get')
         _arguments \
-            '--type[string (default), integer, double or boolean]:TYPE:' \
-            '--container[only of this container]:ID:' \
+            '--type[string (default), integer, double or boolean]:TYPE:(string integer double boolean)' \
+            '--container[only of this container]:ID: ' \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container refresh')
         _arguments \
             '--json[print JSON]' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container watch')
         _arguments \
-            '--count[end after so many]:N:' \
-            '-n[end after so many]:N:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--count[end after so many]:N: ' \
+            '-n[end after so many]:N: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container export')
         _arguments \
-            '--directory[where to write it; - for standard output]:DIRECTORY:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--directory[where to write it; - for standard output]:DIRECTORY:_files' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'container preview')
         _arguments \
             '--end[end the preview of container ID, or of all]' \
-            '--ttl[how long it rules; default 30m, at most 1d]:DURATION:' \
-            '--container[it must be for this container]:ID:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--ttl[how long it rules; default 30m, at most 1d]:DURATION: ' \
+            '--container[it must be for this container]:ID: ' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -552,13 +552,13 @@ _spoolship() {
         ;;
     'container sign')
         _arguments \
-            '*--key[a private key'\''s file; may stand twice]:KEY:' \
-            '*-k[a private key'\''s file; may stand twice]:KEY:' \
-            '--output[where to write; default standard output]:FILE:' \
-            '-o[where to write; default standard output]:FILE:' \
+            '*--key[a private key'\''s file; may stand twice]:KEY: ' \
+            '*-k[a private key'\''s file; may stand twice]:KEY: ' \
+            '--output[where to write; default standard output]:FILE:_files' \
+            '-o[where to write; default standard output]:FILE:_files' \
             '--preview[sign a draft, for previews only]' \
-            '--after[what is published now; the version must be a later one]:FILE|URL:' \
-            '--ca-file[certificates that --after URL trusts; default the system'\''s]:FILE:' \
+            '--after[what is published now; the version must be a later one]:FILE|URL:_files' \
+            '--ca-file[certificates that --after URL trusts; default the system'\''s]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -566,8 +566,8 @@ _spoolship() {
         ;;
     'container test')
         _arguments \
-            '--events[recorded events to show]:FILE:' \
-            '--app[whose the recorded events are; default\: what they say, else default]:APP:' \
+            '--events[recorded events to show]:FILE:_files' \
+            '--app[whose the recorded events are; default\: what they say, else default]:APP: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -576,40 +576,40 @@ _spoolship() {
         ;;
     'receive')
         _arguments \
-            '--listen[where to listen; default 127.0.0.1\:8443, port 0 any]:ADDRESS\:PORT:' \
-            '--certificates[where the certificate is kept; default ~/.local/state/spoolship-receiver]:DIRECTORY:' \
+            '--listen[where to listen; default 127.0.0.1\:8443, port 0 any]:ADDRESS\:PORT: ' \
+            '--certificates[where the certificate is kept; default ~/.local/state/spoolship-receiver]:DIRECTORY:_files' \
             '--plain-http[no TLS]' \
-            '--output[append events to FILE instead of printing them]:FILE:' \
-            '-o[append events to FILE instead of printing them]:FILE:' \
+            '--output[append events to FILE instead of printing them]:FILE:_files' \
+            '-o[append events to FILE instead of printing them]:FILE:_files' \
             '--sync[events are durable in FILE before they are acknowledged]' \
             '--quiet[count events, neither print nor store them]' \
             '-q[count events, neither print nor store them]' \
-            '--threads[threads that share the connections; default 2]:N:' \
-            '--fail[how chosen requests fail]:HOW:' \
-            '--probability[the share of requests that is chosen; default 1]:P:' \
-            '--seed[the same seed chooses the same requests; default 1]:N:' \
-            '--first[choose among the first N requests only]:N:' \
-            '--retry-after[what Retry-After says when a chosen request fails]:SECONDS:' \
-            '--delay[how long each answer waits]:DURATION:' \
-            '--largest-body[answer 413 to larger bodies]:SIZE:' \
-            '--marker[answer 400 to batches with an event that holds TEXT]:TEXT:' \
+            '--threads[threads that share the connections; default 2]:N: ' \
+            '--fail[how chosen requests fail]:HOW: ' \
+            '--probability[the share of requests that is chosen; default 1]:P: ' \
+            '--seed[the same seed chooses the same requests; default 1]:N: ' \
+            '--first[choose among the first N requests only]:N: ' \
+            '--retry-after[what Retry-After says when a chosen request fails]:SECONDS: ' \
+            '--delay[how long each answer waits]:DURATION: ' \
+            '--largest-body[answer 413 to larger bodies]:SIZE: ' \
+            '--marker[answer 400 to batches with an event that holds TEXT]:TEXT: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'diagnose')
         _arguments \
-            '--output[write to FILE (mode 0600) instead of printing]:FILE:' \
-            '-o[write to FILE (mode 0600) instead of printing]:FILE:' \
+            '--output[write to FILE (mode 0600) instead of printing]:FILE:_files' \
+            '-o[write to FILE (mode 0600) instead of printing]:FILE:_files' \
             '--hash-names[show files of the spool by a hash of their names]' \
-            '--log[take the log from FILE; default the journal of spoolship.service]:FILE:' \
-            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:' \
+            '--log[take the log from FILE; default the journal of spoolship.service]:FILE:_files' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'version')
         _arguments \
@@ -617,7 +617,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:argument:_files'
+            '*:argument: '
         ;;
     'help')
         _arguments \
