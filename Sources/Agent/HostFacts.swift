@@ -16,7 +16,7 @@ struct HostFacts: Sendable {
     private let found: [String: String]
     private let zone: TimeZoneRules?
 
-    /// Looks the machine up; what cannot be found is left out, with a warning where a person can mend it.
+    /// Looks the machine up; what cannot be found is left out, with a warning where a person can fix it.
     ///
     /// - Parameters:
     ///   - settings: where the state directory is.

@@ -6,7 +6,7 @@ internal import Spool
 
 /// Judges, by what the modules have published, whether the pipeline moves: what systemd's watchdog is fed by.
 ///
-/// Only what a restart can mend counts as a stall. A full queue, a full disk, a destination that fails, a pause: the agent
+/// Only what a restart can fix counts as a stall. A full queue, a full disk, a destination that fails, a pause: the agent
 /// says so elsewhere, and goes on.
 struct ProgressWatch {
     /// The pipeline at one moment.

@@ -69,7 +69,7 @@ public struct SectionDescription: Sendable {
     public let entries: [EntryDescription]
 }
 
-/// A section as it stands in a configuration.
+/// A section as it is in a configuration.
 public struct SectionPlace: Sendable, Hashable {
     /// Its path, with the names of what stands more than once: `queue`, `destination.main.tls`; empty for the root.
     public let path: String

@@ -20,14 +20,14 @@ extension Settings {
 }
 
 extension SectionDescription {
-    /// The section as it stands in the shipped file.
+    /// The section as it is in the shipped file.
     public var shippedText: String { shippedText(prefix: "", commented: false) }
 
-    /// The section as it stands in the shipped file.
+    /// The section as it is in the shipped file.
     ///
     /// - Parameters:
     ///   - prefix: the sections that it stands in, as in `destination.`.
-    ///   - commented: whether it stands in a section that is commented out.
+    ///   - commented: whether it is in a section that is commented out.
     func shippedText(prefix: String, commented: Bool) -> String {
         let heading: String
         switch kind {
@@ -64,7 +64,7 @@ extension SettingDescription {
         return range.isEmpty ? type : "\(type), \(range)"
     }
 
-    /// The setting as it stands in the shipped file.
+    /// The setting as it is in the shipped file.
     var shippedText: String {
         var notes = allowed
         if defaultValue == nil { notes += "; not set" }

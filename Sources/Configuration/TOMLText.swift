@@ -5,7 +5,7 @@ enum TOMLText {
     /// How many mistakes of form are looked for: beyond it the file is something else than TOML.
     static let mostMistakes = 20
 
-    /// A section whose heading could not be read gets this name: nothing is said of what stands in it.
+    /// A section whose heading could not be read gets this name: nothing is said of what is in it.
     static let unreadableSection = "\u{1}unreadable"
 
     /// Reads a text.

@@ -26,7 +26,7 @@ public struct ControlRequest: Sendable {
     public let body: [UInt8]
     /// Who asks; nil on the stats port.
     public let peer: PeerCredentials?
-    /// What stands in the path where its route has a name in braces.
+    /// What is in the path where its route has a name in braces.
     public internal(set) var parameters: [String: String] = [:]
 
     init(

@@ -133,7 +133,7 @@ public struct StatusReport: Sendable, Equatable {
         public var secondTries: [String: Int] = [:]
         /// Files that are not read because of their names.
         public var passedOver = 0
-        /// What a person should mend: whose files cannot be read and why.
+        /// What a person should fix: whose files cannot be read and why.
         public var complaints: [String] = []
 
         /// An empty spool.

@@ -8,7 +8,7 @@ public struct DeliveryOptions: Sendable, Equatable {
     public var criticalDelay: Duration
     /// Whether a full batch goes before its time. Default yes; without it the interval alone is in charge.
     public var batchOnSize: Bool
-    /// The first sending of a destination after the start is delayed by chance, up to this. Default 2 s.
+    /// The first sending of a destination after the start is delayed at random, up to this. Default 2 s.
     ///
     /// Without it, a fleet that is restarted together connects together.
     public var startSpread: Duration

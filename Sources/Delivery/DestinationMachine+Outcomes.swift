@@ -230,7 +230,7 @@ extension DestinationMachine {
         if breaker?.nextProbe != nil { breaker?.nextProbe = next }
     }
 
-    /// The destination said when to come back: from 1 s to a day, up to a tenth more by chance (ac13).
+    /// The destination said when to come back: from 1 s to a day, up to a tenth more at random (ac13).
     private mutating func waitAsTold(
         _ wait: Duration, _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
     ) {

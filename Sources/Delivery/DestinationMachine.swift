@@ -222,7 +222,7 @@ struct DestinationMachine: Sendable {
     }
 
     /// The settings have changed: what was learned of the old ones is forgotten; a person who has them read again also means
-    /// that what held a destination is mended, a container does not.
+    /// that what held a destination is fixed, a container does not.
     mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
         options = new

@@ -47,7 +47,7 @@ public struct RetrySchedule: Sendable, Equatable {
         return shortened(intervals[failures - 1], using: &random)
     }
 
-    /// A wait with a share of it taken away by chance.
+    /// A wait with a share of it taken away at random.
     func shortened(_ wait: Duration, using random: inout some RandomNumberGenerator) -> Duration {
         wait * (1 - jitter * Double.random(in: 0...1, using: &random))
     }

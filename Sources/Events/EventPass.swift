@@ -45,7 +45,7 @@ public struct EventPass: ~Copyable {
     var wanted: Additions = []
     var edits: [Edit] = []
     var scratch: [UInt8] = []
-    /// The name where it does not stand in the block as it is.
+    /// The name where it is not in the block as it is.
     var nameText = LineBuffer(capacity: 1024)
     /// What becomes of the line when a check has failed.
     var failure = Verdict.Kind.quarantined

@@ -189,7 +189,7 @@ extension JSONScanner {
         return p
     }
 
-    /// Whether one of the properties before has the name of that at `count`. All of them stand in the row: those that were
+    /// Whether one of the properties before has the name of that at `count`. All of them are in the row: those that were
     /// found again, and those that were read and kept.
     @inline(never)
     private mutating func isKnown(_ row: UnsafeMutablePointer<NamePlaces.Property>, _ count: Int) -> Bool {

@@ -103,7 +103,7 @@ enum JSONText {
 }
 
 extension MemberName {
-    /// The name as it stands in an event; empty for the address, which is configured.
+    /// The name as it is in an event; empty for the address, which is configured.
     var spelling: [UInt8] {
         switch self {
         case .name: Array("name".utf8)

@@ -1,7 +1,7 @@
 public import EventLoops
 public import Model
 
-/// What became of one line. Small, because there is one for each event: what is wrong stands in `EventPass.problem`.
+/// What became of one line. Small, because there is one for each event: what is wrong is in `EventPass.problem`.
 public struct Verdict: Sendable {
     /// What became of it.
     public enum Kind: UInt8, Sendable {

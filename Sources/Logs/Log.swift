@@ -4,7 +4,7 @@
 
 /// How much a message matters; the settings `error` to `verbose`.
 public enum LogLevel: Int, Sendable, CaseIterable, Comparable {
-    /// Something failed that a person should mend.
+    /// Something failed that a person should fix.
     case error
     /// Something is wrong, and the agent copes.
     case warning
@@ -75,7 +75,7 @@ public struct Log: Sendable {
     /// A log that writes to a sink.
     public init(_ sink: any LogSink) { self.sink = sink }
 
-    /// Something failed that a person should mend; the fields say what to do.
+    /// Something failed that a person should fix; the fields say what to do.
     public func error(_ text: StaticString, _ fields: KeyValuePairs<String, any CustomStringConvertible> = [:]) {
         write(.error, text, fields)
     }

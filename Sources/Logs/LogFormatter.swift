@@ -96,7 +96,7 @@ struct LogFormatter: Sendable {
         line.append(UInt8(ascii: "\""))
     }
 
-    /// Appends text as it stands in a JSON string, with everything escaped that moves a cursor or turns the reading
+    /// Appends text as it is in a JSON string, with everything escaped that moves a cursor or turns the reading
     /// direction, and cut to the longest value.
     private static func appendEscaped(_ text: String, to line: inout [UInt8]) {
         let limit = line.count + longestValue

@@ -87,7 +87,7 @@ extension MetricFamily {
                 "limit", ["event_names", "name_length", "properties", "property_key_length", "property_value_length"]),
             .closed("consequence", ["refuse", "quarantine", "allow"]),
         ])
-    /// What was mended.
+    /// What was repaired.
     public static let oddities = MetricFamily(
         .counter, "spoolship_event_oddities_total",
         "What events said that was corrected or passed over since the start, by kind.",

@@ -1,5 +1,5 @@
 //  Metrics: what the agent tells of itself in numbers.
-//  Promise: every family stands in one table (MetricFamily+All.swift); labels are bounded; collecting reads published
+//  Promise: every family is in one table (MetricFamily+All.swift); labels are bounded; collecting reads published
 //  figures and never waits for another loop.
 //  It knows nothing of HTTP, nor of who counts.
 

@@ -1,7 +1,7 @@
 public import EventLoops
 
 /// What delivery asks of the queue. Every call is durable when it returns, except where it says otherwise, and what it
-/// changed stands in the published summaries by then.
+/// changed is in the published summaries by then.
 public protocol BatchStore: Sendable {
     /// Takes up the lane's oldest free batch that is not in `request.except` (free since a restart), or else forms the
     /// next batch from what waits; leases it.

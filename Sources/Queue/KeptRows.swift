@@ -28,7 +28,7 @@ struct KeptRows {
         if let app = selection.app, !isDeadLetters { add("app = ?", .text(app)) }
         if let reason = selection.reason { add(isDeadLetters ? "kind = ?" : "reason = ?", .text(reason)) }
         if let ids = selection.ids {
-            // Numbers only, so that they can stand in the statement however many they are.
+            // Numbers only, so that they can be in the statement however many they are.
             conditions.append("id IN (\(ids.compactMap { Int64($0) }.map { "\($0)" }.joined(separator: ", ")))")
         }
     }

@@ -21,7 +21,7 @@ public struct QueueOptions: Sendable, Equatable {
 
     /// Who opens the queue.
     public enum Opener: Sendable, Equatable {
-        /// The agent: makes what is missing, mends what is damaged.
+        /// The agent: makes what is missing, repairs what is damaged.
         case agent
         /// A command, while no agent runs: what is missing or damaged stays so and is an error, the cap in force stays
         /// that of the database, nothing but what is asked for is written.

@@ -30,7 +30,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         case all
         /// The cap is reached by critical events: only such are stored, and evict older ones.
         case critical
-        /// Nothing is stored until there is room again, or until what is wrong is mended.
+        /// Nothing is stored until there is room again, or until what is wrong is fixed.
         case nothing(WaitReason)
     }
 

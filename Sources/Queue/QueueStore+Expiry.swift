@@ -28,7 +28,7 @@ extension QueueStore {
             for row in try oldestExpired(lane, file, atMost: limit) {
                 var rows = [row]
                 if row.isFormed, let id = row.batch {
-                    // A batch goes whole, once; its other rows may stand in the list as well.
+                    // A batch goes whole, once; its other rows may be in the list as well.
                     guard let batch = try file.lookUp(id), try isExpired(batch.rows, file) else { continue }
                     rows = batch.rows
                 }

@@ -34,7 +34,7 @@ public enum SpoolObstacle: String, Sendable, CaseIterable {
             }
     }
 
-    /// Whether it concerns one file or directory whose owner can mend it, not the agent or its machine.
+    /// Whether it concerns one file or directory whose owner can fix it, not the agent or its machine.
     public var isOwners: Bool { self == .permission || self == .missing }
 }
 

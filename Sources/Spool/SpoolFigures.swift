@@ -74,7 +74,7 @@ public struct SpoolFigures: Sendable, Equatable {
     public var oldestUnread: Timestamp?
     /// Whether reading waits for commits.
     public var isHeldBack = false
-    /// What a person should mend, at most sixteen of them.
+    /// What a person should fix, at most sixteen of them.
     public var complaints: [SpoolComplaint] = []
     /// Files and directories that the agent may not read or remove, those not listed in `complaints` included.
     public var inaccessible = 0

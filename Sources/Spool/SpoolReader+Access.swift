@@ -99,7 +99,7 @@ extension SpoolReader {
         tryAgain(file.map { .read($0) } ?? .look(directory, name), directory.path(of: name), error)
     }
 
-    /// Tells a person once what to mend; remembered until it is mended.
+    /// Tells a person once what to fix; remembered until it is fixed.
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
         guard complaints[path] == nil, complaints.count < SpoolReader.mostRemembered else { return }
         let owner = owner ?? (try? FileSystem.status(root.raw, path).owner) ?? 0

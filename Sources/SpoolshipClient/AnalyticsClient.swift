@@ -1,7 +1,7 @@
 //  SpoolshipClient: writes events into a spool of Spoolship, from any process, whether or not the agent runs.
 //
 //  It promises that an event whose `flush` has returned is in the spool, whole, once; that no call waits longer than the
-//  settings say, nor for a file; and that every event that is not taken is told of by a typed error. It knows the spool's protocol and
+//  settings say, nor for a file; and that every event that is not taken is reported by a typed error. It knows the spool's protocol and
 //  nothing of the agent.
 
 internal import Synchronization

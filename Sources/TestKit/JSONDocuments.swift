@@ -1,4 +1,4 @@
-/// JSON documents by chance, and documents that are nearly JSON: for comparing readers.
+/// Random JSON documents, and documents that are nearly JSON: for comparing readers.
 public struct JSONDocuments: Sendable {
     private var random: SplitMix64
 

@@ -4,7 +4,7 @@ internal import Logs
 internal import Model
 
 extension ContainerNote {
-    /// Writes the note to the log: what a person should mend as a warning, changes as information, the rest for debugging.
+    /// Writes the note to the log: what a person should fix as a warning, changes as information, the rest for debugging.
     func write(to log: Log, container: String) {
         switch self {
         case .began(let type):

@@ -8,7 +8,7 @@ public enum Operand: Sendable, Hashable {
     case macro(String)
 }
 
-/// Where a member stands in an event, from its top: `["properties", "Category"]`.
+/// Where a member is in an event, from its top: `["properties", "Category"]`.
 ///
 /// Written `"properties.Category"`, or as a list where a name has a dot in it. Only members of objects can be named.
 public struct MemberPath: Sendable, Hashable, CustomStringConvertible {

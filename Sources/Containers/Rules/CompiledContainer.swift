@@ -37,7 +37,7 @@ public final class CompiledContainer: Sendable {
     let values: [(key: String, operand: CompiledOperand)]
     let collections: [Int]
     let throttles: Int
-    /// The reason under which a discard stands in the ledger and in metrics, for each rule: `GTM-1234/rule`.
+    /// The reason under which a discard is in the ledger and in metrics, for each rule: `GTM-1234/rule`.
     let reasons: [String]
     /// The members of the data layer that tags may come to read, by their names at the top.
     let layerNames: Set<[UInt8]>

@@ -32,7 +32,7 @@ final class Evaluation {
     @exclusivity(unchecked) var known: [MacroValue]
     /// What macros gave, as conditions compare it.
     let compared: UnsafeMutablePointer<ComparedValue>
-    /// Texts of compared values that do not stand in the line.
+    /// Texts of compared values that are not in the line.
     @exclusivity(unchecked) var texts = LineBuffer(capacity: 256)
     /// Where the members lie that macros read.
     let places: UnsafeMutablePointer<WantedMembers.Place>

@@ -1,7 +1,7 @@
 internal import Events
 internal import Model
 
-/// The members that tags in force redact or hash, whatever their rules say: they stand in no data layer, and in no line that
+/// The members that tags in force redact or hash, whatever their rules say: they are in no data layer, and in no line that
 /// goes to the quarantine.
 struct HiddenMembers {
     /// Redacting and hashing, in the order of containers and tags, for members under each name that they may have had.

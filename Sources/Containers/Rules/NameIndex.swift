@@ -6,7 +6,7 @@ internal import Glibc
 /// Open addressing over bytes; it never changes, so that it is read without locks and without counting references.
 struct NameIndex: ~Copyable, @unchecked Sendable {
     // Nothing is written after init, and the storage is its own.
-    /// Tags, by their places, in order; for a name that stands in no rule.
+    /// Tags, by their places, in order; for a name that is in no rule.
     private let others: UnsafeMutableBufferPointer<Int32>
     private let slots: UnsafeMutableBufferPointer<Slot>
     private let text: UnsafeMutableBufferPointer<UInt8>

@@ -16,7 +16,7 @@ public final class RuleEngine {
     public enum Fate: Equatable {
         /// It goes on, as `RuleEngine.line` has it.
         case kept
-        /// A tag took it out; the reason (`GTM-1234/rule`) stands in the ledger and in metrics.
+        /// A tag took it out; the reason (`GTM-1234/rule`) is in the ledger and in metrics.
         case discarded(reason: String)
         /// Tags made it larger than it may be: it is not to be sent, and `RuleEngine.line` is what may be kept of it, with
         /// everything redacted and hashed that was to be; empty where that is too much as well.
@@ -54,7 +54,7 @@ public final class RuleEngine {
     var layers = DataLayers()
     /// What of events becomes part of data layers.
     var pushed = PushedMembers([])
-    /// What is redacted or hashed, and so stands in no data layer and no quarantine.
+    /// What is redacted or hashed, and so is in no data layer and no quarantine.
     private var hidden: [[Bool]: HiddenMembers] = [:]
     var editor = EventEditor()
     /// The event as it came to the present container: the caller's bytes, or `changed`.

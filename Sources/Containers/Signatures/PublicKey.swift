@@ -4,7 +4,7 @@ internal import COpenSSL
 ///
 /// Source: RFC 8032.
 public struct PublicKey: Sendable, Hashable {
-    /// The key as it stands in the configuration: 44 characters of base64.
+    /// The key as it is in the configuration: 44 characters of base64.
     public let text: String
 
     let bytes: [UInt8]

@@ -203,7 +203,7 @@ extension ContainerMachine {
         effects.append(.tell(.failed(type, reason, message: message)))
     }
 
-    /// Plans the next fetch of a copy that was confirmed so long ago: a little earlier than it must be, by chance.
+    /// Plans the next fetch of a copy that was confirmed so long ago: a little earlier than it must be, at random.
     mutating func schedule(
         after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {

@@ -77,7 +77,7 @@ public actor FileOutput: MeasuredOutput {
     /// None: events are written as they are.
     public func takeLeftOutValues() -> Int { 0 }
 
-    /// What passes by itself is tried again; what a person must mend holds.
+    /// What passes by itself is tried again; what a person must fix holds.
     private func outcome(of error: WriteError) -> Outcome {
         let said = SystemError.message(error.number).lowercased()
         let failure = Failure(kind: .local, message: "cannot \(error.step) \(path): \(said)")

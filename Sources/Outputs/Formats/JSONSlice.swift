@@ -1,4 +1,4 @@
-/// A JSON value as it stands in some bytes, read no deeper than it is asked for.
+/// A JSON value as it is in some bytes, read no deeper than it is asked for.
 ///
 /// Nothing is copied, nothing recurs: what is nested is stepped over by counting brackets, so that hostile answers cost
 /// time in proportion to their length and no stack. It finds members; it does not validate what it steps over.

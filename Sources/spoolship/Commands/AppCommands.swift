@@ -13,7 +13,7 @@ extension Command {
             The directory belongs to the app's user and to the agent's group (mode 2770): nobody else can write as this app,
             and the agent reads what the user writes whatever the user's umask is. Needs root, unless the user is one's own.
 
-            Said again, it mends mode and access control list; a directory of another user is not touched.
+            Said again, it corrects mode and access control list; a directory of another user is not touched.
             """,
         options: [
             Option(
@@ -110,7 +110,7 @@ struct AppDirectory {
         groupID = getgrnam("spoolship").map(\.pointee.gr_gid) ?? getegid()
     }
 
-    /// Makes the directory, or mends the one that is there.
+    /// Makes the directory, or corrects the one that is there.
     ///
     /// - Returns: whether the file system has access control lists.
     func make() throws(CommandFailure) -> Bool {
@@ -118,7 +118,7 @@ struct AppDirectory {
             let root = try Descriptor(
                 checking: open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
             if let there = try? AppDirectory.folder(name, in: root.raw) {
-                return try mend(there)
+                return try correct(there)
             }
             // The agent must not find it before it is finished: it passes over hidden names.
             let hidden = ".\(name).new-\(getpid())"
@@ -138,7 +138,7 @@ struct AppDirectory {
         }
     }
 
-    private func mend(_ there: borrowing Descriptor) throws(SystemError) -> Bool {
+    private func correct(_ there: borrowing Descriptor) throws(SystemError) -> Bool {
         var status = stat()
         guard fstat(there.raw, &status) == 0 else { throw SystemError("fstat") }
         guard status.st_uid == userID else { throw SystemError("mkdir", number: EEXIST) }

@@ -30,7 +30,7 @@ struct Completions {
         command.allOptions.flatMap { ["--\($0.name)"] + ($0.letter.map { ["-\($0)"] } ?? []) }.joined(separator: " ")
     }
 
-    /// What can stand in the place of a value or an argument.
+    /// What can be in the place of a value or an argument.
     private enum Words {
         case choices([String])
         case files

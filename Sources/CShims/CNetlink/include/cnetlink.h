@@ -6,7 +6,7 @@
 
 /// Opens a rtnetlink socket that does not block and is closed on exec; -1 and errno on failure.
 ///
-/// With `listen`, it is told of links, addresses, routes and rules that change.
+/// With `listen`, it reports links, addresses, routes and rules that change.
 int cnetlink_open(int listen);
 
 /// Asks for the route to an address (4 or 16 bytes); 0, or -1 and errno.
