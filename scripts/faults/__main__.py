@@ -82,12 +82,17 @@ def bring_about(machine, fault):
             machine.after()
 
 
+def code(text):
+    """As code, backticks of its own included."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
 def table(rows):
     lines = ["| fault | `status` | `/readyz` | alerts | log |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
-        alerts = ", ".join(name.removeprefix("Spoolship") for name in row["alerts"]) or f"none: {row['quiet']}"
+        alerts = ", ".join(name.removeprefix("Spoolship") for name in row["alerts"]) or (f"none: {row['quiet']}" if row["quiet"] else "none: **a gap**")
         cells = [row["status"], row["ready"], row["log"]]
-        status, ready, log = (f"`{cell}`" if cell not in ("", "ready", "not ready", "no answer") else cell or "–" for cell in cells)
+        status, ready, log = (code(cell) if cell not in ("", "ready", "not ready", "no answer") else cell or "–" for cell in cells)
         lines.append(f"| {row['name']} | {status} | {ready} | {alerts} | {log} |")
     return "\n".join(lines) + "\n"
 
