@@ -20,6 +20,7 @@ build: ## build the release binary, build/spoolship, and its debug symbols, buil
 	@$(RELEASE)
 	@mkdir -p build && objcopy --only-keep-debug --compress-debug-sections .build/release/spoolship build/spoolship.debug
 	@strip --strip-unneeded --remove-section=.comment -o build/spoolship .build/release/spoolship
+	@! grep -q RegexParser build/spoolship || { echo "build: the library of regular expressions is in the binary, 1.5 MB: who searches a text for a text?" >&2; exit 1; }
 	@ls -l build/spoolship | awk '{ printf "built build/spoolship, %.1f MB\n", $$5 / 1000000 }'
 
 test: ## lint, build, and run every test
