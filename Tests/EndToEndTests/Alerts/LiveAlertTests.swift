@@ -23,7 +23,7 @@ extension EndToEnd {
         @Test("every alert is brought about here, fires, and resolves")
         func everyAlertIsHere() throws {
             let tests = "\(GoldenFile.root)/Tests/EndToEndTests/Alerts"
-            let source = try ["LiveAlertTests", "LiveContainerAlertTests"].map {
+            let source = try ["LiveAlertTests", "LiveContainerAlertTests", "LiveFleetTests"].map {
                 try contents(of: "\(tests)/\($0).swift")
             }
             .joined().split(whereSeparator: \.isWhitespace).joined(separator: " ")
@@ -165,6 +165,28 @@ extension EndToEnd {
             try prometheus.expect(
                 resolves: "SpoolshipSwitchedOff", "SpoolshipQueueFullSoon", "SpoolshipQueueNearlyFull",
                 "SpoolshipReadingWaits", "SpoolshipSpoolLag", "SpoolshipSpoolBytesGivenUp")
+        }
+
+        @Test("ac11: a cap below what is stored, until there is room for it and a reload")
+        func refusedCap() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            #expect(try bench.command("pause").code == 0)
+            try bench.append(keyed(0..<2000), to: "app.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 2000
+            }
+            bench.settings["queue.max_size"] = "\"24KiB\""
+            try bench.configure()
+            #expect(try bench.stopAgent() == 0)
+            try bench.startAgent()
+            try prometheus.expect(fires: "SpoolshipQueueCapRefused")
+            #expect(try bench.command("resume").code == 0)
+            #expect(try bench.command("drain").code == 0)
+            try reload(bench)
+            try prometheus.expect(resolves: "SpoolshipQueueCapRefused")
         }
 
         @Test("what is not taken, and what is given up: evicted, refused, quarantined, rejected, passed over")
