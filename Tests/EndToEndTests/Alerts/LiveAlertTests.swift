@@ -314,16 +314,28 @@ extension EndToEnd {
             try wait(.seconds(30), "the events in the queue") {
                 try bench.figures().total("spoolship_deliveries_queued") == 200
             }
-            func change(_ sql: String) throws {
+            // In both copies: one alone is a damaged page, and put right at the start.
+            func count(_ wrong: Int, _ right: Int) throws {
                 #expect(try bench.stopAgent() == 0)
-                let script = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"
-                let result = try run("python3", ["-c", script, "\(bench.state)/queue.sqlite", sql])
+                let script = """
+                    import sqlite3, sys
+                    d = sqlite3.connect(sys.argv[1])
+                    for sql in sys.argv[2:]: assert d.execute(sql).rowcount == 1
+                    d.commit()
+                    """
+                let result = try run(
+                    "python3",
+                    [
+                        "-c", script, "\(bench.state)/queue.sqlite",
+                        "UPDATE ledger SET accepted = \(right) WHERE queued = 200 AND accepted = \(wrong)",
+                        "UPDATE total SET copy = replace(copy, ' \(wrong) 0 0', ' \(right) 0 0')",
+                    ])
                 try #require(result.code == 0, "\(result)")
                 try bench.startAgent()
             }
-            try change("UPDATE ledger SET accepted = accepted + 5 WHERE queued > 0")
+            try count(200, 205)
             try prometheus.expect(fires: "SpoolshipLedgerUnbalanced")
-            try change("UPDATE ledger SET accepted = accepted - 5 WHERE queued > 0")
+            try count(205, 200)
             try prometheus.expect(resolves: "SpoolshipLedgerUnbalanced")
 
             #expect(try bench.stopAgent() == 0)

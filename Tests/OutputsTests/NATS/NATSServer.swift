@@ -57,7 +57,30 @@ final class NATSServer: Sendable {
         }
     }
 
-    func signal(_ number: Int32) { child.withLock { _ = kill($0, number) } }
+    /// Sends it a signal. After SIGSTOP it has stopped, with all of its threads: a kill alone is only a wish.
+    func signal(_ number: Int32) {
+        let process = child.withLock { process in
+            _ = kill(process, number)
+            return process
+        }
+        guard number == SIGSTOP else { return }
+        for _ in 0..<10_000 where !hasStopped(process) { usleep(1000) }
+        if !hasStopped(process) { Issue.record("nats-server did not stop") }
+    }
+
+    private func hasStopped(_ process: pid_t) -> Bool {
+        guard let threads = opendir("/proc/\(process)/task") else { return false }
+        defer { closedir(threads) }
+        while let entry = readdir(threads) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard Int(name) != nil, let state = try? contents(of: "/proc/\(process)/task/\(name)/stat") else { continue }
+            // After the name in parentheses.
+            guard state.split(separator: ")").last?.hasPrefix(" T") == true else { return false }
+        }
+        return true
+    }
 
     /// Whether somebody takes connections at its port.
     var isListening: Bool {
