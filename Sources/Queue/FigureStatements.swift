@@ -100,9 +100,12 @@ final class FigureStatements {
             ledger.discarded = row.integer(9)
             ledger.lost = row.integer(10)
             ledger.queued = row.integer(11)
-            guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }),
-                try ledger.balances || isAsWritten(ledger, destination, priority)
-            else { throw database.damage("the ledger") }
+            guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }) else {
+                throw database.damage("the ledger")
+            }
+            if !ledger.balances {
+                guard try isAsWritten(ledger, destination, priority) else { throw database.damage("the ledger") }
+            }
             lanes[index].ledger = ledger
             lanes[index].queuedBytes = row.integer(12)
             lanes[index].deadLetters = row.integer(15)

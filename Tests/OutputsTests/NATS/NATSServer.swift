@@ -75,11 +75,22 @@ final class NATSServer: Sendable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            guard Int(name) != nil, let state = try? contents(of: "/proc/\(process)/task/\(name)/stat") else { continue }
-            // After the name in parentheses.
-            guard state.split(separator: ")").last?.hasPrefix(" T") == true else { return false }
+            guard Int(name) != nil, let state = state(of: name, in: process) else { continue }
+            guard state == "T" else { return false }
         }
         return true
+    }
+
+    /// The letter that /proc has for what a thread does; nil if it has ended.
+    private func state(of thread: String, in process: pid_t) -> Character? {
+        let file = open("/proc/\(process)/task/\(thread)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 512)
+        let count = read(file, &bytes, bytes.count)
+        // After the name in parentheses, which may have some of its own.
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: ")").last?.dropFirst()
+            .first
     }
 
     /// Whether somebody takes connections at its port.
