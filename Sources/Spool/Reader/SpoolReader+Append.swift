@@ -103,7 +103,7 @@ extension SpoolReader {
                 let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
             else { continue }
             kept[other] = nil
-            pass.forgotten.append(other)
+            pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes
             kept[id] = renamed

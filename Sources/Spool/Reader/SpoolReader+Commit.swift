@@ -10,14 +10,34 @@ struct Pass {
     var hasQuarantine = false
     /// Append files that were read.
     var files: [AppendFile] = []
-    /// Checkpoints of drop files and of files that stay; by identity, because the last one counts.
-    var places: [FileID: Checkpoint] = [:]
+    /// Checkpoints of drop files, of files that stay, and of files that are gone but may come back or be copied.
+    private(set) var places: [FileID: Checkpoint] = [:]
     /// Files that are gone for good.
-    var forgotten: [FileID] = []
+    private(set) var forgotten: Set<FileID> = []
     /// Drop files read to the end.
     var done: [ClaimedFile] = []
     /// Records whose files are gone for good.
     var unlinked: [DoneRecord] = []
+
+    // Of one file the last word counts: it may be gone, come back under another name and be read on, all in one pass.
+
+    /// The place of a file that is not in `files`.
+    mutating func keep(_ checkpoint: Checkpoint, of id: FileID) {
+        places[id] = checkpoint
+        forgotten.remove(id)
+    }
+
+    /// Nothing is to be known of a file any more.
+    mutating func forget(_ id: FileID) {
+        places[id] = nil
+        forgotten.insert(id)
+    }
+
+    /// What was read of a file is what counts, not what was said of it before under another name.
+    mutating func supersede(_ id: FileID) {
+        places[id] = nil
+        forgotten.remove(id)
+    }
 
     var isEmpty: Bool {
         bytes == 0 && !hasQuarantine && files.isEmpty && places.isEmpty && forgotten.isEmpty && done.isEmpty
@@ -64,11 +84,12 @@ extension SpoolReader {
         var closed = pass
         pass = Pass()
         sinkWantsCommit = false
-        if let reading, let place = checkpoint(of: reading) { closed.places[reading.id] = place }
+        if let reading, let place = checkpoint(of: reading) { closed.keep(place, of: reading.id) }
         var progress = SpoolProgress()
         var covered: [(file: AppendFile, offset: Int64, setbacks: UInt32)] = []
         for file in closed.files {
             file.isDirty = false
+            closed.supersede(file.id)
             file.trace.add(file.taken)
             covered.append((file, file.taken.offset, file.setbacks))
             progress.checkpoints.append(

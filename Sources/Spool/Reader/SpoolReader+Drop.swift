@@ -104,7 +104,7 @@ extension SpoolReader {
         reading = nil
         asides.append(drop, to: drop.source.app)
         // Its place belongs to the commit with what was taken of it.
-        if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
+        if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
         return true
     }
 

@@ -103,7 +103,7 @@ extension SpoolReader {
         reading = nil
         parkedDrops[drop.id] = drop
         // Its place belongs to the commit with what was taken of it.
-        if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
+        if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
     }
 
     /// The sink wants what it has parked.
@@ -119,7 +119,7 @@ extension SpoolReader {
     func endedEarly(_ drop: DropReading) {
         reading = nil
         if !drop.isSecondTry, cutDrops.count < SpoolReader.mostCut {
-            if let place = checkpoint(of: drop) { pass.places[drop.id] = place }
+            if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
             drop.letGo()
             cutDrops[drop.id] = drop
             return remember(.retryCut(drop.id), after: options.secondTry)
@@ -190,13 +190,10 @@ extension SpoolReader {
         uncount(drop)
         if drop.isKept {
             inHand.remove(drop.id)
-            pass.places[drop.id] = keptCheckpoint(of: drop)
+            pass.keep(keptCheckpoint(of: drop), of: drop.id)
             return
         }
-        if drop.checkpointed != nil || pass.places[drop.id] != nil {
-            pass.places[drop.id] = nil
-            pass.forgotten.append(drop.id)
-        }
+        if drop.checkpointed != nil || pass.places[drop.id] != nil { pass.forget(drop.id) }
         pass.done.append(drop.file)
     }
 

@@ -248,7 +248,7 @@ extension SpoolReader {
         pass.files.removeAll { $0 === file }
         if !file.hasUnread { counters.appendFilesRead += 1 }
         guard file.taken.offset > 0 else {
-            pass.forgotten.append(file.id)
+            pass.forget(file.id)
             return wake()
         }
         file.trace.add(file.taken)
@@ -278,7 +278,7 @@ extension SpoolReader {
         checkpoint.state = trace.encoded
         let id = FileID(bytes: checkpoint.key)
         kept[id] = checkpoint
-        pass.places[id] = checkpoint
+        pass.keep(checkpoint, of: id)
         if isAway { away.append(id) } else { missing.append(id) }
         forget(&missing, atMost: SpoolReader.mostRemembered)
         forget(&away, atMost: .max)
@@ -293,8 +293,7 @@ extension SpoolReader {
             _ = gone.popFirst()
             guard since != nil else { continue }
             kept[first] = nil
-            pass.places[first] = nil
-            pass.forgotten.append(first)
+            pass.forget(first)
         }
     }
 
@@ -316,7 +315,7 @@ extension SpoolReader {
                 // something cannot be accessed it may be there.
                 guard complaints.isEmpty else { continue }
                 kept[id] = nil
-                pass.forgotten.append(id)
+                pass.forget(id)
                 continue
             }
             miss(checkpoint, trace, isAway: !isListed(checkpoint.path))

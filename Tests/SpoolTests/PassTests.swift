@@ -1,0 +1,66 @@
+import Glibc
+import Model
+@testable import Spool
+import TestKit
+import Testing
+
+@Suite("What one commit says of files", .timeLimit(.minutes(5)))
+struct PassTests {
+    private let id = FileID(bytes: [1, 2, 3])
+    private let place = Checkpoint(key: [1, 2, 3], path: "x.jsonl", offset: 7, state: [])
+
+    @Test("fault02: of one file the last word counts, in whatever order it went, came back and was read")
+    func lastWord() {
+        var pass = Pass()
+        pass.forget(id)
+        pass.keep(place, of: id)
+        #expect(pass.places == [id: place] && pass.forgotten.isEmpty)
+        pass.forget(id)
+        #expect(pass.places.isEmpty && pass.forgotten == [id])
+        pass.keep(place, of: id)
+        pass.supersede(id)
+        #expect(pass.isEmpty)
+        pass.forget(id)
+        pass.supersede(id)
+        #expect(pass.isEmpty)
+    }
+
+    /// What is in one commit is a matter of milliseconds: one of the rounds meets it.
+    @Test("fault02: a file that goes, comes back and is read in one pass keeps its place", arguments: ["", "before\n"])
+    func awayAndBack(before: String) async throws {
+        let spool = try SpoolHarness()
+        let outside = try TemporaryDirectory()
+        let reader = try await spool.start {
+            $0.settleTime = .milliseconds(1)
+            $0.linger = .milliseconds(60)
+        }
+        var written: [String] = []
+        for round in 0..<40 {
+            let name = "x\(round).jsonl"
+            spool.write(before, to: name)
+            if !before.isEmpty { written.append("before") }
+            // The commit of this line begins the time in which nothing is committed.
+            spool.write("\(round) a\n", to: "y\(round).jsonl")
+            written.append("\(round) a")
+            await spool.until("it is read") { spool.queue.lines.count == written.count }
+            let known = reader.figures.appendFiles
+            spool.rename(name, to: "../\(outside.path.split(separator: "/").last ?? "")/\(name)")
+            _ = await spool.holds(within: .milliseconds(20)) { reader.figures.appendFiles < known }
+            let file = open("\(outside.path)/\(name)", O_WRONLY | O_APPEND)
+            let line = "\(round) b\n"
+            #expect(Glibc.write(file, line, line.utf8.count) == line.utf8.count)
+            close(file)
+            try #require(Glibc.rename("\(outside.path)/\(name)", "\(spool.path)/\(name)") == 0)
+            written.append("\(round) b")
+            await spool.until("the rest is read") { spool.queue.lines.count >= written.count }
+        }
+        // What a start after a kill would go by.
+        let places = Dictionary(
+            spool.queue.start.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: { max($0, $1) })
+        for round in 0..<40 {
+            #expect(places["x\(round).jsonl"] == Int64("\(before)\(round) b\n".utf8.count), "round \(round)")
+        }
+        await reader.stop()
+        #expect(spool.queue.lines.sorted() == written.sorted())
+    }
+}
