@@ -18,6 +18,8 @@ extension SpoolReader {
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
         guard drops.count(of: line) < options.mostWaitingDrops else {
+            // Listing finds it again, and only what is not known to be settling.
+            directory.settling[name] = nil
             guard directory.isIncoming else { return scan(directory) }
             // Others' files are there too: it is listed again when few of this owner's wait.
             crowded[line, default: [:]][directory.path] = directory
