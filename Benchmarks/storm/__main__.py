@@ -185,11 +185,14 @@ class Storm:
 
     def disabled(self):
         """Switched off and on again. What waits is deleted then, so first nothing may wait: only at a quiet moment."""
-        off = self.agent.say("disable")
+        off = self.agent.say("disable", "--yes")
         self.agent.kill()
         self.agent.start()
         self.until("the agent to answer", lambda: self.agent.status() is not None, 60)
-        return f"exit {off}, {self.agent.say('enable')}"
+        on = self.agent.say("enable")
+        if off or on:
+            self.faults.append(f"disable ended with {off}, enable with {on}")
+        return f"exit {off}, {on}"
 
     def left_alone(self):
         time.sleep(self.random.random() * 3)

@@ -150,7 +150,10 @@ extension SpoolReader {
             }
             let descriptor = try FileSystem.read(looked)
             guard drop.isComplete || isClaimed || !hasWriter(descriptor.raw) else {
-                directory.settling[name]?.size = -1
+                // Also of one that was old enough not to be watched, or nobody would come back to it.
+                var stamp = directory.settling[name] ?? .unknown
+                stamp.size = -1
+                directory.settling[name] = stamp
                 return remember(.settle(directory, name), after: options.settleTime)
             }
             var known: ObjectSplitter.Place?
