@@ -23,7 +23,7 @@ private let events = [
 private func tryOut(_ document: ContainerDocument) {
     let now = Timestamp(milliseconds: 1_795_168_800_000)
     do {
-        for test in document.tests.prefix(4) { _ = try test.failures(in: document, now: now) }
+        for test in document.tests.prefix(4) { _ = try test.failures(in: document) }
         let container = try CompiledContainer(document, mayCall: ["f"])
         for key in container.keys { _ = container.value(ofKey: key) { _ in 1 } }
         let engine = RuleEngine(random: { 4 })
