@@ -56,6 +56,23 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
+    @Test("fault07: what was moved is salvaged for the destination that it was moved to, and for no other")
+    func salvagedWhereItWent() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open { $0.destinations = ["old", "new", "third"] }
+        for _ in 0..<4 { _ = try await store.store(maker.commit(50, to: ["old"], full: true)) }
+        #expect(try await store.move("old", to: "new").moved == 200)
+        await store.close()
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("DELETE FROM delivery; UPDATE ledger SET queued = queued + 7 WHERE queued > 0")
+        database.close()
+        store = try fixture.open { $0.destinations = ["old", "new", "third"] }
+        #expect(ledger(store, "old").queued == 0 && ledger(store, "third").queued == 0)
+        #expect(try await drain(store, "new") == Array(0..<200))
+        try await expectEmpty(store, fixture)
+    }
+
     @Test("a batch that may have been sent keeps its id and its events; what is in flight stays")
     func batchesKeepTheirIDs() async throws {
         let fixture = try QueueFixture()

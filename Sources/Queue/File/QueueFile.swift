@@ -151,6 +151,17 @@ final class QueueFile {
         try statement.run(chunk.frame, at: 11)
     }
 
+    /// A chunk's events are for another destination too; salvage makes rows for nobody else. Where it is not known for whom
+    /// they are, it stays so.
+    func want(_ chunk: Int64, by destination: Int64) throws(QueueError) {
+        let update = try statement(
+            "UPDATE chunk SET wanted_by = wanted_by || ',' || ?1 "
+                + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0")
+        update.bind(1, destination)
+        update.bind(2, chunk)
+        try update.run()
+    }
+
     /// A chunk with its frame, verified; nil when it is missing or its bytes are not what was stored.
     func readChunk(_ id: Int64) throws(QueueError) -> StoredChunk? {
         let statement = readChunkStatement

@@ -115,6 +115,7 @@ extension QueueStore {
                 first: row.first)
             try file.insert(
                 moved, destination: figures.lanes[other].destination, priority: figures.lanes[other].priority)
+            try file.want(row.chunk, by: figures.lanes[other].destination)
             discard(row.events, row.bytes, lane, "moved")
             figures.lanes[other].add(
                 events: row.events, bytes: row.bytes, acceptedAt: row.acceptedAt, firstTime: row.firstTime,
