@@ -83,7 +83,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: a file whose head is no database's is moved aside; what is on its other pages goes on in a fresh one")
+        "fault07: a file with a damaged head is moved aside; the events on its other pages go on in a fresh one")
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

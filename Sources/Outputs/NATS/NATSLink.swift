@@ -147,7 +147,7 @@ final class NATSLink {
         return nil
     }
 
-    /// Reads what is there.
+    /// Reads what has arrived.
     ///
     /// - Returns: the failure when the connection has come to its end; operations that came before may be read.
     func receive(at now: BootInstant) -> Failure? {

@@ -177,7 +177,7 @@ struct SalvageBalance {
         return filled
     }
 
-    /// Counts as lost what the ledger says was queued and is not there; what is there and unknown was accepted.
+    /// Counts queued events without rows as lost, and rows that the ledger does not know as accepted.
     private func balance(_ lane: inout Lane) throws(QueueError) -> Int {
         let row = try target.statement(
             "SELECT coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery "

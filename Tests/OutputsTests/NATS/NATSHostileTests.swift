@@ -110,7 +110,7 @@ struct NATSHostileTests {
         }
     }
 
-    @Test("with tls:// nothing is said to a server that offers no TLS, nor to one that goes on in clear text before it")
+    @Test("with tls:// the client sends nothing to a server without TLS, or to one that goes on in clear text")
     func stripped() async throws {
         let bench = try Bench()
         for (info, more) in [

@@ -13,7 +13,7 @@ final class NATSServer: Sendable {
     private let directory: String
     private let child = Mutex<pid_t>(0)
 
-    /// - Parameter settings: what stands in its configuration beside address and store.
+    /// - Parameter settings: its settings besides address and store.
     init(_ bench: Bench, name: String = "nats", _ settings: String = "", starts: Bool = true) async throws {
         directory = "\(bench.directory.path)/\(name)"
         try #require(mkdir(directory, 0o755) == 0)

@@ -9,7 +9,7 @@ enum Number {
     case integer(Int)
     /// A number of at most 15 digits: the double nearest to it is no other such number's, so doubles compare as they do.
     case short(Double)
-    /// Any other: its digits stand in its text alone.
+    /// Any other number: only its text has all of its digits.
     case long
 
     /// The longest text that is taken for a number.
