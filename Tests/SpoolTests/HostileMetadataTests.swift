@@ -24,8 +24,9 @@ struct HostileMetadataTests {
         spool.write("{\"drop\":\"\(label)\"}", to: ".\(label).new")
         date("\(spool.path)/.\(label).new", seconds)
         spool.rename(".\(label).new", to: "\(label).json")
-        spool.write("{\"slow\":\"\(label)\"}", to: "\(label)-slow.json")
-        date("\(spool.path)/\(label)-slow.json", seconds)
+        // A file that is kept and then dated is another version of it, and read again.
+        spool.write(
+            "{\"slow\":\"\(label)\"}", to: "\(label)-slow.json", dated: timespec(tv_sec: seconds, tv_nsec: 999_999_999))
         spool.write("append \(label)\n", to: "\(label).jsonl")
         date("\(spool.path)/\(label).jsonl", seconds)
         spool.write("rotated \(label)\n", to: "\(label)-old.jsonl.1")

@@ -155,11 +155,12 @@ final class SpoolHarness: Sendable {
 
     // MARK: Files
 
-    func write(_ text: String, to name: String, mode: Int32 = O_TRUNC) {
-        write(Array(text.utf8), to: name, mode: mode)
+    func write(_ text: String, to name: String, mode: Int32 = O_TRUNC, dated: timespec? = nil) {
+        write(Array(text.utf8), to: name, mode: mode, dated: dated)
     }
 
-    func write(_ bytes: [UInt8], to name: String, mode: Int32 = O_TRUNC) {
+    /// - Parameter dated: the time of its last change, set before it is closed: the reader sees no other one.
+    func write(_ bytes: [UInt8], to name: String, mode: Int32 = O_TRUNC, dated: timespec? = nil) {
         let file = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0o660)
         guard file >= 0 else {
             Issue.record("open \(name): \(SystemError.message(errno))")
@@ -174,6 +175,9 @@ final class SpoolHarness: Sendable {
                 return
             }
             rest = rest.dropFirst(count)
+        }
+        if let dated, futimens(file, [dated, dated]) != 0 {
+            Issue.record("futimens \(name): \(SystemError.message(errno))")
         }
     }
 
