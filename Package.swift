@@ -115,7 +115,7 @@ let package = Package(
         // Delivery
         shim("CNetlink"),
         module("Delivery", ["CNetlink", "EventLoops", "Model", "Logs", "TimeZones"]),
-        tests("Delivery", ["EventLoops", "Model", "Logs", "Queue", "TestKit", "TimeZones"]),
+        tests("Delivery", ["CNetlink", "EventLoops", "Model", "Logs", "Queue", "TestKit", "TimeZones"]),
 
         // Outputs
         module("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "COpenSSL"]),

@@ -18,7 +18,13 @@ final class AppendFile {
     /// How often its place went back; a commit that began before says nothing about what came after.
     var setbacks: UInt32 = 0
     /// The size when it was last looked at.
-    var size: Int64
+    var size: Int64 {
+        didSet {
+            guard size < oldValue, reached > 0 || oldValue > taken.offset else { return }
+            cutTo = reached > 0 ? min(cutTo, size) : size
+            reached = max(reached, oldValue)
+        }
+    }
     /// When its content was changed, as its file system said when it was last looked at.
     var modified = Timestamp(nanoseconds: 0)
     /// What is kept to know the file again.
@@ -75,6 +81,8 @@ extension AppendFile {
     private final class Activity {
         var lastUse: UInt64 = 0
         var scanned: Int64 = 0
+        var reached: Int64 = 0
+        var cutTo: Int64 = 0
         var lastChange: BootInstant
         var firstSeen: BootInstant
         var unreadSince: Timestamp?
@@ -93,7 +101,7 @@ extension AppendFile {
     /// Forgets what matters only while something happens, if nothing does.
     func rest() {
         guard let activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
-            activity.scanned == 0, !isReady, !isDirty, !isLeaving, !isCopySuspect, hasName
+            activity.scanned == 0, activity.reached == 0, !isReady, !isDirty, !isLeaving, !isCopySuspect, hasName
         else { return }
         self.activity = nil
     }
@@ -120,6 +128,18 @@ extension AppendFile {
     var scanned: Int64 {
         get { activity?.scanned ?? 0 }
         set { if newValue != scanned { current.scanned = newValue } }
+    }
+
+    /// How far it was seen to reach, unread, before it became shorter; 0 when it did not.
+    var reached: Int64 {
+        get { activity?.reached ?? 0 }
+        set { if newValue != reached { current.reached = newValue } }
+    }
+
+    /// How short it was seen then.
+    var cutTo: Int64 {
+        get { activity?.cutTo ?? 0 }
+        set { if newValue != cutTo { current.cutTo = newValue } }
     }
 
     /// When it was last seen to change.

@@ -51,7 +51,7 @@ extension SpoolReader {
         return contents
     }
 
-    private static func top(_ path: [UInt8]) -> ArraySlice<UInt8> { path.prefix { $0 != UInt8(ascii: "/") } }
+    static func top(_ path: [UInt8]) -> ArraySlice<UInt8> { path.prefix { $0 != UInt8(ascii: "/") } }
 
     /// Whether a path's last name begins with a stem: tells most of many files apart at little cost.
     private static func mayBegin(_ path: String, with stem: FileName) -> Bool {
@@ -92,12 +92,16 @@ extension SpoolReader {
         guard file.size > 0 || isOld else { return false }
         // A file that begins like it, and of which nothing was read yet, is read first; then this may be its copy.
         let unread = undecidedFiles(near: file.directory, named: file.name).filter { !$0.isCopySuspect && $0 !== file }
-        for other in unread where try isAlike(other, head) {
+        for other in unread {
+            let isLike = try isAlike(other, head)
+            let isShorter = try isCut(other)
+            guard isLike || isShorter else { continue }
             makeReady(other)
             return false
         }
         // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
         var best: Mark?
+        var known = Fingerprint.empty
         for content in knownContents(near: file.directory, named: file.name) {
             let length = content.fingerprint.length
             guard length <= head.count else {
@@ -115,6 +119,7 @@ extension SpoolReader {
                 // The rest of it may be on its way.
                 guard isOld else { return false }
                 best = try mark(at: file.size, descriptor)
+                known = content.fingerprint
                 continue
             }
             guard try mark(at: content.place.offset, descriptor) == content.place,
@@ -126,10 +131,15 @@ extension SpoolReader {
                 // A copy is never longer than what it was copied from.
                 guard live.size >= file.size else { continue }
             }
-            if content.place.offset > best?.offset ?? 0 { best = content.place }
+            if content.place.offset > best?.offset ?? 0 { (best, known) = (content.place, content.fingerprint) }
         }
         file.isCopySuspect = false
-        if let best { try adopt(best, by: file, descriptor) }
+        if let best {
+            try adopt(best, by: file, descriptor)
+            recognised(known, upTo: file.size)
+        } else {
+            readWhole(file.name, in: file.directory, length: file.size)
+        }
         return true
     }
 
@@ -185,25 +195,38 @@ extension SpoolReader {
     ) throws(SystemError) -> ArchiveMatch {
         let contents = knownContents(near: directory, named: name)
         let undecided = undecidedFiles(near: directory, named: name)
-        guard !contents.isEmpty || !undecided.isEmpty else { return .unknown }
+        guard !contents.isEmpty || !undecided.isEmpty else {
+            readWhole(name, in: directory, length: .max)
+            return .unknown
+        }
         guard isListed(near: directory) else { return .later }
         // It is read first, and then this is an archive of it.
         if !undecided.isEmpty, let packed = packed(format) {
             try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
-            for file in undecided where try isAlike(file, packed.lines) { return .later }
+            for file in undecided {
+                let isLike = try isAlike(file, packed.lines)
+                let isShorter = try isCut(file)
+                if isLike || isShorter { return .later }
+            }
         }
         var best: Mark?
+        var known = Fingerprint.empty
         for content in contents {
             guard let seen = try place(of: content, in: format, descriptor) else { continue }
             if let live = content.live, try !isReadToItsEnd(live) { return .later }
-            if seen.offset > best?.offset ?? 0 { best = seen }
+            if seen.offset > best?.offset ?? 0 { (best, known) = (seen, content.fingerprint) }
+        }
+        if best == nil {
+            readWhole(name, in: directory, length: .max)
+        } else {
+            recognised(known, upTo: .max)
         }
         return best.map { .known($0) } ?? .unknown
     }
 
     /// Files of which nothing is known but that they are there: copies that are still to be told apart, and files that nothing
     /// was read of yet.
-    private func undecidedFiles(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
+    func undecidedFiles(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
         let (stem, top) = (name.stem, SpoolReader.top(directory.path.bytes))
         func isOne(_ file: AppendFile) -> Bool {
             guard file.isCopySuspect || file.trace.fingerprint.length == 0 else { return false }
@@ -214,6 +237,13 @@ extension SpoolReader {
             undecided += directory.files.values.filter(isOne)
         }
         return undecided + nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
+    }
+
+    /// Whether a file is shorter than it was seen: what it held then may be in a copy, and is looked for when it is read.
+    private func isCut(_ file: AppendFile) throws(SystemError) -> Bool {
+        guard !file.isCopySuspect, let descriptor = file.descriptor?.raw else { return false }
+        let size = try FileSystem.status(of: descriptor).size
+        return file.reached > 0 || size < file.size
     }
 
     /// Whether a file begins with these bytes, as far as both go.

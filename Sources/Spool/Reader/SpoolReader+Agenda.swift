@@ -17,6 +17,7 @@ extension SpoolReader {
         case checkRoot
         case tryAgain(SecondTries.Key)
         case restoreDescriptors
+        case lookForCopies
     }
 
     var now: BootInstant { time.bootTime }
@@ -81,6 +82,7 @@ extension SpoolReader {
         case .checkRoot: checkRoot()
         case .tryAgain(let key): tryNow(key)
         case .restoreDescriptors: fitDescriptors()
+        case .lookForCopies: lookForCopies()
         }
     }
 }

@@ -103,6 +103,8 @@ extension SpoolReader {
             try findPlace(in: file, descriptor, isRewritten: true)
             return true
         }
+        // Its end is gone, and may have grown again.
+        if file.reached > 0 { cutOff(file, from: max(file.cutTo, file.taken.offset)) }
         let isEnd = count < room.count
         guard count > before else { return false }
         let block = UnsafeRawBufferPointer(rebasing: buffer[before..<count])
@@ -255,6 +257,7 @@ extension SpoolReader {
             }
         }
         rememberContent(of: file)
+        cutOff(file, from: old)
         file.taken = place
         file.committed = min(file.committed, place.offset)
         file.setbacks &+= 1

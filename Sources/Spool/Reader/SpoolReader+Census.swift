@@ -75,7 +75,8 @@ extension SpoolReader {
         // A file that is gone by now does not wait.
         guard let status = try? FileSystem.status(descriptor, entry.name), status.isRegular else { return true }
         if kind == .append {
-            if let file = directory.files[entry.name], file.size < status.size { file.size = status.size }
+            // Of another file that has the name by now this says nothing.
+            if let file = directory.files[entry.name], file.trace.inode == status.inode { file.size = status.size }
         } else {
             census.dropFiles += 1
             census.dropBytes += ByteCount(status.size)

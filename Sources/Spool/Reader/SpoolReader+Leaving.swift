@@ -247,6 +247,7 @@ extension SpoolReader {
         if file.hasName { file.directory.files[file.name] = nil }
         pass.files.removeAll { $0 === file }
         if !file.hasUnread { counters.appendFilesRead += 1 }
+        cutOff(file, from: file.taken.offset)
         guard file.taken.offset > 0 else {
             pass.forget(file.id)
             return wake()

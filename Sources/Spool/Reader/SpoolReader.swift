@@ -89,6 +89,8 @@ public actor SpoolReader {
     var complaints: [FileName: SpoolComplaint] = [:]
     var refusals: Set<FileName> = []
     var passedOver = PassedOver()
+    /// What was truncated before it was read, and is looked for in copies.
+    var cutOffs: [CutOff] = []
     /// What could not be done, and is done again later.
     var secondTries = SecondTries()
 

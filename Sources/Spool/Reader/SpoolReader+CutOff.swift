@@ -1,0 +1,85 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// What an append file was seen to hold beyond the place that was read when it was truncated: a copy that rotation made
+/// may have it.
+struct CutOff {
+    var path: FileName
+    /// The name that the file and its copies share.
+    var stem: FileName
+    var directory: SpoolDirectory
+    /// The beginning of what the file held; empty if nothing of it was read, and no copy is known by it.
+    var fingerprint: Fingerprint
+    /// From here on nothing was read, neither here nor in a copy.
+    var begin: Int64
+    /// So far the file was seen to reach.
+    var end: Int64
+}
+
+/// Bytes that were truncated before they could be read: counted once it is known that no copy has them.
+extension SpoolReader {
+    /// How long a copy is waited for, in times to settle: it is looked for at once and settles first.
+    private static let patienceForCopies = 30
+    /// How many are waited for; beyond them they are counted at once.
+    private static let mostCutOffs = 1024
+
+    /// A file is shorter than it was. What was seen of it, and not read, is looked for in copies.
+    func cutOff(_ file: AppendFile, from begin: Int64) {
+        let end = file.reached
+        file.reached = 0
+        guard end > begin else { return }
+        let name = file.name.claimed ?? file.name
+        let cut = CutOff(
+            path: file.path, stem: name.stem, directory: file.directory, fingerprint: file.trace.fingerprint,
+            begin: begin, end: end)
+        guard cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
+        if cutOffs.isEmpty { remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies) }
+        cutOffs.append(cut)
+    }
+
+    /// A copy was recognised by its beginning, or an archive: it is read up to that length.
+    func recognised(_ fingerprint: Fingerprint, upTo length: Int64) {
+        guard !cutOffs.isEmpty else { return }
+        for index in cutOffs.indices where cutOffs[index].fingerprint == fingerprint {
+            cutOffs[index].begin = max(cutOffs[index].begin, length)
+        }
+        cutOffs.removeAll { $0.begin >= $0.end }
+    }
+
+    /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
+    func readWhole(_ name: FileName, in directory: SpoolDirectory, length: Int64) {
+        guard !cutOffs.isEmpty else { return }
+        let (stem, top) = ((name.claimed ?? name).stem, SpoolReader.top(directory.path.bytes))
+        for index in cutOffs.indices where cutOffs[index].stem == stem && cutOffs[index].fingerprint.length == 0 {
+            guard SpoolReader.top(cutOffs[index].directory.path.bytes) == top else { continue }
+            cutOffs[index].begin = max(cutOffs[index].begin, length)
+        }
+        cutOffs.removeAll { $0.begin >= $0.end }
+    }
+
+    /// The time has come to give up what no copy was found of. While reading waits, or there are files that may be copies,
+    /// that cannot be known.
+    func lookForCopies() {
+        if !isHeldBack {
+            var left: [CutOff] = []
+            for cut in cutOffs {
+                if undecidedFiles(near: cut.directory, named: cut.stem).contains(where: \.isCopySuspect) {
+                    left.append(cut)
+                } else {
+                    giveUp(cut)
+                }
+            }
+            cutOffs = left
+            publish()
+        }
+        if !cutOffs.isEmpty { remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies) }
+    }
+
+    private func giveUp(_ cut: CutOff) {
+        counters.bytesGivenUp += ByteCount(cut.end - cut.begin)
+        log.error(
+            "file was truncated before it was read",
+            ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
+    }
+}

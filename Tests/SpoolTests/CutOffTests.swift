@@ -1,0 +1,133 @@
+import Frames
+import Glibc
+import Model
+import Spool
+import TestKit
+import Testing
+
+/// Files that are truncated while reading waits: what a copy has is read there, what none has is counted.
+@Suite("Truncated before it was read", .timeLimit(.minutes(5)))
+struct CutOffTests {
+    private func lines(_ label: String, _ count: Int) -> String {
+        (0..<count).map { "{\"\(label)\":\($0),\"text\":\"\(String(repeating: "t", count: $0 % 90))\"}\n" }.joined()
+    }
+
+    /// A reader whose commits wait: what is written now is seen, and not read.
+    private func heldBack(_ spool: SpoolHarness, after count: Int) async throws -> SpoolReader {
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.linger = .zero
+            $0.settleTime = .milliseconds(50)
+        }
+        await spool.until("what lies there is read") { spool.queue.lines.count == count }
+        // Two commits wait, of a line each; then nothing more is taken.
+        spool.queue.with {
+            $0.isFull = true
+            $0.room = 1
+        }
+        spool.append("{\"n\":0}\n{\"n\":1}\n{\"n\":2}\n", to: "busy.jsonl")
+        await spool.until("reading is held back") { reader.figures.isHeldBack }
+        return reader
+    }
+
+    private func seen(_ reader: SpoolReader, _ spool: SpoolHarness, unread: Int) async {
+        await spool.until("it is seen") { reader.figures.unreadBytes.value >= unread }
+    }
+
+    private func release(_ spool: SpoolHarness) {
+        spool.queue.with {
+            $0.isFull = false
+            $0.room = .max
+        }
+    }
+
+    private static let phrase = "file was truncated before it was read"
+
+    @Test(
+        "20: bytes that were cut off before they were read, and that no copy has, are counted and logged",
+        arguments: [0, 40])
+    func counted(readBefore: Int) async throws {
+        let spool = try SpoolHarness()
+        let first = lines("first", readBefore)
+        spool.write(first, to: "x.jsonl")
+        let reader = try await heldBack(spool, after: readBefore)
+        let second = lines("second", 100)
+        spool.append(second, to: "x.jsonl")
+        await seen(reader, spool, unread: second.utf8.count)
+        truncate("\(spool.path)/x.jsonl", 0)
+        await spool.until("it is seen to be empty") { reader.figures.unreadBytes.value < second.utf8.count }
+        spool.append(lines("third", 5), to: "x.jsonl")
+        release(spool)
+        await spool.until("they are counted") {
+            reader.figures.bytesGivenUp.value == Int64(second.utf8.count)
+        }
+        let read = spool.queue.lines.filter { !$0.hasPrefix("{\"n\"") }
+        #expect(read.count == readBefore + 5)
+        #expect(spool.log.messages.contains { "\($0)".contains(Self.phrase) && "\($0)".contains("x.jsonl") })
+        await reader.stop()
+    }
+
+    @Test("20: what a copy has is not given up", arguments: [0, 40], [false, true])
+    func copied(readBefore: Int, isPacked: Bool) async throws {
+        let spool = try SpoolHarness()
+        let first = lines("first", readBefore)
+        spool.write(first, to: "x.jsonl")
+        let reader = try await heldBack(spool, after: readBefore)
+        let second = lines("second", 100)
+        spool.append(second, to: "x.jsonl")
+        await seen(reader, spool, unread: second.utf8.count)
+        if isPacked {
+            spool.write(try FrameCompressor(.gzip).compress(Array((first + second).utf8)), to: ".packed")
+            spool.rename(".packed", to: "x.jsonl.1.gz")
+        } else {
+            spool.write(first + second, to: "x.jsonl.1")
+        }
+        truncate("\(spool.path)/x.jsonl", 0)
+        await spool.pause(.milliseconds(100))
+        spool.append(lines("third", 5), to: "x.jsonl")
+        release(spool)
+        await spool.until("all is read") { spool.queue.lines.count == 3 + readBefore + 105 }
+        await spool.pause(.seconds(3))
+        #expect(spool.queue.lines.count == 3 + readBefore + 105)
+        #expect(reader.figures.bytesGivenUp == 0)
+        await reader.stop()
+    }
+
+    @Test("20: lines between copy and truncation are counted, if they were seen")
+    func betweenCopyAndTruncation() async throws {
+        let spool = try SpoolHarness()
+        let first = lines("first", 40)
+        spool.write(first, to: "x.jsonl")
+        let reader = try await heldBack(spool, after: 40)
+        let (second, late) = (lines("second", 100), lines("late", 10))
+        spool.append(second + late, to: "x.jsonl")
+        await seen(reader, spool, unread: second.utf8.count + late.utf8.count)
+        spool.write(first + second, to: "x.jsonl.1")
+        truncate("\(spool.path)/x.jsonl", 0)
+        release(spool)
+        await spool.until("they are counted") {
+            reader.figures.bytesGivenUp.value == late.utf8.count
+        }
+        #expect(spool.queue.lines.count == 143)
+        await reader.stop()
+    }
+
+    @Test("20: an end that is cut off is counted, and what remains is read")
+    func endCutOff() async throws {
+        let spool = try SpoolHarness()
+        let first = lines("first", 40)
+        spool.write(first, to: "x.jsonl")
+        let reader = try await heldBack(spool, after: 40)
+        let (second, end) = (lines("second", 20), lines("end", 10))
+        spool.append(second + end, to: "x.jsonl")
+        await seen(reader, spool, unread: second.utf8.count + end.utf8.count)
+        truncate("\(spool.path)/x.jsonl", first.utf8.count + second.utf8.count)
+        await spool.pause(.milliseconds(100))
+        release(spool)
+        await spool.until("they are counted") {
+            reader.figures.bytesGivenUp.value == end.utf8.count
+        }
+        #expect(spool.queue.lines.count == 63)
+        await reader.stop()
+    }
+}
