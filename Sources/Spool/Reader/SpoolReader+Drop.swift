@@ -11,8 +11,6 @@ extension SpoolReader {
     private static let batch = 32
     /// For how long that goes on.
     private static let batchTime = Duration.milliseconds(5)
-    /// Names drawn for a claim before giving up.
-    private static let claimAttempts = 8
 
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
@@ -172,7 +170,7 @@ extension SpoolReader {
             }
             if !directory.settling.isEmpty { directory.settling[name] = nil }
             let isStaying = options.afterRead == .keep || known != nil
-            let claim = try isClaimed || isStaying ? name : claim(name, seen, directory, raw)
+            let claim = try isClaimed || isStaying ? name : claim(name, seen, in: directory, raw)
             guard let claim else { return }
             inHand.insert(id)
             settled(directory.path(of: name))
@@ -238,41 +236,5 @@ extension SpoolReader {
     /// Whether an error says that nobody can tell whether a file has writers.
     static func isWithoutLeases(_ error: Int32) -> Bool {
         error == EACCES || error == EPERM || error == EINVAL || error == EOPNOTSUPP || error == ENOLCK
-    }
-
-    /// A number for the name of a claim: drawn once for a reader, then counted.
-    func nextClaim() -> UInt64 {
-        lastClaim &+= 1
-        return lastClaim
-    }
-
-    /// Renames a file to a name of ours and makes sure that it is the one that was opened. Nil: it is not.
-    private func claim(
-        _ name: FileName, _ status: FileStatus, _ directory: SpoolDirectory, _ raw: Int32
-    ) throws(SystemError) -> FileName? {
-        for _ in 0..<SpoolReader.claimAttempts {
-            let claim = name.claim(nextClaim())
-            do {
-                try FileSystem.rename(raw, name, to: claim)
-            } catch {
-                if error.number == EEXIST { continue }
-                throw error
-            }
-            // The file is open, so its inode number is nobody else's.
-            let claimed: FileStatus
-            do throws(SystemError) {
-                claimed = try FileSystem.status(raw, claim)
-            } catch {
-                // Under that name it is ours, and nobody tells of it.
-                note(error, "cannot look at claimed file", directory.path(of: claim))
-                tryAgain(.look(directory, claim), directory.path(of: claim), error)
-                return nil
-            }
-            if claimed.inode == status.inode, claimed.device == status.device { return claim }
-            // An app renamed another file over the name in between: that one is ours now, and is read next.
-            offer(directory, claim, isComplete: true)
-            return nil
-        }
-        throw SystemError("renameat2", number: EEXIST)
     }
 }

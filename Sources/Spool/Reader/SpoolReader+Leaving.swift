@@ -111,7 +111,7 @@ extension SpoolReader {
                 _ = clinux_return_lease(descriptor)
                 return makeReady(file)
             }
-            if file.name.claimed == nil, try !claim(file, raw) {
+            if file.name.claimed == nil, try !claim(file, status, raw) {
                 _ = clinux_return_lease(descriptor)
                 return displaced(file)
             }
@@ -136,43 +136,17 @@ extension SpoolReader {
     }
 
     /// Gives a file a name of ours. False: its name is another file's by now, which keeps it.
-    ///
-    /// Renames are noticed later than they happen, where directories are polled much later: the name that we know may have
-    /// been passed on to a file that nobody has read.
-    private func claim(_ file: AppendFile, _ raw: Int32) throws(SystemError) -> Bool {
+    private func claim(_ file: AppendFile, _ status: FileStatus, _ raw: Int32) throws(SystemError) -> Bool {
         let (name, directory) = (file.name, file.directory)
-        guard try isName(name, of: file, raw) else { return false }
-        let claim = name.claim(nextClaim())
-        try FileSystem.rename(raw, name, to: claim)
-        do throws(SystemError) {
-            guard try isName(claim, of: file, raw) else {
-                giveBack(claim, name, in: directory, raw)
-                return false
-            }
-        } catch {
-            giveBack(claim, name, in: directory, raw)
-            throw error
-        }
+        // Asked first, because others may be writing to that file by its name.
+        let named = try FileSystem.status(raw, name)
+        guard named.inode == status.inode, named.device == status.device,
+            let claim = try claim(name, status, in: directory, raw)
+        else { return false }
         directory.files[name] = nil
         file.name = claim
         directory.files[claim] = file
         return true
-    }
-
-    private func isName(_ name: FileName, of file: AppendFile, _ raw: Int32) throws(SystemError) -> Bool {
-        let looked = try FileSystem.look(raw, name)
-        return try FileID(looked, FileSystem.status(looked)) == file.id
-    }
-
-    /// A file that was given a name of ours by mistake gets its own back. If that is taken, it is read under ours.
-    private func giveBack(_ claim: FileName, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
-        do {
-            try FileSystem.rename(raw, claim, to: name)
-            notice(directory, name)
-        } catch {
-            if error.number != EEXIST { note(error, "cannot give a file its name back", directory.path(of: name)) }
-            notice(directory, claim)
-        }
     }
 
     /// The time of grace begins once all of the file survives a power cut.

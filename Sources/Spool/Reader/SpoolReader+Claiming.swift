@@ -1,0 +1,67 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Model
+
+/// How a file becomes ours: it is renamed to a name that only the agent uses, and looked at again under that name. Drop files
+/// are claimed before they are read, append files before they are removed.
+extension SpoolReader {
+    /// Names drawn for a claim before giving up.
+    private static let claimAttempts = 8
+
+    /// A number for the name of a claim: drawn once for a reader, then counted.
+    private func nextClaim() -> UInt64 {
+        lastClaim &+= 1
+        return lastClaim
+    }
+
+    /// Renames a file to a name of ours.
+    ///
+    /// Renames are noticed later than they happen, where directories are polled much later: the name may have been given to
+    /// another file by now, which nobody has read. That file gets its name back, and is looked at.
+    ///
+    /// - Parameter status: the file's, which is open: its inode number is nobody else's.
+    /// - Returns: the name of ours; nil if the name was another file's.
+    func claim(
+        _ name: FileName, _ status: FileStatus, in directory: SpoolDirectory, _ raw: Int32
+    ) throws(SystemError) -> FileName? {
+        let claim = try rename(name, in: raw)
+        do throws(SystemError) {
+            let claimed = try FileSystem.status(raw, claim)
+            if claimed.inode == status.inode, claimed.device == status.device { return claim }
+        } catch {
+            giveBack(claim, name, in: directory, raw)
+            throw error
+        }
+        giveBack(claim, name, in: directory, raw)
+        return nil
+    }
+
+    private func rename(_ name: FileName, in raw: Int32) throws(SystemError) -> FileName {
+        for _ in 0..<SpoolReader.claimAttempts {
+            let claim = name.claim(nextClaim())
+            do {
+                try FileSystem.rename(raw, name, to: claim)
+                return claim
+            } catch {
+                guard error.number == EEXIST else { throw error }
+            }
+        }
+        throw SystemError("renameat2", number: EEXIST)
+    }
+
+    /// A file that has a name of ours by mistake gets its own back. If that is taken, it is read under ours.
+    private func giveBack(_ claim: FileName, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
+        do {
+            try FileSystem.rename(raw, claim, to: name)
+            lookAt(name, in: directory)
+        } catch {
+            if error.number != EEXIST { note(error, "cannot give a file its name back", directory.path(of: name)) }
+            lookAt(claim, in: directory)
+        }
+    }
+
+    private func lookAt(_ name: FileName, in directory: SpoolDirectory) {
+        if name.kind == .append { notice(directory, name) } else { offer(directory, name, isComplete: true) }
+    }
+}
