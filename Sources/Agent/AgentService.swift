@@ -250,7 +250,7 @@ public actor AgentService {
     private func stop(_ parts: Parts) async {
         log.info("agent stopping")
         await parts.backfill.stop()
-        await parts.reader.withSink { ($0 as? Intake)?.stopWaiting() }
+        await parts.reader.withSink(Intake.self) { $0.stopWaiting() }
         await parts.reader.stop()
         parts.functions.stop()
         await parts.network.stop()

@@ -30,11 +30,11 @@ extension SpoolReader {
     /// A file whose name is of no kind that is read. Hidden and unfinished ones are meant to be passed over.
     func passOver(_ directory: SpoolDirectory, _ name: FileName) {
         guard !name.isHidden, !name.isUnfinished else { return }
-        passedOver.add(directory.path(of: name))
+        trouble.passedOver.add(directory.path(of: name))
     }
 
     /// A name is gone.
     func forgetPassedOver(_ directory: SpoolDirectory, _ name: FileName) {
-        if passedOver.count > 0 { passedOver.remove(directory.path(of: name)) }
+        if trouble.passedOver.count > 0 { trouble.passedOver.remove(directory.path(of: name)) }
     }
 }

@@ -91,6 +91,6 @@ struct HostileContentTests {
 extension SpoolReader {
     /// What each drop file holds that waits for its second try.
     fileprivate var bytesHeldForSecondTries: [Int] {
-        cutDrops.values.map { $0.splitter.event.capacity + ($0.packed == nil ? 0 : 1 << 20) }
+        drops.cut.values.map { $0.splitter.event.capacity + ($0.packed == nil ? 0 : 1 << 20) }
     }
 }

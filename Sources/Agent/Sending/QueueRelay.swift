@@ -60,7 +60,7 @@ final class QueueRelay: Sendable {
                 readerLoop.post {
                     let accepting = queue.snapshot.accepting
                     reader.assumeIsolated { reader in
-                        reader.withSink { ($0 as? Intake)?.queueChanged(accepting) }
+                        reader.withSink(Intake.self) { $0.queueChanged(accepting) }
                     }
                 }
             }

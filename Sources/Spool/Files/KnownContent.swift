@@ -37,11 +37,11 @@ extension SpoolReader {
             guard original.bytes.starts(with: stem.bytes), original.stem == stem, !file.isCopySuspect else { return }
             add(file.trace, file.taken, file)
         }
-        for directory in directories.values where SpoolReader.top(directory.path.bytes) == top {
+        for directory in tree.directories.values where SpoolReader.top(directory.path.bytes) == top {
             for file in directory.files.values { add(file) }
         }
-        for file in nameless.values where SpoolReader.top(file.directory.path.bytes) == top { add(file) }
-        for checkpoint in kept.values where SpoolReader.mayBegin(checkpoint.path, with: stem) {
+        for file in appends.nameless.values where SpoolReader.top(file.directory.path.bytes) == top { add(file) }
+        for checkpoint in remembered.kept.values where SpoolReader.mayBegin(checkpoint.path, with: stem) {
             guard SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top,
                 SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
                 trace.doneVersion == nil, let last = trace.marks.last
@@ -146,7 +146,7 @@ extension SpoolReader {
     /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
     private func isListed(near directory: SpoolDirectory) -> Bool {
         let top = SpoolReader.top(directory.path.bytes)
-        return directories.values.allSatisfy { $0.wasListed || SpoolReader.top($0.path.bytes) != top }
+        return tree.directories.values.allSatisfy { $0.wasListed || SpoolReader.top($0.path.bytes) != top }
     }
 
     /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
@@ -233,10 +233,11 @@ extension SpoolReader {
             return (file.name.claimed ?? file.name).stem == stem
         }
         var undecided: [AppendFile] = []
-        for directory in directories.values where SpoolReader.top(directory.path.bytes) == top {
+        for directory in tree.directories.values where SpoolReader.top(directory.path.bytes) == top {
             undecided += directory.files.values.filter(isOne)
         }
-        return undecided + nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
+        return undecided
+            + appends.nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
     }
 
     /// Whether a file is shorter than it was seen: what it held then may be in a copy, and is looked for when it is read.

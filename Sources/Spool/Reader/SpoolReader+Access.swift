@@ -61,8 +61,8 @@ extension SpoolReader {
 
     /// Counts and tells a file that is never opened, once.
     func refuse(_ reason: SpoolRefusal, _ path: FileName) {
-        if refusals.count >= SpoolReader.mostRemembered { refusals.removeAll() }
-        guard refusals.insert(path).inserted else { return }
+        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
+        guard trouble.refusals.insert(path).inserted else { return }
         counters.refused[reason, default: 0] += 1
         log.warning("file refused", ["path": path.text, "reason": reason.rawValue])
     }
@@ -101,9 +101,9 @@ extension SpoolReader {
 
     /// Tells a person once what to fix; remembered until it is fixed.
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
-        guard complaints[path] == nil, complaints.count < SpoolReader.mostRemembered else { return }
-        let owner = owner ?? (try? FileSystem.status(root.raw, path).owner) ?? 0
-        complaints[path] = SpoolComplaint(
+        guard trouble.complaints[path] == nil, trouble.complaints.count < SpoolReader.mostRemembered else { return }
+        let owner = owner ?? (try? FileSystem.status(tree.root.raw, path).owner) ?? 0
+        trouble.complaints[path] = SpoolComplaint(
             path: path.text, owner: owner, ownerName: ownerName(owner), advice: advice)
         log.warning("cannot access", ["path": path.text, "owner": ownerName(owner), "advice": advice])
     }
@@ -112,8 +112,8 @@ extension SpoolReader {
 
     /// Opens an append file for reading, unless it is open.
     func open(_ file: AppendFile) throws(SystemError) {
-        uses += 1
-        file.lastUse = uses
+        held.uses += 1
+        file.lastUse = held.uses
         guard file.descriptor == nil else { return }
         guard file.hasName else { throw SystemError("open", number: ENOENT) }
         let raw = try reach(file.directory)
@@ -126,30 +126,30 @@ extension SpoolReader {
     }
 
     func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
-        uses += 1
-        file.lastUse = uses
+        held.uses += 1
+        file.lastUse = held.uses
         file.owner = try FileSystem.status(looked).owner
         file.descriptor = try FileSystem.read(looked)
-        openFiles.append(file)
+        held.files.append(file)
         closeIdleFiles()
     }
 
     /// Closes the least recently used files beyond the limit, of those that can be opened again: what lost its name
     /// cannot, and what is being removed holds its file lease.
     func closeIdleFiles() {
-        while openFiles.count > mostOpenFiles {
+        while held.files.count > held.mostFiles {
             var victim: (index: Int, hasUnread: Int, lastUse: UInt64)?
-            for (index, file) in openFiles.enumerated() {
+            for (index, file) in held.files.enumerated() {
                 let lastUse = file.lastUse
-                guard lastUse != uses, file.hasName, !file.isLeaving else { continue }
+                guard lastUse != held.uses, file.hasName, !file.isLeaving else { continue }
                 // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
                 let hasUnread = file.hasUnread ? 1 : 0
                 if let victim, (victim.hasUnread, victim.lastUse) <= (hasUnread, lastUse) { continue }
                 victim = (index, hasUnread, lastUse)
             }
             guard let victim else { return }
-            openFiles.swapAt(victim.index, openFiles.count - 1)
-            let file = openFiles.removeLast()
+            held.files.swapAt(victim.index, held.files.count - 1)
+            let file = held.files.removeLast()
             file.descriptor = nil
             file.rest()
         }
@@ -158,7 +158,7 @@ extension SpoolReader {
     func closeDescriptor(of file: AppendFile) {
         guard file.descriptor != nil else { return }
         file.descriptor = nil
-        openFiles.removeAll { $0 === file }
+        held.files.removeAll { $0 === file }
     }
 
     // MARK: Whose a file is

@@ -18,13 +18,14 @@ extension SpoolReader {
         case tryAgain(SecondTries.Key)
         case restoreDescriptors
         case lookForCopies
+        case releaseBuffer
     }
 
     var now: BootInstant { time.bootTime }
 
     /// Puts something on the agenda.
     func remember(_ errand: Errand, at deadline: BootInstant) {
-        agenda.add(errand, at: deadline)
+        errands.agenda.add(errand, at: deadline)
         setAlarm()
     }
 
@@ -32,24 +33,24 @@ extension SpoolReader {
     func remember(_ errand: Errand, after wait: Duration) { remember(errand, at: now + wait) }
 
     private func setAlarm() {
-        guard let next = agenda.next, phase == .running else { return }
-        if let alarm {
+        guard let next = errands.agenda.next, life.phase == .running else { return }
+        if let alarm = errands.alarm {
             guard next < alarm.deadline else { return }
             loop.cancel(alarm.timer)
         }
         let timer = loop.after(max(.zero, next - now)) { self.assumeIsolated { $0.ring() } }
-        alarm = (next, timer)
+        errands.alarm = (next, timer)
     }
 
     private func ring() {
-        alarm = nil
+        errands.alarm = nil
         runErrands(within: SpoolReader.sliceTime)
     }
 
     /// Does what is due, for so long at most.
     func runErrands(within limit: Duration) {
         let end = now + limit
-        while phase == .running, let errand = agenda.popDue(now) {
+        while life.phase == .running, let errand = errands.agenda.popDue(now) {
             let start = now
             run(errand)
             if let app = app(of: errand) { shares.charge(app, now - start) }
@@ -83,6 +84,8 @@ extension SpoolReader {
         case .tryAgain(let key): tryNow(key)
         case .restoreDescriptors: fitDescriptors()
         case .lookForCopies: lookForCopies()
+        case .releaseBuffer:
+            if buffer.releaseIfUnused() { remember(.releaseBuffer, after: SpoolReader.bufferRest) }
         }
     }
 }

@@ -57,20 +57,20 @@ extension SpoolReader {
         let id = try FileID(looked, status)
         let isKnownAgain = knowAgain(id, looked, status)
         if let known = directory.files[name], known.id != id { displaced(known) }
-        if let file = files[id] {
+        if let file = appends.known[id] {
             if file.directory !== directory || file.name != name || !file.hasName { moved(file, to: directory, name) }
             update(file, status)
             return
         }
         // Rotated names of unknown kinds are followed only for files that are known.
-        guard name.kind == .append || earlier != .unknown || kept[id] != nil else { return }
+        guard name.kind == .append || earlier != .unknown || remembered.kept[id] != nil else { return }
         let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
         file.isRotated = name.isRotatedName || earlier != .unknown
-        file.isCopySuspect = file.isRotated && earlier != .current && kept[id] == nil && name.claimed == nil
+        file.isCopySuspect = file.isRotated && earlier != .current && remembered.kept[id] == nil && name.claimed == nil
         if name.claimed != nil { file.isRotated = true }
         resume(file)
         file.trace.inode = status.inode
-        files[id] = file
+        appends.known[id] = file
         directory.files[name] = file
         if isKnownAgain {
             // Its checkpoint comes under the name that it goes by now.
@@ -96,17 +96,19 @@ extension SpoolReader {
     /// its number and its content say which of those that were kept it is.
     private func knowAgain(_ id: FileID, _ looked: borrowing Descriptor, _ status: FileStatus) -> Bool {
         // Numbers are looked for during the first listing only.
-        guard files[id] == nil, kept[id] == nil, keptInodes.contains(status.inode) else { return false }
-        for (other, checkpoint) in kept where !other.isOfSameForm(as: id) {
+        guard appends.known[id] == nil, remembered.kept[id] == nil, remembered.inodes.contains(status.inode) else {
+            return false
+        }
+        for (other, checkpoint) in remembered.kept where !other.isOfSameForm(as: id) {
             guard let trace = FileTrace(checkpoint.state), trace.inode == status.inode, trace.doneVersion == nil,
                 let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
                 let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
             else { continue }
-            kept[other] = nil
+            remembered.kept[other] = nil
             pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes
-            kept[id] = renamed
+            remembered.kept[id] = renamed
             return true
         }
         return false
@@ -115,7 +117,7 @@ extension SpoolReader {
     /// Takes over what was kept of a file.
     private func resume(_ file: AppendFile) {
         // A file that is read again is taken out of `missing` when its turn there comes.
-        guard let checkpoint = kept.removeValue(forKey: file.id), checkpoint.offset >= 0 else { return }
+        guard let checkpoint = remembered.kept.removeValue(forKey: file.id), checkpoint.offset >= 0 else { return }
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
         if let last = file.trace.marks.last, last.offset == checkpoint.offset {
             file.taken = last
@@ -136,7 +138,7 @@ extension SpoolReader {
         file.directory = directory
         file.name = name
         file.hasName = true
-        nameless[file.id] = nil
+        appends.nameless[file.id] = nil
         if let other = directory.files[name], other !== file { displaced(other) }
         directory.files[name] = file
         makeReady(file)
@@ -149,7 +151,7 @@ extension SpoolReader {
         file.hasName = false
         file.isRotated = true
         counters.rotations += 1
-        nameless[file.id] = file
+        appends.nameless[file.id] = file
         makeReady(file)
         considerLater(file)
     }
@@ -165,7 +167,7 @@ extension SpoolReader {
         file.wake(now)
         if file.unreadSince == nil {
             file.unreadSince = time.wallTime
-            unread[file.id] = file
+            appends.unread[file.id] = file
         }
         guard !file.isReady else { return }
         file.isReady = true
@@ -175,13 +177,13 @@ extension SpoolReader {
 
     /// Has a file read when it is its app's turn.
     func lineUp(_ file: AppendFile) {
-        ready.append(file, to: app(of: file.directory, file.owner))
+        appends.ready.append(file, to: app(of: file.directory, file.owner))
     }
 
     /// All of a file is in the queue.
     func isRead(_ file: AppendFile) {
         file.unreadSince = nil
-        unread[file.id] = nil
+        appends.unread[file.id] = nil
         file.rest()
     }
 }

@@ -11,15 +11,15 @@ extension SpoolReader {
 
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let (app, file) = ready.popFirst(shares) else { return false }
+        guard let (app, file) = appends.ready.popFirst(shares) else { return false }
         spend(of: app) { read(file) }
         return true
     }
 
     private func read(_ file: AppendFile) {
         file.isReady = false
-        isParked = false
-        guard files[file.id] === file else { return }
+        commits.isParked = false
+        guard appends.known[file.id] === file else { return }
         do {
             try open(file)
             if file.isCopySuspect, try !resolveCopy(file) {
@@ -28,7 +28,7 @@ extension SpoolReader {
             if try readBlock(of: file) {
                 // A parked one stays ready, so that nobody else lets go of it; it takes its place again when it is resumed.
                 file.isReady = true
-                if !isParked { lineUp(file) }
+                if !commits.isParked { lineUp(file) }
             } else {
                 if file.committed >= file.size { isRead(file) }
                 considerLater(file)
@@ -88,7 +88,7 @@ extension SpoolReader {
         if file.scanned >= SpoolReader.shortLine { return try searchLineEnd(of: file, descriptor) }
         file.scanned = 0
 
-        let buffer = takeBuffer()
+        let buffer = self.buffer.take()
         // From the beginning while that is short: what is known of it must be of the same content as the lines.
         let before = file.taken.offset <= Fingerprint.longest ? Int(file.taken.offset) : file.taken.covered
         // The last byte stays free for the LF that a sealed line lacks.
@@ -151,7 +151,7 @@ extension SpoolReader {
 
     /// Looks for the end of a line in what has come since it was looked for last.
     private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
-        let buffer = takeBuffer()
+        let buffer = self.buffer.take()
         let position = file.taken.offset + file.scanned
         let end = try FileSystem.endOfHole(descriptor, at: position)
         guard end == position else {
@@ -186,7 +186,7 @@ extension SpoolReader {
             // Rewritten while its end was looked for: these are other lines.
             return try findPlace(in: file, descriptor, isRewritten: true)
         }
-        let buffer = takeBuffer()
+        let buffer = self.buffer.take()
         let head = UnsafeMutableRawBufferPointer(rebasing: buffer[..<ObjectSplitter.excerpt])
         let count = try FileSystem.read(descriptor, into: head, at: file.taken.offset)
         skipped(file, length: length, head: UnsafeRawBufferPointer(rebasing: head[..<count]))

@@ -2,18 +2,6 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// How much waits to be read, counted while reading is held back: nothing is read then, and the figures would stand
-/// still while the spool grows.
-struct Census {
-    var directories: [SpoolDirectory] = []
-    var stream: (directory: SpoolDirectory, stream: DirectoryStream, descriptor: Int32)?
-    var began = BootInstant(nanoseconds: 0)
-    var dropFiles = 0
-    var dropBytes: ByteCount = 0
-    /// When the oldest drop file got its content or its name.
-    var oldest: Timestamp?
-}
-
 extension SpoolReader {
     /// How long reading must be held back until a census is taken, and how long it is at least until the next.
     private static let censusInterval = Duration.seconds(2)
@@ -24,33 +12,33 @@ extension SpoolReader {
 
     /// Whether reading waits for commits.
     var isHeldBack: Bool {
-        commitsUnderWay >= 2 || commitsUnderWay > 0 && now - lastCommit >= SpoolReader.censusInterval
+        commits.underWay >= 2 || commits.underWay > 0 && now - commits.last >= SpoolReader.censusInterval
     }
 
     /// A commit has begun: has what waits counted, should it take long.
     func planCensus() {
-        guard !isCensusPlanned else { return }
-        isCensusPlanned = true
+        guard !backlog.isCensusPlanned else { return }
+        backlog.isCensusPlanned = true
         remember(.census, after: SpoolReader.censusInterval)
     }
 
     func takeCensus() {
         guard isHeldBack else {
-            isCensusPlanned = false
-            census = nil
+            backlog.isCensusPlanned = false
+            backlog.census = nil
             return publish()
         }
-        var census = census ?? Census(directories: Array(directories.values), began: now)
-        self.census = nil
+        var census = backlog.census ?? Census(directories: Array(tree.directories.values), began: now)
+        backlog.census = nil
         for _ in 0..<SpoolReader.censusSlice where !count(next: &census) {
-            waitingDropBytes = census.dropBytes
-            waitingDrops = census.dropFiles
-            oldestDrop = census.oldest
+            backlog.dropBytes = census.dropBytes
+            backlog.dropFiles = census.dropFiles
+            backlog.oldestDrop = census.oldest
             publish()
             let cost = now - census.began
             return remember(.census, after: max(SpoolReader.censusInterval, cost * SpoolReader.censusShare))
         }
-        self.census = census
+        backlog.census = census
         remember(.census, after: .zero)
     }
 
@@ -88,33 +76,33 @@ extension SpoolReader {
 
     /// A drop file that was counted may have been read: less waits.
     func uncount(_ drop: DropReading) {
-        waitingDropBytes -= ByteCount(drop.status.size)
-        waitingDrops = max(0, waitingDrops - 1)
+        backlog.dropBytes -= ByteCount(drop.status.size)
+        backlog.dropFiles = max(0, backlog.dropFiles - 1)
     }
 
     /// All that was counted has been read, or is gone.
     func endCount() {
-        guard waitingDrops > 0 || waitingDropBytes > 0, !isHeldBack else { return }
-        waitingDropBytes = 0
-        waitingDrops = 0
-        oldestDrop = nil
+        guard backlog.dropFiles > 0 || backlog.dropBytes > 0, !isHeldBack else { return }
+        backlog.dropBytes = 0
+        backlog.dropFiles = 0
+        backlog.oldestDrop = nil
     }
 
     /// Bytes that wait, and since when.
     func countUnread() {
-        var bytes = waitingDropBytes
-        var oldest = oldestDrop
-        for file in unread.values {
+        var bytes = backlog.dropBytes
+        var oldest = backlog.oldestDrop
+        for file in appends.unread.values {
             bytes += ByteCount(file.unread)
             if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
         }
-        if census == nil, waitingDropBytes == 0 {
-            for drop in asides.values { bytes += ByteCount(drop.status.size - drop.position) }
-            if let reading { bytes += ByteCount(reading.status.size - reading.position) }
+        if backlog.census == nil, backlog.dropBytes == 0 {
+            for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
+            if let reading = drops.reading { bytes += ByteCount(reading.status.size - reading.position) }
         }
         counters.unreadBytes = bytes
         counters.oldestUnread = bytes > 0 ? oldest : nil
         counters.waitingDropFiles =
-            max(waitingDrops, drops.count + asides.count + cutDrops.count + (reading == nil ? 0 : 1))
+            max(backlog.dropFiles, drops.countUnread)
     }
 }

@@ -75,7 +75,7 @@ extension SpoolReader {
 
     /// Whether the next thing to do is a commit.
     var isCommitDue: Bool {
-        sinkWantsCommit || pass.bytes >= options.commitBytes || pass.done.count >= SpoolReader.mostDone
+        commits.isWanted || pass.bytes >= options.commitBytes || pass.done.count >= SpoolReader.mostDone
             || pass.files.count + pass.places.count + pass.forgotten.count >= SpoolReader.mostPlaces
     }
 
@@ -83,8 +83,8 @@ extension SpoolReader {
     func beginCommit() {
         var closed = pass
         pass = Pass()
-        sinkWantsCommit = false
-        if let reading, let place = checkpoint(of: reading) { closed.keep(place, of: reading.id) }
+        commits.isWanted = false
+        if let reading = drops.reading, let place = checkpoint(of: reading) { closed.keep(place, of: reading.id) }
         var progress = SpoolProgress()
         var covered: [(file: AppendFile, offset: Int64, setbacks: UInt32)] = []
         for file in closed.files {
@@ -100,24 +100,24 @@ extension SpoolReader {
         progress.forgotten = closed.forgotten.map(\.bytes)
         progress.done = closed.done.map(\.record)
         progress.unlinked = closed.unlinked
-        commitsUnderWay += 1
-        tasks += 1
-        lastCommit = now
+        commits.underWay += 1
+        life.tasks += 1
+        commits.last = now
         planCensus()
-        closing = ClosedPass(progress: progress, files: covered, done: closed.done)
+        commits.closing = ClosedPass(progress: progress, files: covered, done: closed.done)
         Task(executorPreference: loop) { await self.commit() }
     }
 
     private func commit() async {
-        guard let closed = closing else { return }
+        guard let closed = commits.closing else { return }
         // No suspension lies between here and the sink's first one, by which it has closed its part.
-        closing = nil
+        commits.closing = nil
         wake()
         var isUnderWay = true
         do {
             try await sink.commit(closed.progress)
             counters.commits += 1
-            commitsUnderWay -= 1
+            commits.underWay -= 1
             isUnderWay = false
             for (file, offset, setbacks) in closed.files { covered(file, to: offset, setbacks) }
             wake()
@@ -127,17 +127,16 @@ extension SpoolReader {
             }
         } catch {
             // Nothing after the last successful commit counts: the next start reads it again.
-            if phase == .running || phase == .stopping {
+            if life.phase == .running || life.phase == .stopping {
                 log.info("reading ends", ["reason": "\(error)"])
                 pass = Pass()
-                sinkWantsCommit = false
-                reading = nil
-                asides = FairQueue()
-                phase = .stopping
+                commits.isWanted = false
+                drops.giveUpReading()
+                life.phase = .stopping
             }
-            if isUnderWay { commitsUnderWay -= 1 }
+            if isUnderWay { commits.underWay -= 1 }
         }
-        tasks -= 1
+        life.tasks -= 1
         wake()
     }
 
@@ -159,8 +158,8 @@ extension SpoolReader {
         pass.bytes += taken
         counters.bytesRead += ByteCount(Int64(taken))
         guard taken < lines.count else { return taken }
-        isParked = sink.park(resume)
-        if !isParked { sinkWantsCommit = true }
+        commits.isParked = sink.park(resume)
+        if !commits.isParked { commits.isWanted = true }
         return taken
     }
 

@@ -33,29 +33,32 @@ extension SpoolReader {
         let cut = CutOff(
             path: file.path, stem: name.stem, directory: file.directory, fingerprint: file.trace.fingerprint,
             begin: begin, end: end)
-        guard cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
-        if cutOffs.isEmpty { remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies) }
-        cutOffs.append(cut)
+        guard appends.cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
+        if appends.cutOffs.isEmpty {
+            remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies)
+        }
+        appends.cutOffs.append(cut)
     }
 
     /// A copy was recognised by its beginning, or an archive: it is read up to that length.
     func recognised(_ fingerprint: Fingerprint, upTo length: Int64) {
-        guard !cutOffs.isEmpty else { return }
-        for index in cutOffs.indices where cutOffs[index].fingerprint == fingerprint {
-            cutOffs[index].begin = max(cutOffs[index].begin, length)
+        guard !appends.cutOffs.isEmpty else { return }
+        for index in appends.cutOffs.indices where appends.cutOffs[index].fingerprint == fingerprint {
+            appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
-        cutOffs.removeAll { $0.begin >= $0.end }
+        appends.cutOffs.removeAll { $0.begin >= $0.end }
     }
 
     /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
     func readWhole(_ name: FileName, in directory: SpoolDirectory, length: Int64) {
-        guard !cutOffs.isEmpty else { return }
+        guard !appends.cutOffs.isEmpty else { return }
         let (stem, top) = ((name.claimed ?? name).stem, SpoolReader.top(directory.path.bytes))
-        for index in cutOffs.indices where cutOffs[index].stem == stem && cutOffs[index].fingerprint.length == 0 {
-            guard SpoolReader.top(cutOffs[index].directory.path.bytes) == top else { continue }
-            cutOffs[index].begin = max(cutOffs[index].begin, length)
+        for index in appends.cutOffs.indices
+        where appends.cutOffs[index].stem == stem && appends.cutOffs[index].fingerprint.length == 0 {
+            guard SpoolReader.top(appends.cutOffs[index].directory.path.bytes) == top else { continue }
+            appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
-        cutOffs.removeAll { $0.begin >= $0.end }
+        appends.cutOffs.removeAll { $0.begin >= $0.end }
     }
 
     /// The time has come to give up what no copy was found of. While reading waits, or there are files that may be copies,
@@ -63,17 +66,19 @@ extension SpoolReader {
     func lookForCopies() {
         if !isHeldBack {
             var left: [CutOff] = []
-            for cut in cutOffs {
+            for cut in appends.cutOffs {
                 if undecidedFiles(near: cut.directory, named: cut.stem).contains(where: \.isCopySuspect) {
                     left.append(cut)
                 } else {
                     giveUp(cut)
                 }
             }
-            cutOffs = left
+            appends.cutOffs = left
             publish()
         }
-        if !cutOffs.isEmpty { remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies) }
+        if !appends.cutOffs.isEmpty {
+            remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies)
+        }
     }
 
     private func giveUp(_ cut: CutOff) {

@@ -14,37 +14,37 @@ extension SpoolReader {
 
     /// At the start, and after a shortage: compares what is configured with what the process may open.
     func fitDescriptors() {
-        isShortOfDescriptors = false
-        mostOpenFiles = options.maxOpenFiles
-        mostOpenDirectories = SpoolReader.mostOpenDirectories
+        held.isShort = false
+        held.mostFiles = options.maxOpenFiles
+        held.mostDirectories = HeldDescriptors.mostDirectories
         counters.loweredOpenFiles = nil
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < 1 << 30 else {
             return
         }
         let room = Int(limit.rlim_cur) - SpoolReader.openDescriptors() - SpoolReader.reserve
-        guard room < mostOpenFiles + mostOpenDirectories + SpoolReader.reserve else { return }
+        guard room < held.mostFiles + held.mostDirectories + SpoolReader.reserve else { return }
         lower(files: room / 2, directories: room / 4, limit: Int(limit.rlim_cur))
     }
 
     /// There are none left: for a while half of those that are held open must do.
     func shedDescriptors() {
-        if !isShortOfDescriptors { remember(.restoreDescriptors, after: SpoolReader.shortage) }
-        isShortOfDescriptors = true
+        if !held.isShort { remember(.restoreDescriptors, after: SpoolReader.shortage) }
+        held.isShort = true
         var limit = rlimit()
         _ = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         lower(
-            files: min(mostOpenFiles, openFiles.count) / 2,
-            directories: min(mostOpenDirectories, openDirectories.count) / 2,
+            files: min(held.mostFiles, held.files.count) / 2,
+            directories: min(held.mostDirectories, held.directories.count) / 2,
             limit: Int(clamping: limit.rlim_cur))
     }
 
     private func lower(files: Int, directories: Int, limit: Int) {
-        let files = min(mostOpenFiles, max(SpoolReader.fewestFiles, files))
-        mostOpenDirectories = min(mostOpenDirectories, max(SpoolReader.fewestDirectories, directories))
-        while openDirectories.count > mostOpenDirectories { openDirectories.removeFirst().descriptor = nil }
-        guard files < mostOpenFiles else { return }
-        mostOpenFiles = files
+        let files = min(held.mostFiles, max(SpoolReader.fewestFiles, files))
+        held.mostDirectories = min(held.mostDirectories, max(SpoolReader.fewestDirectories, directories))
+        while held.directories.count > held.mostDirectories { held.directories.removeFirst().descriptor = nil }
+        guard files < held.mostFiles else { return }
+        held.mostFiles = files
         closeIdleFiles()
         counters.loweredOpenFiles = .init(files: files, limit: limit)
         log.warning(

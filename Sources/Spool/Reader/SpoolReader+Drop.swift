@@ -15,15 +15,15 @@ extension SpoolReader {
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
-        guard drops.count(of: line) < options.mostWaitingDrops else {
+        guard drops.waiting.count(of: line) < options.mostWaitingDrops else {
             // Listing finds it again, and only what is not known to be settling.
             directory.settling[name] = nil
             guard directory.isIncoming else { return scan(directory) }
             // Others' files are there too: it is listed again when few of this owner's wait.
-            crowded[line, default: [:]][directory.path] = directory
+            drops.crowded[line, default: [:]][directory.path] = directory
             return
         }
-        drops.append(PendingDrop(directory: directory, name: name, isComplete: isComplete), to: line)
+        drops.waiting.append(PendingDrop(directory: directory, name: name, isComplete: isComplete), to: line)
     }
 
     /// In which line a drop file waits: its app's. In the drop box, which all users share, its owner's.
@@ -37,8 +37,8 @@ extension SpoolReader {
 
     /// Few files of an owner wait: where there were more than may wait, they are looked for.
     private func listCrowded(_ line: String) {
-        guard !crowded.isEmpty, drops.count(of: line) < SpoolReader.fewWaiting,
-            let directories = crowded.removeValue(forKey: line)
+        guard !drops.crowded.isEmpty, drops.waiting.count(of: line) < SpoolReader.fewWaiting,
+            let directories = drops.crowded.removeValue(forKey: line)
         else { return }
         for directory in directories.values where !directory.isGone { scan(directory) }
     }
@@ -61,12 +61,12 @@ extension SpoolReader {
         let end = now + SpoolReader.batchTime
         for round in 0..<SpoolReader.batch {
             guard !isCommitDue, round == 0 || now < end && isDropNext else { return true }
-            if reading == nil, !takeUp() { return round > 0 }
-            guard let drop = reading else { continue }
+            if drops.reading == nil, !takeUp() { return round > 0 }
+            guard let drop = drops.reading else { continue }
             guard !drop.isParked else { return round > 0 }
-            isParked = false
+            commits.isParked = false
             let hasMore = spend(of: drop.source.app) { read(drop) }
-            if isParked { park(drop) } else if hasMore { return setAside(drop) }
+            if commits.isParked { park(drop) } else if hasMore { return setAside(drop) }
         }
         return true
     }
@@ -74,11 +74,11 @@ extension SpoolReader {
     /// Takes up the next drop file of whoever has had the least time; of the same app by turns one that is read in part,
     /// and one that was not begun. False: there is none.
     private func takeUp() -> Bool {
-        isAsideNext.toggle()
-        let (aside, fresh) = (asides.least(shares) ?? .max, drops.least(shares) ?? .max)
-        if aside < fresh || aside == fresh && isAsideNext, takeUpAside() { return true }
-        if asides.count < min(SpoolReader.mostAside, mostOpenFiles),
-            let (line, next) = drops.popFirst(shares, where: { line, _ in mayBegin(another: line) })
+        drops.isAsideNext.toggle()
+        let (aside, fresh) = (drops.asides.least(shares) ?? .max, drops.waiting.least(shares) ?? .max)
+        if aside < fresh || aside == fresh && drops.isAsideNext, takeUpAside() { return true }
+        if drops.asides.count < min(SpoolReader.mostAside, held.mostFiles),
+            let (line, next) = nextToBegin()
         {
             spend(of: line) { begin(next) }
             listCrowded(line)
@@ -88,21 +88,26 @@ extension SpoolReader {
     }
 
     private func takeUpAside() -> Bool {
-        reading = asides.popFirst(shares)?.element
-        return reading != nil
+        drops.reading = drops.asides.popFirst(shares)?.element
+        return drops.reading != nil
+    }
+
+    private func nextToBegin() -> (String, PendingDrop)? {
+        let asides = drops.asides
+        return drops.waiting.popFirst(shares, where: { line, _ in SpoolReader.mayBegin(another: line, beside: asides) })
     }
 
     /// Whether another file of an app may be begun: one with many large ones leaves room for those of others.
-    private func mayBegin(another app: String) -> Bool {
+    private static func mayBegin(another app: String, beside asides: FairQueue<DropReading>) -> Bool {
         let count = asides.count(of: app)
         return count == 0 || count < (asides.count < SpoolReader.mostAside / 2 ? 4 : 1)
     }
 
     /// Lets others go first, if there are any: a file may be of any length.
     private func setAside(_ drop: DropReading) -> Bool {
-        guard reading === drop, !drops.isEmpty || !asides.isEmpty else { return true }
-        reading = nil
-        asides.append(drop, to: drop.source.app)
+        guard drops.reading === drop, !drops.waiting.isEmpty || !drops.asides.isEmpty else { return true }
+        drops.reading = nil
+        drops.asides.append(drop, to: drop.source.app)
         // Its place belongs to the commit with what was taken of it.
         if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
         return true
@@ -127,18 +132,18 @@ extension SpoolReader {
                 return
             }
             let id = try FileID(looked, seen)
-            guard !inHand.contains(id) else { return }
-            if directory.isIncoming, !mayBegin(another: ownerName(seen.owner)) {
+            guard !drops.inHand.contains(id) else { return }
+            if directory.isIncoming, !SpoolReader.mayBegin(another: ownerName(seen.owner), beside: drops.asides) {
                 // Only now is it known whose it is.
-                return drops.append(drop, to: ownerName(seen.owner))
+                return drops.waiting.append(drop, to: ownerName(seen.owner))
             }
-            if !listing.isFirstDone, kept[id] != nil { keptSeen.insert(id) }
+            if !listing.isFirstDone, remembered.kept[id] != nil { remembered.seen.insert(id) }
             let isClaimed = name.claimed != nil
-            if let done = doneBefore[id] ?? stuck[id] {
+            if let done = drops.doneBefore[id] ?? drops.stuck[id] {
                 return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner))
             }
             // An append file that somebody gave such a name: what was read of it is not read again.
-            if files[id] != nil || isAppendFile(kept[id]) { return notice(directory, name) }
+            if appends.known[id] != nil || isAppendFile(remembered.kept[id]) { return notice(directory, name) }
             if isKept(id, seen) {
                 directory.settling[name] = nil
                 return
@@ -172,16 +177,16 @@ extension SpoolReader {
             let isStaying = options.afterRead == .keep || known != nil
             let claim = try isClaimed || isStaying ? name : claim(name, seen, in: directory, raw)
             guard let claim else { return }
-            inHand.insert(id)
+            drops.inHand.insert(id)
             settled(directory.path(of: name))
             let source = SpoolSource(
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)
             let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app)
-            reading = DropReading(
+            drops.reading = DropReading(
                 file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,
                 longest: options.maxEventSize,
-                from: kept.removeValue(forKey: id).flatMap(ObjectSplitter.Place.init) ?? known)
+                from: remembered.kept.removeValue(forKey: id).flatMap(ObjectSplitter.Place.init) ?? known)
         } catch {
             cannotBegin(directory, name, error, status)
         }

@@ -26,7 +26,7 @@ extension SpoolReader {
     private func readObjects(_ drop: DropReading) throws(SystemError) -> Bool {
         guard let descriptor = drop.descriptor?.raw else { return false }
         if drop.isEventWaiting, !handEvent(of: drop) { return true }
-        let buffer = takeBuffer()
+        let buffer = self.buffer.take()
         let count = try FileSystem.read(descriptor, into: buffer, at: drop.position)
         let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
         var used = 0
@@ -99,9 +99,9 @@ extension SpoolReader {
     /// Puts the file that is read aside, so that others are read meanwhile; one too many holds up the other drop files.
     func park(_ drop: DropReading) {
         drop.isParked = true
-        guard parkedDrops.count < SpoolReader.mostParked else { return }
-        reading = nil
-        parkedDrops[drop.id] = drop
+        guard drops.parked.count < SpoolReader.mostParked else { return }
+        drops.reading = nil
+        drops.parked[drop.id] = drop
         // Its place belongs to the commit with what was taken of it.
         if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
     }
@@ -109,7 +109,7 @@ extension SpoolReader {
     /// The sink wants what it has parked.
     func resume(_ drop: DropReading) {
         drop.isParked = false
-        if parkedDrops.removeValue(forKey: drop.id) != nil { asides.append(drop, to: drop.source.app) }
+        if drops.parked.removeValue(forKey: drop.id) != nil { drops.asides.append(drop, to: drop.source.app) }
         wake()
     }
 
@@ -117,11 +117,11 @@ extension SpoolReader {
 
     /// The text ends before it should: it is tried once more, then what is left is quarantined.
     func endedEarly(_ drop: DropReading) {
-        reading = nil
-        if !drop.isSecondTry, cutDrops.count < SpoolReader.mostCut {
+        drops.reading = nil
+        if !drop.isSecondTry, drops.cut.count < SpoolReader.mostCut {
             if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
             drop.letGo()
-            cutDrops[drop.id] = drop
+            drops.cut[drop.id] = drop
             return remember(.retryCut(drop.id), after: options.secondTry)
         }
         do {
@@ -146,7 +146,7 @@ extension SpoolReader {
 
     /// The second try of a file that ended too early.
     func retryCut(_ id: FileID) {
-        guard let drop = cutDrops.removeValue(forKey: id) else { return }
+        guard let drop = drops.cut.removeValue(forKey: id) else { return }
         let file = drop.file
         guard let raw = descriptor(of: file.directory) else { return giveUp(drop) }
         do {
@@ -158,7 +158,7 @@ extension SpoolReader {
                 descriptor: descriptor, longest: options.maxEventSize, from: drop.taken)
             again.checkpointed = drop.checkpointed
             again.isSecondTry = true
-            asides.append(again, to: again.source.app)
+            drops.asides.append(again, to: again.source.app)
             wake()
         } catch {
             giveUp(drop)
@@ -176,20 +176,20 @@ extension SpoolReader {
 
     /// Lets go of a file that cannot be read now. It goes on where the last commit left it when it is found again.
     func giveUp(_ drop: DropReading) {
-        if reading === drop { reading = nil }
-        inHand.remove(drop.id)
+        if drops.reading === drop { drops.reading = nil }
+        drops.inHand.remove(drop.id)
         if let place = drop.checkpointed {
-            kept[drop.id] = Checkpoint(
+            remembered.kept[drop.id] = Checkpoint(
                 key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded)
         }
     }
 
     func finish(_ drop: DropReading) {
-        reading = nil
+        drops.reading = nil
         counters.dropFilesRead += 1
         uncount(drop)
         if drop.isKept {
-            inHand.remove(drop.id)
+            drops.inHand.remove(drop.id)
             pass.keep(keptCheckpoint(of: drop), of: drop.id)
             return
         }
@@ -206,7 +206,9 @@ extension SpoolReader {
     }
 
     func isKept(_ id: FileID, _ status: FileStatus) -> Bool {
-        guard let checkpoint = kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else { return false }
+        guard let checkpoint = remembered.kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else {
+            return false
+        }
         return done == SpoolReader.version(of: status)
     }
 
@@ -215,7 +217,7 @@ extension SpoolReader {
         trace.doneVersion = SpoolReader.version(of: drop.status)
         let checkpoint = Checkpoint(
             key: drop.id.bytes, path: drop.source.path, offset: drop.status.size, state: trace.encoded)
-        kept[drop.id] = checkpoint
+        remembered.kept[drop.id] = checkpoint
         return checkpoint
     }
 

@@ -7,12 +7,6 @@ internal import Model
 /// How an append file goes: sealed when its writers are gone, removed when all of it is queued, remembered for a while
 /// because a copy or an archive of it may turn up.
 extension SpoolReader {
-    /// How long a file that is gone is remembered. Rotation compresses it within minutes; the agent may be off longer.
-    private static let memory = Duration.seconds(86_400)
-    /// How many files that are gone are remembered.
-    private static let mostRemembered = 2048
-    /// How many marks are kept of a file that is gone.
-    private static let marksOfMissing = 8
     /// How often a file that is about to be removed is looked at: the longest that a writer who comes then must wait.
     private static let graceStep = Duration.milliseconds(50)
 
@@ -20,7 +14,7 @@ extension SpoolReader {
 
     /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or forgotten.
     func considerLater(_ file: AppendFile) {
-        guard files[file.id] === file, !file.isReady, !file.isLeaving, !file.isCopySuspect else { return }
+        guard appends.known[file.id] === file, !file.isReady, !file.isLeaving, !file.isCopySuspect else { return }
         guard let quiet = quietTime(of: file) else { return file.rest() }
         file.wake(now)
         let due = max(now, file.lastChange + quiet)
@@ -44,7 +38,7 @@ extension SpoolReader {
     func check(_ file: AppendFile) {
         guard let planned = file.checkAt, planned <= now else { return }
         file.checkAt = nil
-        guard files[file.id] === file, !file.isReady, !file.isLeaving else { return }
+        guard appends.known[file.id] === file, !file.isReady, !file.isLeaving else { return }
         guard let quiet = quietTime(of: file) else { return }
         if now - file.lastChange < quiet { return considerLater(file) }
         if file.descriptor == nil, file.hasName {
@@ -116,7 +110,7 @@ extension SpoolReader {
                 return displaced(file)
             }
             file.isLeaving = true
-            tasks += 1
+            life.tasks += 1
             let id = file.id
             Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
         } catch {
@@ -152,17 +146,17 @@ extension SpoolReader {
     /// The time of grace begins once all of the file survives a power cut.
     private func leaveOnceDurable(_ id: FileID) async {
         defer {
-            tasks -= 1
+            life.tasks -= 1
             wake()
         }
         do {
             try await sink.persist()
-            guard let file = files[id] else { return }
+            guard let file = appends.known[id] else { return }
             file.leavesAt = now + options.graceTime
             remember(.grace(file), after: min(SpoolReader.graceStep, options.graceTime))
         } catch {
             // The agent stops, or cannot persist: under the name that it has the file is found by the next start.
-            guard let file = files[id] else { return }
+            guard let file = appends.known[id] else { return }
             log.info("file stays", ["path": file.path.text, "reason": "\(error)"])
             if let descriptor = file.descriptor?.raw { stay(file, descriptor) }
         }
@@ -216,8 +210,8 @@ extension SpoolReader {
     func leave(_ file: AppendFile) {
         closeDescriptor(of: file)
         isRead(file)
-        nameless[file.id] = nil
-        files[file.id] = nil
+        appends.nameless[file.id] = nil
+        appends.known[file.id] = nil
         if file.hasName { file.directory.files[file.name] = nil }
         pass.files.removeAll { $0 === file }
         if !file.hasUnread { counters.appendFilesRead += 1 }
@@ -244,57 +238,30 @@ extension SpoolReader {
         miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
     }
 
-    /// - Parameter isAway: whether its directory is not there, or cannot be read: it may come back with all of its files,
-    ///   however many they are.
     private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool = false) {
-        var (checkpoint, trace) = (checkpoint, trace)
-        trace.missingSince = trace.missingSince ?? time.wallTime.milliseconds
-        trace.marks = Array(trace.marks.suffix(SpoolReader.marksOfMissing))
-        checkpoint.state = trace.encoded
-        let id = FileID(bytes: checkpoint.key)
-        kept[id] = checkpoint
-        pass.keep(checkpoint, of: id)
-        if isAway { away.append(id) } else { missing.append(id) }
-        forget(&missing, atMost: SpoolReader.mostRemembered)
-        forget(&away, atMost: .max)
-    }
-
-    /// Forgets files that have been gone for long, or are too many.
-    private func forget(_ gone: inout Queue<FileID>, atMost limit: Int) {
-        let oldest = time.wallTime.milliseconds - SpoolReader.memory.nanosecondsClamped / 1_000_000
-        while let first = gone.first {
-            let since = kept[first].flatMap { FileTrace($0.state)?.missingSince }
-            guard since == nil || gone.count > limit || since ?? 0 < oldest else { break }
-            _ = gone.popFirst()
-            guard since != nil else { continue }
-            kept[first] = nil
-            pass.forget(first)
-        }
+        remembered.miss(checkpoint, trace, isAway: isAway, at: time.wallTime, in: &pass)
     }
 
     /// Whether a path's directory is known and could be listed.
     private func isListed(_ path: String) -> Bool {
         let bytes = Array(path.utf8)
         let parent = FileName(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
-        return directories[parent] != nil && complaints[parent] == nil
+        return tree.directories[parent] != nil && trouble.complaints[parent] == nil
     }
 
     /// Remembers the files that were known at the last stop and have not been found since.
     func missedSinceStart() {
         // Those that went first are forgotten first.
-        let unseen = kept.filter { !keptSeen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
-        let now = time.wallTime.milliseconds
-        for (id, checkpoint, trace) in unseen.sorted(by: { $0.2?.missingSince ?? now < $1.2?.missingSince ?? now }) {
+        for (id, checkpoint, trace) in remembered.endFirstListing(at: time.wallTime) {
             guard let trace else {
                 // A drop file read in part, or a state of another version: nothing that a copy could be known by. While
                 // something cannot be accessed it may be there.
-                guard complaints.isEmpty else { continue }
-                kept[id] = nil
+                guard trouble.complaints.isEmpty else { continue }
+                remembered.kept[id] = nil
                 pass.forget(id)
                 continue
             }
             miss(checkpoint, trace, isAway: !isListed(checkpoint.path))
         }
-        keptSeen = []
     }
 }

@@ -64,19 +64,19 @@ extension SpoolReader {
 
     /// Begins to watch and to read a directory.
     func open(_ path: FileName, depth: Int) {
-        guard directories[path] == nil, !SpoolReader.isHidden(path) else { return }
+        guard tree.directories[path] == nil, !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
         let directory = SpoolDirectory(path: path, depth: depth)
         let beneath = path.bytes.isEmpty ? FileName(".") : path
         do {
-            let descriptor = try FileSystem.openDirectory(root.raw, beneath)
-            if let archive {
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, beneath)
+            if let archive = tree.archive {
                 let status = try FileSystem.status(descriptor)
                 // What was read and put away is not read again, whatever name the archive was given.
                 guard (status.device, status.inode) != archive.identity else { return }
             }
-            directories[path] = directory
-            if let parent = directory.parent { directories[parent]?.children[path] = directory }
+            tree.directories[path] = directory
+            if let parent = directory.parent { tree.directories[parent]?.children[path] = directory }
             // Watch first, list then: what comes between is told twice, never missed.
             watch(directory, descriptor)
             keep(consume descriptor, of: directory)
@@ -84,7 +84,7 @@ extension SpoolReader {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
-                if (try? FileSystem.status(root.raw, beneath))?.isDirectory == true {
+                if (try? FileSystem.status(tree.root.raw, beneath))?.isDirectory == true {
                     tryAgain(.open(path, depth: depth), path, error)
                 }
             case ELOOP: refuse(.symbolicLink, path)
@@ -105,20 +105,20 @@ extension SpoolReader {
     func close(_ directory: SpoolDirectory) {
         guard !directory.isGone else { return }
         directory.isGone = true
-        directories[directory.path] = nil
+        tree.directories[directory.path] = nil
         settled(directory.path)
         if directory.path.bytes.isEmpty { lostRoot() }
-        if let watch = directory.watch, let kernel = inotify?.raw {
+        if let watch = directory.watch, let kernel = watching.inotify?.raw {
             // Fails when the kernel has ended the watch itself, because the directory is gone.
             _ = inotify_rm_watch(kernel, watch)
         }
         directory.watch = nil
         directory.descriptor = nil
-        openDirectories.removeAll { $0 === directory }
-        if directory.isPolled { polled.removeAll { $0 === directory } }
+        held.directories.removeAll { $0 === directory }
+        if directory.isPolled { watching.polled.removeAll { $0 === directory } }
         for file in directory.files.values { displaced(file) }
-        if let parent = directory.parent { directories[parent]?.children[directory.path] = nil }
-        passedOver.removeAll(below: directory.path)
+        if let parent = directory.parent { tree.directories[parent]?.children[directory.path] = nil }
+        trouble.passedOver.removeAll(below: directory.path)
         let children = directory.children
         directory.children = [:]
         for child in children.values { close(child) }
@@ -126,40 +126,40 @@ extension SpoolReader {
 
     /// While a directory is open the kernel does not tell that it was removed, but that its content was.
     func planRootCheck() {
-        if rootChecksLeft == 0 { remember(.checkRoot, after: options.pollInterval) }
-        rootChecksLeft = SpoolReader.rootChecks
+        if tree.rootChecksLeft == 0 { remember(.checkRoot, after: options.pollInterval) }
+        tree.rootChecksLeft = SpoolReader.rootChecks
     }
 
     func checkRoot() {
-        guard let directory = directories[FileName("")], let status = try? FileSystem.status(root) else {
-            rootChecksLeft = 0
+        guard let directory = tree.directories[FileName("")], let status = try? FileSystem.status(tree.root) else {
+            tree.rootChecksLeft = 0
             return
         }
         guard status.links > 0 else {
-            rootChecksLeft = 0
+            tree.rootChecksLeft = 0
             return close(directory)
         }
-        rootChecksLeft -= 1
-        if rootChecksLeft > 0 { remember(.checkRoot, after: options.pollInterval) }
+        tree.rootChecksLeft -= 1
+        if tree.rootChecksLeft > 0 { remember(.checkRoot, after: options.pollInterval) }
     }
 
     private func lostRoot() {
-        guard phase == .running else { return }
+        guard life.phase == .running else { return }
         log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
-        complaints[FileName("")] = SpoolComplaint(
+        trouble.complaints[FileName("")] = SpoolComplaint(
             path: options.directory, owner: 0, ownerName: ownerName(0),
             advice: "the spool directory is gone: make it again")
-        for child in directories.values { close(child) }
+        for child in tree.directories.values { close(child) }
         remember(.findRoot, after: options.pollInterval)
         publish()
     }
 
     /// Looks whether the spool is there again.
     func findRoot() {
-        guard directories[FileName("")] == nil else { return }
+        guard tree.directories[FileName("")] == nil else { return }
         do throws(SpoolError) {
-            root = try SpoolReader.openRoot(options.directory)
-            complaints[FileName("")] = nil
+            tree.root = try SpoolReader.openRoot(options.directory)
+            trouble.complaints[FileName("")] = nil
             counters.root = nil
             log.warning("spool directory is back", ["path": options.directory])
             open(FileName(""), depth: 0)
@@ -180,7 +180,7 @@ extension SpoolReader {
         if let raw = directory.descriptor?.raw { return raw }
         let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
         do throws(SystemError) {
-            let descriptor = try FileSystem.openDirectory(root.raw, path)
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
             let raw = descriptor.raw
             keep(consume descriptor, of: directory)
             return raw
@@ -203,8 +203,8 @@ extension SpoolReader {
     /// Keeps a directory open for the next use, and closes the one that has been open longest.
     private func keep(_ descriptor: consuming Descriptor, of directory: SpoolDirectory) {
         directory.descriptor = consume descriptor
-        openDirectories.append(directory)
-        while openDirectories.count > mostOpenDirectories { openDirectories.removeFirst().descriptor = nil }
+        held.directories.append(directory)
+        while held.directories.count > held.mostDirectories { held.directories.removeFirst().descriptor = nil }
     }
 
     // MARK: Listing
@@ -223,7 +223,7 @@ extension SpoolReader {
     /// Looks at some names of a directory that is to be listed. False: there is none, or enough files wait.
     func list() -> Bool {
         if listing.waiting.isEmpty { endFirstListing() }
-        let hasRoom = listing.streams < min(SpoolReader.mostStreams, max(1, mostOpenDirectories / 2))
+        let hasRoom = listing.streams < min(SpoolReader.mostStreams, max(1, held.mostDirectories / 2))
         let next = listing.waiting.popFirst(shares) { _, directory in
             (hasRoom || directory.stream != nil) && mayList(directory)
         }
@@ -235,13 +235,13 @@ extension SpoolReader {
 
     /// In the drop box each owner has a bound of its own (`offer`): it is listed however many files of one owner wait.
     private func mayList(_ directory: SpoolDirectory) -> Bool {
-        directory.isIncoming || drops.count < SpoolReader.mostWaiting
-            || drops.count(of: directory.app) < SpoolReader.fewWaiting
+        directory.isIncoming || drops.waiting.count < SpoolReader.mostWaiting
+            || drops.waiting.count(of: directory.app) < SpoolReader.fewWaiting
     }
 
     /// Only when all is listed and read is every file known that was there at the start.
     private func endFirstListing() {
-        guard !listing.isFirstDone, drops.isEmpty, asides.isEmpty, reading == nil else { return }
+        guard !listing.isFirstDone, drops.areAllRead else { return }
         listing.isFirstDone = true
         firstListingEnded()
     }
@@ -273,7 +273,7 @@ extension SpoolReader {
         }
         do {
             let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
-            let descriptor = try FileSystem.openDirectory(root.raw, path)
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
             let stream = try DirectoryStream(descriptor)
             directory.stream = stream
             listing.streams += 1
@@ -307,7 +307,7 @@ extension SpoolReader {
             if type == Int(DT_LNK) { return refuse(.symbolicLink, directory.path(of: name)) }
             if type == Int(DT_REG) || type == Int(DT_UNKNOWN) { passOver(directory, name) }
             // A file that was known under another name when the agent stopped.
-            if !kept.isEmpty, keptInodes.contains(inode) { notice(directory, name) }
+            if !remembered.kept.isEmpty, remembered.inodes.contains(inode) { notice(directory, name) }
         }
     }
 }

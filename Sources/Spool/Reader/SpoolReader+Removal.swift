@@ -16,7 +16,7 @@ struct Removal {
 extension SpoolReader {
     /// Removes a file that has been read, or moves it into the archive.
     func putAway(_ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String) throws(SystemError) {
-        guard let archive else { return try FileSystem.unlink(raw, name) }
+        guard let archive = tree.archive else { return try FileSystem.unlink(raw, name) }
         try archive.take(name, from: raw, of: app, at: time.wallTime, using: &random)
     }
 
@@ -25,12 +25,12 @@ extension SpoolReader {
     /// Removes drop files whose commit is durable.
     func remove(_ files: [ClaimedFile]) {
         for file in files {
-            inHand.remove(file.id)
+            drops.inHand.remove(file.id)
             // A directory that is gone may come back under another name, and the file with it.
             guard let raw = descriptor(of: file.directory),
                 remove(file.record, file.claim, in: file.directory, raw, of: file.app)
             else {
-                stuck[file.id] = [file.record]
+                drops.stuck[file.id] = [file.record]
                 continue
             }
         }
@@ -52,7 +52,7 @@ extension SpoolReader {
                 return false
             }
         }
-        removal.add(record, in: directory)
+        drops.removal.add(record, in: directory)
         return true
     }
 
@@ -61,59 +61,51 @@ extension SpoolReader {
         _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32,
         of app: String
     ) {
-        doneBefore[id] = nil
+        drops.doneBefore[id] = nil
         guard let first = records.first, remove(first, name, in: directory, raw, of: app) else {
-            stuck[id] = records
+            drops.stuck[id] = records
             return
         }
-        stuck[id] = nil
-        for record in records.dropFirst() { removal.add(record, in: directory) }
+        drops.stuck[id] = nil
+        for record in records.dropFirst() { drops.removal.add(record, in: directory) }
         scheduleSync()
     }
 
     /// Every directory was listed once: what was not found is gone.
     func firstListingEnded() {
-        keptInodes = []
         missedSinceStart()
-        releaseStart()
-        guard let root = directories[FileName("")] else { return }
-        for records in doneBefore.values {
+        if remembered.release() { clinux_release_memory() }
+        guard let root = tree.directories[FileName("")] else { return }
+        for records in drops.doneBefore.values {
             for record in records {
                 let path = FileName(record.claim.prefix(upTo: record.claim.lastIndex(of: UInt8(ascii: "/")) ?? 0))
-                removal.add(record, in: directories[path] ?? root)
+                drops.removal.add(record, in: tree.directories[path] ?? root)
             }
         }
-        doneBefore.removeAll()
+        drops.doneBefore.removeAll()
         scheduleSync()
     }
 
-    /// Gives back the memory of what was kept of files that are known now. Of a million files that is half of all.
-    private func releaseStart() {
-        guard kept.capacity > 4 * kept.count + 4096 else { return }
-        kept = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })
-        clinux_release_memory()
-    }
-
     private func scheduleSync() {
-        guard !removal.isScheduled, !removal.waiting.isEmpty else { return }
-        removal.isScheduled = true
+        guard !drops.removal.isScheduled, !drops.removal.waiting.isEmpty else { return }
+        drops.removal.isScheduled = true
         remember(.syncRemovals, after: options.syncInterval)
     }
 
     /// Makes what was unlinked durable, a directory at a time, and has its records removed.
     func syncRemovals() {
-        removal.isScheduled = false
-        guard let (path, entry) = removal.waiting.first else { return }
-        removal.waiting[path] = nil
+        drops.removal.isScheduled = false
+        guard let (path, entry) = drops.removal.waiting.first else { return }
+        drops.removal.waiting[path] = nil
         if !entry.directory.isGone {
             do {
                 let raw = try reach(entry.directory)
                 // First where they came to: else a power cut could leave neither name.
-                try archive?.sync()
+                try tree.archive?.sync()
                 try FileSystem.sync(raw)
             } catch  where !entry.directory.isGone {
                 note(error, "cannot sync directory", path)
-                removal.waiting[path] = entry
+                drops.removal.waiting[path] = entry
                 return tryAgain(.sync, FileName(""), error)
             } catch {
                 // It went just now.
@@ -121,8 +113,8 @@ extension SpoolReader {
         }
         // A directory that is gone took its files with it.
         pass.unlinked.append(contentsOf: entry.records)
-        if !removal.waiting.isEmpty {
-            removal.isScheduled = true
+        if !drops.removal.waiting.isEmpty {
+            drops.removal.isScheduled = true
             remember(.syncRemovals, after: .zero)
         }
         wake()

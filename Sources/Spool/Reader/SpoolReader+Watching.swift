@@ -11,7 +11,7 @@ extension SpoolReader {
 
     func beginWatching() {
         guard options.isWatching else {
-            pollReason = "watching is turned off"
+            watching.pollReason = "watching is turned off"
             return
         }
         let raw = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
@@ -23,28 +23,28 @@ extension SpoolReader {
                     $0.wake()
                 }
             }
-            inotify = consume descriptor
+            watching.inotify = consume descriptor
         } catch {
-            pollReason = "inotify is not available: \(error)"
+            watching.pollReason = "inotify is not available: \(error)"
         }
     }
 
     func endWatching() {
-        if let kernel = inotify?.raw { loop.forget(kernel) }
-        inotify = nil
-        watches.removeAll()
+        if let kernel = watching.inotify?.raw { loop.forget(kernel) }
+        watching.inotify = nil
+        watching.directories.removeAll()
     }
 
     /// Watches a directory, or has it looked at from time to time.
     func watch(_ directory: SpoolDirectory, _ descriptor: borrowing Descriptor) {
-        guard let kernel = inotify?.raw else { return beginPolling(directory) }
+        guard let kernel = watching.inotify?.raw else { return beginPolling(directory) }
         let path = FileSystem.selfPath(descriptor.raw)
         let watch = path.withCString { inotify_add_watch(kernel, $0, SpoolReader.mask) }
         if watch >= 0 {
             directory.watch = watch
-            watches[watch] = directory
+            watching.directories[watch] = directory
             if FileSystem.isRemote(descriptor.raw) {
-                pollReason = "the file system is another machine's"
+                watching.pollReason = "the file system is another machine's"
                 beginPolling(directory)
             }
             return
@@ -54,9 +54,9 @@ extension SpoolReader {
             complain(directory.path, nil, "the directory cannot be read: let the agent's group read and search it")
             tryAgain(.watch(directory), directory.path, error)
         } else if error.number == ENOSPC {
-            pollReason = "no more inotify watches: raise fs.inotify.max_user_watches"
+            watching.pollReason = "no more inotify watches: raise fs.inotify.max_user_watches"
         } else {
-            pollReason = error.description
+            watching.pollReason = error.description
             tryAgain(.watch(directory), directory.path, error)
         }
         beginPolling(directory)
@@ -67,13 +67,13 @@ extension SpoolReader {
         guard !directory.isGone, directory.watch == nil, descriptor(of: directory) != nil else { return }
         do {
             let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
-            watch(directory, try FileSystem.openDirectory(root.raw, path))
+            watch(directory, try FileSystem.openDirectory(tree.root.raw, path))
         } catch {
             return tryAgain(.watch(directory), directory.path, error)
         }
-        guard directory.watch != nil, !directory.isPolled || !FileSystem.isRemote(root.raw) else { return }
+        guard directory.watch != nil, !directory.isPolled || !FileSystem.isRemote(tree.root.raw) else { return }
         directory.isPolled = false
-        polled.removeAll { $0 === directory }
+        watching.polled.removeAll { $0 === directory }
         scan(directory)
     }
 
@@ -81,21 +81,21 @@ extension SpoolReader {
 
     private func beginPolling(_ directory: SpoolDirectory) {
         guard !directory.isPolled else { return }
-        if polled.isEmpty {
-            log.warning("directories are polled", ["reason": pollReason ?? "a directory cannot be read"])
+        if watching.polled.isEmpty {
+            log.warning("directories are polled", ["reason": watching.pollReason ?? "a directory cannot be read"])
             remember(.poll, after: options.pollInterval)
         }
         directory.isPolled = true
-        polled.append(directory)
+        watching.polled.append(directory)
     }
 
     func poll() {
-        polled.removeAll { $0.isGone }
-        for directory in polled {
+        watching.polled.removeAll { $0.isGone }
+        for directory in watching.polled {
             scan(directory)
             for file in directory.files.values { look(again: file) }
         }
-        if !polled.isEmpty { remember(.poll, after: options.pollInterval) }
+        if !watching.polled.isEmpty { remember(.poll, after: options.pollInterval) }
     }
 
     /// Has a look at a file's size where no event tells of it.
@@ -113,7 +113,7 @@ extension SpoolReader {
     /// Takes up what the kernel has told, for so long at most: a flood of changes must not keep the loop from everything
     /// else.
     func readChanges(within limit: Duration) {
-        guard let kernel = inotify?.raw else { return }
+        guard let kernel = watching.inotify?.raw else { return }
         let end = now + limit
         withUnsafeTemporaryAllocation(byteCount: 8 << 10, alignment: 8) { buffer in
             while true {
@@ -147,8 +147,9 @@ extension SpoolReader {
     /// Whether a change is of a hidden file where no file is known by any name. Of the changes that drop files bring, most
     /// are: their writing, their claims, their removals.
     private func isOfNoConcern(_ event: inotify_event, _ name: UnsafeRawBufferPointer) -> Bool {
-        guard name.first == UInt8(ascii: "."), Int(event.mask) & Int(IN_ISDIR | IN_IGNORED) == 0, moved.isEmpty,
-            nameless.isEmpty, complaints.isEmpty, let directory = watches[event.wd]
+        guard name.first == UInt8(ascii: "."), Int(event.mask) & Int(IN_ISDIR | IN_IGNORED) == 0,
+            watching.moved.isEmpty,
+            appends.nameless.isEmpty, trouble.complaints.isEmpty, let directory = watching.directories[event.wd]
         else { return false }
         return directory.files.isEmpty && directory.settling.isEmpty && directory.linked.isEmpty
     }
@@ -158,13 +159,13 @@ extension SpoolReader {
         if mask & Int(IN_Q_OVERFLOW) != 0 {
             counters.overflows += 1
             log.info("changes came too fast, everything is listed again")
-            for directory in directories.values { scan(directory) }
-            for file in files.values { makeReady(file) }
+            for directory in tree.directories.values { scan(directory) }
+            for file in appends.known.values { makeReady(file) }
             return
         }
-        guard let directory = watches[event.wd] else { return }
+        guard let directory = watching.directories[event.wd] else { return }
         if mask & Int(IN_IGNORED) != 0 {
-            watches[event.wd] = nil
+            watching.directories[event.wd] = nil
             return close(directory)
         }
         if directory.path.bytes.isEmpty {
@@ -189,9 +190,10 @@ extension SpoolReader {
         } else if mask & Int(IN_CREATE) != 0 {
             appeared(directory, name, isComplete: false)
         } else if mask & Int(IN_MOVED_TO) != 0 {
-            if let file = moved.removeValue(forKey: event.cookie) {
+            if let file = watching.moved.removeValue(forKey: event.cookie) {
                 renamed(file, to: directory, name)
-            } else if let wasRotated = movedUnseen.removeValue(forKey: event.cookie), !name.isHidden, !name.isUnfinished
+            } else if let wasRotated = watching.movedUnseen.removeValue(forKey: event.cookie), !name.isHidden,
+                !name.isUnfinished
             {
                 renamed(nil, to: directory, name, wasRotated: wasRotated)
             } else {
@@ -200,9 +202,9 @@ extension SpoolReader {
         } else if mask & Int(IN_MOVED_FROM) != 0 {
             if let file = directory.files[name] {
                 displaced(file)
-                moved[event.cookie] = file
+                watching.moved[event.cookie] = file
             } else if name.kind == .append {
-                movedUnseen[event.cookie] = name.isRotatedName
+                watching.movedUnseen[event.cookie] = name.isRotatedName
             } else {
                 forgetPassedOver(directory, name)
             }
@@ -223,14 +225,16 @@ extension SpoolReader {
         if mask & Int(IN_CREATE | IN_MOVED_TO) != 0 {
             open(directory.path(of: name), depth: directory.depth + 1)
         } else if mask & Int(IN_MOVED_FROM | IN_DELETE) != 0 {
-            if let gone = directories[directory.path(of: name)] { close(gone) }
+            if let gone = tree.directories[directory.path(of: name)] { close(gone) }
         } else if mask & Int(IN_ATTRIB) != 0 {
             let path = directory.path(of: name)
-            guard let known = directories[path] else { return open(path, depth: directory.depth + 1) }
-            if complaints[path] != nil {
+            guard let known = tree.directories[path] else { return open(path, depth: directory.depth + 1) }
+            if trouble.complaints[path] != nil {
                 close(known)
                 open(path, depth: directory.depth + 1)
-            } else if complaints.keys.contains(where: { $0.bytes.starts(with: path.bytes + [UInt8(ascii: "/")]) }) {
+            } else if trouble.complaints.keys.contains(where: {
+                $0.bytes.starts(with: path.bytes + [UInt8(ascii: "/")])
+            }) {
                 // What could not be opened in it may be opened now.
                 scan(known)
             }
@@ -250,8 +254,8 @@ extension SpoolReader {
 
     /// Changes of a file that lost its name are told under the name it had.
     private func changedNameless(in directory: SpoolDirectory, _ name: FileName) {
-        guard !nameless.isEmpty else { return }
-        for file in nameless.values where file.directory === directory && file.name == name { changed(file) }
+        guard !appends.nameless.isEmpty else { return }
+        for file in appends.nameless.values where file.directory === directory && file.name == name { changed(file) }
     }
 
     /// A name has appeared, or its writer has closed the file.
@@ -277,15 +281,15 @@ extension SpoolReader {
     private func permissionsChanged(_ directory: SpoolDirectory, _ name: FileName) {
         if let file = directory.files[name] {
             // Unlinking the last name of an open file is told as a change of attributes too.
-            if file.descriptor == nil || complaints[file.path] != nil { makeReady(file) }
-        } else if complaints[directory.path(of: name)] != nil {
+            if file.descriptor == nil || trouble.complaints[file.path] != nil { makeReady(file) }
+        } else if trouble.complaints[directory.path(of: name)] != nil {
             appeared(directory, name, isComplete: false)
         }
     }
 
     /// A file that was renamed and has not turned up is outside of what is watched.
     private func forgetMoves() {
-        moved.removeAll(keepingCapacity: true)
-        movedUnseen.removeAll(keepingCapacity: true)
+        watching.moved.removeAll(keepingCapacity: true)
+        watching.movedUnseen.removeAll(keepingCapacity: true)
     }
 }

@@ -22,109 +22,32 @@ public actor SpoolReader {
     let sink: any SpoolSink
     var random: any RandomNumberGenerator
 
-    // MARK: The tree
+    // MARK: Its parts
 
-    var root: Descriptor
-    var archive: Archive?
-    var inotify: Descriptor?
-    var directories: [FileName: SpoolDirectory] = [:]
-    var watches: [Int32: SpoolDirectory] = [:]
-    var polled: [SpoolDirectory] = []
-    var pollReason: String?
-    var openDirectories: [SpoolDirectory] = []
-    /// How many directories and files are held open at most.
-    var mostOpenDirectories = SpoolReader.mostOpenDirectories
-    var mostOpenFiles: Int
-    var isShortOfDescriptors = false
-    static let mostOpenDirectories = 64
+    var tree: SpoolTree
+    var watching = SpoolWatch()
     var listing = Listing()
+    var held: HeldDescriptors
+    var appends = AppendFiles()
+    var drops = DropFiles()
+    var remembered: RememberedFiles
+    var trouble = SpoolTrouble()
+    var backlog = Backlog()
+    var buffer: ReadBuffer
+    /// The names of the users that own files.
+    var owners: [UInt32: String] = [:]
+    /// The number in the name of the last claim.
+    var lastClaim: UInt64
 
-    // MARK: Files
+    // MARK: Its work
 
     /// Whose turn it is, whatever the work.
     var shares = Shares()
-    var files = FileTable<ByID>()
-    var ready = FairQueue<AppendFile>()
-    var drops = FairQueue<PendingDrop>()
-    /// Drop boxes where owners have more files than may wait; listed again when few of an owner's are left.
-    var crowded: [String: [FileName: SpoolDirectory]] = [:]
-    var reading: DropReading?
-    /// Whether the next drop file is one that was set aside.
-    var isAsideNext = false
-    /// Drop files that ended too early and are tried once more.
-    var cutDrops: [FileID: DropReading] = [:]
-    /// Drop files that wait for the sink's word, and those that have it.
-    var parkedDrops: [FileID: DropReading] = [:]
-    /// Drop files that are read in part and go on when it is their turn.
-    var asides = FairQueue<DropReading>()
-    /// Drop files under names of ours: those that are being read, and those that wait for their commit or removal.
-    var inHand: Set<FileID> = []
-    /// Drop files that are in the queue and could not be removed: tried again when they are found again.
-    var stuck: [FileID: [DoneRecord]] = [:]
-    /// Append files that lost their name and are not read to the end.
-    var nameless = FileTable<ByID>()
-    /// Files renamed in the watch's last events, by the kernel's cookie.
-    var moved: [UInt32: AppendFile] = [:]
-    /// Renames, in the watch's last events, of append files that had gone before they were looked at; and whether their old
-    /// name was one that rotation gives.
-    var movedUnseen: [UInt32: Bool] = [:]
-    /// Checkpoints of files that have not been seen since the start.
-    var kept: [FileID: Checkpoint]
-    /// Inode numbers in `kept`, to find files under names that say nothing; only during the first listing.
-    var keptInodes: Set<UInt64> = []
-    /// Of `kept`, drop files that stay and were found; only during the first listing.
-    var keptSeen: Set<FileID> = []
-    /// Of `kept`, files that are gone, in the order in which they were missed.
-    var missing = Queue<FileID>()
-    /// Of `kept`, files that were missed together with their directories: when those come back, so do they.
-    var away = Queue<FileID>()
-    /// Drop files that are in the queue and whose removal was not durable when the reader started.
-    var doneBefore: [FileID: [DoneRecord]] = [:]
-    var openFiles: [AppendFile] = []
-    /// Append files with bytes that are not in the queue.
-    var unread = FileTable<ByID>()
-    var uses: UInt64 = 0
-    var lastClaim: UInt64
-    var owners: [UInt32: String] = [:]
-    var complaints: [FileName: SpoolComplaint] = [:]
-    var refusals: Set<FileName> = []
-    var passedOver = PassedOver()
-    /// What was truncated before it was read, and is looked for in copies.
-    var cutOffs: [CutOff] = []
-    /// What could not be done, and is done again later.
-    var secondTries = SecondTries()
-
-    // MARK: The pass
-
+    var errands = SpoolErrands()
+    /// What was taken since the last commit.
     var pass = Pass()
-    var removal = Removal()
-    var commitsUnderWay = 0
-    /// The pass that the sink has not closed its part of; nothing is taken meanwhile.
-    var closing: ClosedPass?
-    var sinkWantsCommit = false
-    /// Whether the file that was read last waits for the sink's word.
-    var isParked = false
-    var lastCommit: BootInstant
-    var buffer: UnsafeMutableRawBufferPointer?
-    var isBufferUsed = false
-    var bufferTimer: EventLoop.TimerID?
-    var turn: UInt64 = 0
-
-    // MARK: Life
-
-    enum Phase { case idle, running, stopping, stopped }
-    var phase = Phase.idle
-    var isPumpPosted = false
-    var tasks = 0
-    var agenda = Agenda<Errand>()
-    var alarm: (deadline: BootInstant, timer: EventLoop.TimerID)?
-    var census: Census?
-    var isCensusPlanned = false
-    var rootChecksLeft = 0
-    var waitingDrops = 0
-    var waitingDropBytes: ByteCount = 0
-    var oldestDrop: Timestamp?
-    var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    var commits = SpoolCommits()
+    var life = SpoolReaderLife()
     var counters = SpoolFigures()
     nonisolated let published = Mutex(SpoolFigures())
 
@@ -145,20 +68,20 @@ public actor SpoolReader {
         random: sending any RandomNumberGenerator = SystemRandomNumberGenerator()
     ) throws(SpoolError) {
         self.options = options
-        mostOpenFiles = options.maxOpenFiles
+        held = HeldDescriptors(mostFiles: options.maxOpenFiles)
+        buffer = ReadBuffer(
+            size: Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1)
         self.sink = sink
         self.loop = loop
         self.log = log
         self.time = time
         self.random = random
         lastClaim = self.random.next()
-        kept = Dictionary(start.checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
-        keptInodes = Set(kept.values.compactMap { FileTrace($0.state)?.inode })
-        for record in start.done { doneBefore[FileID(bytes: record.handle), default: []].append(record) }
-        lastCommit = BootInstant(nanoseconds: 0)
-        root = try SpoolReader.openRoot(options.directory)
+        remembered = RememberedFiles(start.checkpoints)
+        for record in start.done { drops.doneBefore[FileID(bytes: record.handle), default: []].append(record) }
+        tree = SpoolTree(root: try SpoolReader.openRoot(options.directory))
         if case .archive(let path, let retention, let mostBytes) = options.afterRead {
-            archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: root, log: log)
+            tree.archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: tree.root, log: log)
         }
     }
 
@@ -181,20 +104,25 @@ public actor SpoolReader {
     public nonisolated var figures: SpoolFigures { published.withLock { $0 } }
 
     /// Lets the caller reach the sink, on the reader's loop.
-    public func withSink<Value: Sendable>(_ body: @Sendable (any SpoolSink) throws -> Value) rethrows -> Value {
-        try body(sink)
+    ///
+    /// - Parameter type: what the reader was made with; anything else is a fault of the program, and ends it.
+    public func withSink<Sink: SpoolSink, Value: Sendable>(
+        _ type: Sink.Type, _ body: @Sendable (Sink) throws -> Value
+    ) rethrows -> Value {
+        guard let sink = sink as? Sink else { preconditionFailure("the reader's sink is no \(type)") }
+        return try body(sink)
     }
 
     /// Has what the sink holds committed soon, although nothing was read: it took something from elsewhere.
     public func commitSoon() {
-        sinkWantsCommit = true
+        commits.isWanted = true
         wake()
     }
 
     /// Begins to watch and to read.
     public func start() {
-        guard phase == .idle else { return }
-        phase = .running
+        guard life.phase == .idle else { return }
+        life.phase = .running
         // A writer who breaks one of our file leases is noticed by asking; the signal that comes too would kill us.
         signal(SIGIO, SIG_IGN)
         fitDescriptors()
@@ -209,12 +137,12 @@ public actor SpoolReader {
     public func stop() async {
         await withCheckedContinuation { continuation in
             // In here, because other work may come before it.
-            guard phase == .running || phase == .stopping else {
-                if phase == .idle { phase = .stopped }
+            guard life.phase == .running || life.phase == .stopping else {
+                if life.phase == .idle { life.phase = .stopped }
                 return continuation.resume()
             }
-            phase = .stopping
-            stopWaiters.append(continuation)
+            life.phase = .stopping
+            life.stopWaiters.append(continuation)
             wake()
         }
     }
@@ -223,14 +151,14 @@ public actor SpoolReader {
 
     /// Has the next piece of work done as soon as the loop comes to it.
     func wake() {
-        guard !isPumpPosted, phase == .running || phase == .stopping else { return }
-        isPumpPosted = true
+        guard !life.isPumpPosted, life.phase == .running || life.phase == .stopping else { return }
+        life.isPumpPosted = true
         loop.post { self.assumeIsolated { $0.pump() } }
     }
 
     private func pump() {
-        isPumpPosted = false
-        switch phase {
+        life.isPumpPosted = false
+        switch life.phase {
         case .idle, .stopped: return
         case .stopping: return windUp()
         case .running: break
@@ -239,8 +167,8 @@ public actor SpoolReader {
         readChanges(within: SpoolReader.changesTime)
         runErrands(within: SpoolReader.errandsTime)
         // The sink must have closed the commit before anything new is taken; `run` wakes us.
-        guard closing == nil else { return }
-        guard commitsUnderWay < 2 else { return publish() }
+        guard commits.closing == nil else { return }
+        guard commits.underWay < 2 else { return publish() }
         var isQuiet = false
         let limit = pass.bytes + SpoolReader.sliceBytes
         let end = now + SpoolReader.sliceTime
@@ -259,7 +187,7 @@ public actor SpoolReader {
 
     /// Whether what was taken has waited long enough for more: reading may go on for hours without bringing any.
     private var isCommitLate: Bool {
-        commitsUnderWay == 0 && !pass.isEmpty && now - lastCommit >= SpoolReader.longestWait
+        commits.underWay == 0 && !pass.isEmpty && now - commits.last >= SpoolReader.longestWait
     }
 
     private static let longestWait = Duration.milliseconds(100)
@@ -272,6 +200,8 @@ public actor SpoolReader {
     static let sliceTime = Duration.milliseconds(20)
     private static let changesTime = Duration.milliseconds(10)
     private static let errandsTime = Duration.milliseconds(5)
+    /// How long nothing is read before the buffer is given back.
+    static let bufferRest = Duration.seconds(1)
 
     private enum Work: CaseIterable { case names, lines, drops }
 
@@ -280,9 +210,9 @@ public actor SpoolReader {
     /// Whoever has had the least time goes first, whatever the work; the kinds take turns where that is equal. So whoever
     /// has endless work, or work that takes long, holds up nobody for more than a piece.
     private func step() -> Bool {
-        turn &+= 1
+        shares.turn &+= 1
         var kinds = Work.allCases.indices.map { index in
-            let kind = Work.allCases[(index + Int(turn % 3)) % Work.allCases.count]
+            let kind = Work.allCases[(index + Int(shares.turn % 3)) % Work.allCases.count]
             return (kind: kind, spent: least(kind))
         }
         while let first = kinds.indices.min(by: { kinds[$0].spent < kinds[$1].spent }) {
@@ -302,10 +232,10 @@ public actor SpoolReader {
     private func least(_ kind: Work) -> Int64 {
         switch kind {
         case .names: listing.waiting.least(shares) ?? .max
-        case .lines: ready.least(shares) ?? .max
+        case .lines: appends.ready.least(shares) ?? .max
         case .drops:
-            reading.map { shares.spent(by: $0.source.app) }
-                ?? min(drops.least(shares) ?? .max, asides.least(shares) ?? .max)
+            drops.reading.map { shares.spent(by: $0.source.app) }
+                ?? min(drops.waiting.least(shares) ?? .max, drops.asides.least(shares) ?? .max)
         }
     }
 
@@ -318,50 +248,50 @@ public actor SpoolReader {
     }
 
     private func becomeQuiet() {
-        if !pass.isEmpty, commitsUnderWay == 0 {
-            let next = lastCommit + options.linger
+        if !pass.isEmpty, commits.underWay == 0 {
+            let next = commits.last + options.linger
             if next <= now { beginCommit() } else { remember(.commit, at: next) }
         }
-        releaseBufferLater()
+        if buffer.rest() { remember(.releaseBuffer, after: SpoolReader.bufferRest) }
         endCount()
         publish()
     }
 
     private func windUp() {
-        guard closing == nil, commitsUnderWay < 2 else { return }
-        if !pass.isEmpty || sinkWantsCommit { return beginCommit() }
-        guard tasks == 0 else { return }
-        phase = .stopped
+        guard commits.closing == nil, commits.underWay < 2 else { return }
+        if !pass.isEmpty || commits.isWanted { return beginCommit() }
+        guard life.tasks == 0 else { return }
+        life.phase = .stopped
         endWatching()
-        if let alarm { loop.cancel(alarm.timer) }
-        alarm = nil
-        for file in openFiles { file.descriptor = nil }
-        openFiles.removeAll()
-        releaseBuffer()
+        if let alarm = errands.alarm { loop.cancel(alarm.timer) }
+        errands.alarm = nil
+        for file in held.files { file.descriptor = nil }
+        held.files.removeAll()
+        buffer.release()
         publish()
-        for waiter in stopWaiters { waiter.resume() }
-        stopWaiters.removeAll()
+        for waiter in life.stopWaiters { waiter.resume() }
+        life.stopWaiters.removeAll()
     }
 
     // MARK: Figures
 
     func publish() {
-        if counters.root == nil, directories[FileName("")] != nil, let status = try? FileSystem.status(root) {
+        if counters.root == nil, tree.directories[FileName("")] != nil, let status = try? FileSystem.status(tree.root) {
             counters.root = SpoolFigures.Root(path: options.directory, device: status.device, inode: status.inode)
         }
-        counters.directories = directories.count
-        counters.polledDirectories = polled.count
-        counters.pollReason = pollReason
-        counters.appendFiles = files.count
-        counters.openFiles = openFiles.count
+        counters.directories = tree.directories.count
+        counters.polledDirectories = watching.polled.count
+        counters.pollReason = watching.pollReason
+        counters.appendFiles = appends.known.count
+        counters.openFiles = held.files.count
         countUnread()
         counters.isHeldBack = isHeldBack
-        counters.complaints = Array(complaints.values.prefix(16))
-        counters.inaccessible = complaints.count
-        counters.secondTries = secondTries.counts
-        if counters.passedOver != passedOver.count {
-            counters.passedOver = passedOver.count
-            counters.passedOverNames = passedOver.names
+        counters.complaints = Array(trouble.complaints.values.prefix(16))
+        counters.inaccessible = trouble.complaints.count
+        counters.secondTries = trouble.secondTries.counts
+        if counters.passedOver != trouble.passedOver.count {
+            counters.passedOver = trouble.passedOver.count
+            counters.passedOverNames = trouble.passedOver.names
         }
         let figures = counters
         published.withLock { $0 = figures }

@@ -125,16 +125,16 @@ struct SecondTries {
 extension SpoolReader {
     /// A system call has failed: what it was for is tried again, with growing waits. Counted until then.
     func tryAgain(_ task: SecondTries.Task, _ path: FileName, _ error: SystemError) {
-        let isFull = secondTries.waiting.count >= SecondTries.most
+        let isFull = trouble.secondTries.waiting.count >= SecondTries.most
         let (task, path) = isFull ? (.everything, FileName("")) : (task, path)
         if case .descriptors = SpoolObstacle(error) { shedDescriptors() }
-        guard let (key, wait) = secondTries.add(task, path, SpoolObstacle(error), at: now) else { return }
+        guard let (key, wait) = trouble.secondTries.add(task, path, SpoolObstacle(error), at: now) else { return }
         remember(.tryAgain(key), after: wait)
         wake()
     }
 
     func tryNow(_ key: SecondTries.Key) {
-        guard let task = secondTries.take(key) else { return }
+        guard let task = trouble.secondTries.take(key) else { return }
         switch task {
         case .open(let path, let depth): open(path, depth: depth)
         case .watch(let directory): watchAgain(directory)
@@ -143,12 +143,12 @@ extension SpoolReader {
             guard !directory.isGone else { break }
             if case .drop = name.kind { offer(directory, name, isComplete: false) } else { notice(directory, name) }
         case .read(let file):
-            if files[file.id] === file { makeReady(file) }
+            if appends.known[file.id] === file { makeReady(file) }
         case .check(let file):
             file.checkAt = now
             check(file)
         case .sync: syncRemovals()
-        case .everything: for directory in directories.values { lookThrough(directory) }
+        case .everything: for directory in tree.directories.values { lookThrough(directory) }
         }
         wake()
     }
@@ -163,10 +163,10 @@ extension SpoolReader {
 
     /// What lies at a path was reached, or is gone: nothing about it waits any more.
     func settled(_ path: @autoclosure () -> FileName) {
-        guard !complaints.isEmpty || !secondTries.waiting.isEmpty else { return }
+        guard !trouble.complaints.isEmpty || !trouble.secondTries.waiting.isEmpty else { return }
         let path = path()
-        complaints[path] = nil
-        secondTries.forget(path)
+        trouble.complaints[path] = nil
+        trouble.secondTries.forget(path)
     }
 
     /// Whether a name is there although a call has said that it is not.

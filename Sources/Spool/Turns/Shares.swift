@@ -12,6 +12,8 @@ struct Shares {
     /// In nanoseconds; nobody counts for less than `level`.
     private var spent: [String: Int64] = [:]
     private var level: Int64 = 0
+    /// Counts pieces of work: where shares are equal, the kinds of work take turns.
+    var turn: UInt64 = 0
 
     func spent(by app: String) -> Int64 { max(level, spent[app] ?? 0) }
 

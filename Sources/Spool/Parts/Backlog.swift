@@ -1,0 +1,25 @@
+internal import EventLoops
+internal import Model
+
+/// How much waits to be read, counted while reading is held back: nothing is read then, and the figures would stand
+/// still while the spool grows.
+struct Census {
+    var directories: [SpoolDirectory] = []
+    var stream: (directory: SpoolDirectory, stream: DirectoryStream, descriptor: Int32)?
+    var began = BootInstant(nanoseconds: 0)
+    var dropFiles = 0
+    var dropBytes: ByteCount = 0
+    /// When the oldest drop file got its content or its name.
+    var oldest: Timestamp?
+}
+
+/// What the last census counted.
+struct Backlog {
+    /// The one that is being taken.
+    var census: Census?
+    /// Whether one is on the agenda.
+    var isCensusPlanned = false
+    var dropFiles = 0
+    var dropBytes: ByteCount = 0
+    var oldestDrop: Timestamp?
+}

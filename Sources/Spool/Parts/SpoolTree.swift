@@ -1,0 +1,30 @@
+internal import EventLoops
+
+/// The spool's directories.
+struct SpoolTree: ~Copyable {
+    /// The spool itself.
+    var root: Descriptor
+    /// Where files go that were read; nil: they are removed, or stay.
+    var archive: Archive?
+    var directories: [FileName: SpoolDirectory] = [:]
+    /// How often it is still made sure that the spool's path is the directory that is open.
+    var rootChecksLeft = 0
+
+    init(root: consuming Descriptor) { self.root = root }
+}
+
+/// How changes are noticed: by inotify, and by looking where there is none.
+struct SpoolWatch: ~Copyable {
+    var inotify: Descriptor?
+    /// The directories by the number of their watch.
+    var directories: [Int32: SpoolDirectory] = [:]
+    /// Those that are looked through from time to time.
+    var polled: [SpoolDirectory] = []
+    /// Why all of them are.
+    var pollReason: String?
+    /// Files renamed in the watch's last events, by the kernel's cookie.
+    var moved: [UInt32: AppendFile] = [:]
+    /// Renames, in the watch's last events, of append files that had gone before they were looked at; and whether their old
+    /// name was one that rotation gives.
+    var movedUnseen: [UInt32: Bool] = [:]
+}
