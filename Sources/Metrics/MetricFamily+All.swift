@@ -113,7 +113,7 @@ extension MetricFamily {
     /// What containers' tags did.
     public static let tagsFired = MetricFamily(
         .counter, "spoolship_container_tags_fired_total", "Tags fired since the start of the agent, by container.",
-        [.open("container")])
+        [container])
     /// What containers' rules could not do.
     public static let ruleProblems = MetricFamily(
         .counter, "spoolship_container_problems_total",
@@ -362,6 +362,11 @@ extension MetricFamily {
         .gauge, "spoolship_container_source",
         "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
         [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
+    /// Version that a rollout does not give this agent yet.
+    public static let containerHeldBackVersion = MetricFamily(
+        .gauge, "spoolship_container_held_back_version",
+        "Version that is published for a share of the agents, to which this one does not belong yet; 0 if there is none.",
+        [container])
     /// Whether a container is as new as it should be.
     public static let containerFresh = MetricFamily(
         .gauge, "spoolship_container_fresh",
@@ -415,7 +420,8 @@ extension MetricFamily {
         .gauge, "spoolship_function_running", "Processes of a function that run now.", [.open("function")])
 
     private static let containers = [
-        containerVersion, containerSource, containerFresh, containerConfirmed, containerRefreshes,
+        containerVersion, containerHeldBackVersion, containerSource, containerFresh, containerConfirmed,
+        containerRefreshes,
         containerAwaited, containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionSeconds,
         functionsRunning,
     ]

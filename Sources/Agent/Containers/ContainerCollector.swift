@@ -12,6 +12,7 @@ struct ContainerCollector: MetricCollector {
         let now = time.wallTime
         for state in keeper.states {
             exposition.set(.containerVersion, [state.id], to: state.version ?? 0)
+            exposition.set(.containerHeldBackVersion, [state.id], to: state.heldBack ?? 0)
             for source in ContainerSource.allCases {
                 exposition.set(.containerSource, [state.id, source.rawValue], to: source == state.source)
             }
