@@ -120,10 +120,9 @@ extension AgentService {
     func backfillOptions(cap: Int) -> Backfill.Options {
         var intake = intakeSettings(cap: cap)
         intake.events.session.mode = .off
-        let inHand = settings.dispatch.batchEvents * settings.dispatch.parallelBatches
         return Backfill.Options(
             intake: intake,
-            gate: BackfillGate(depth: 2 * inHand, unread: Int64(settings.spool.maxEventSize)),
+            gate: BackfillGate(depths: settings.backfillDepths, unread: Int64(settings.spool.maxEventSize)),
             maxEventSize: settings.spool.maxEventSize)
     }
 

@@ -69,7 +69,10 @@ struct AgentStatus: StatusSource {
         report.obstacles =
             noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles
             + lostSpool(settings) + spoolObstacles
-            + report.standstills(interval: delivery.interval.duration)
+            + report.standstills { name in
+                let known = delivery.destinations.first { $0.name.text == name }
+                return (known?.interval ?? delivery.interval).duration
+            }
         return report
     }
 
@@ -100,6 +103,7 @@ struct AgentStatus: StatusSource {
             let configured = settings.destinations.first { $0.name == name.text }
             destination.address = configured?.address?.place ?? configured?.path
             if let known {
+                if known.interval != delivery.interval { destination.interval = known.interval.settingText }
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt
                 destination.lastAcknowledged = known.lastSuccess

@@ -3,18 +3,8 @@ internal import Model
 /// What can only be judged when all files have been read: what is missing, and what contradicts what.
 extension ReadContext {
     mutating func checkConsistency(of settings: Settings) {
-        if settings.dispatch.criticalDelay == .zero && !settings.dispatch.allowZeroDelay {
-            add(
-                .conflict, "dispatch.critical_delay is 0s; set dispatch.allow_zero_delay = true if you mean it",
-                at: position(of: "dispatch.critical_delay"))
-        }
-        if settings.queue.maxSize / 64 < settings.dispatch.batchSize, isSet("dispatch.batch_size") {
-            let least = SizeText.print(settings.queue.maxSize / 64)
-            add(
-                .conflict,
-                "dispatch.batch_size is more than a sixty-fourth of queue.max_size; batches will hold \(least) at most",
-                at: position(of: "dispatch.batch_size"), severity: .warning)
-        }
+        checkDispatch(
+            settings.dispatch.criticalDelay, batchSize: settings.dispatch.batchSize, of: settings, path: "dispatch")
         for (name, command) in settings.functions.map({ ($0.key, $0.value.command) }).sorted(by: { $0.0 < $1.0 }) {
             let path = "functions.\(SettingValue.key(name))"
             require("command", of: path)
@@ -44,6 +34,24 @@ extension ReadContext {
         add(.missing, "\(path) has no \(key)", at: position(of: path))
     }
 
+    /// What `[dispatch]` and a destination may set alike.
+    private mutating func checkDispatch(
+        _ criticalDelay: Duration?, batchSize: Int?, of settings: Settings, path: String
+    ) {
+        if criticalDelay == .zero && !settings.dispatch.allowZeroDelay {
+            add(
+                .conflict, "\(path).critical_delay is 0s; set dispatch.allow_zero_delay = true if you mean it",
+                at: position(of: "\(path).critical_delay"))
+        }
+        if let batchSize, settings.queue.maxSize / 64 < batchSize, isSet("\(path).batch_size") {
+            let least = SizeText.print(settings.queue.maxSize / 64)
+            add(
+                .conflict,
+                "\(path).batch_size is more than a sixty-fourth of queue.max_size; batches will hold \(least) at most",
+                at: position(of: "\(path).batch_size"), severity: .warning)
+        }
+    }
+
     // MARK: Destinations
 
     private mutating func checkDestinations(of settings: Settings) {
@@ -56,6 +64,7 @@ extension ReadContext {
             checkPlace(of: destination, path: path)
             checkSpecialSettings(of: destination, path: path)
             checkFormat(of: destination, path: path)
+            checkDispatch(destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
             if destination.kind == .nats { checkNATS(destination, path: path) }
             for secret in ["token", "password", "s3.secret_access_key", "nats.nkey", "nats.credentials"] {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }

@@ -49,7 +49,7 @@ public struct Settings: Sendable, Equatable {
     public func origin(of path: String) -> Origin { origins[path] ?? .standard }
 
     /// The bytes of a batch that are in force: `dispatch.batch_size`, but no more than a sixty-fourth of the queue's cap.
-    public var batchSizeInForce: Int { max(1024, min(dispatch.batchSize, queue.maxSize / 64)) }
+    public var batchSizeInForce: Int { inForce(batchSize: dispatch.batchSize) }
 
     /// Every setting with the value in force, in the order of the shipped file. Secrets are masked when printed.
     public var effective: [EffectiveSetting] { effective(in: .root) }

@@ -60,11 +60,14 @@ extension DeliveryMachine {
         guard stop == nil else { return }
         for id in commands.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
         stop = Stop(deadline: now.boot + grace)
-        let drains = grace > .zero && interval != .off && isEnabled && isNetworkOn
-        destinations.updateAll { [pauses] name, machine in
-            machine.isStopping = true
-            machine.stopPush()
-            if drains, !pauses.holdsBack(name) { machine.beginPush(everything: true) }
+        let isPossible = grace > .zero && isEnabled && isNetworkOn
+        for name in destinations.keys {
+            let drains = isPossible && interval(of: name) != .off && !pauses.holdsBack(name)
+            destinations.update(name) { machine in
+                machine.isStopping = true
+                machine.stopPush()
+                if drains { machine.beginPush(everything: true) }
+            }
         }
     }
 

@@ -40,7 +40,7 @@ struct DeliveryMachine: Sendable {
     var isEnabled: Bool
     var isNetworkOn = true
     var pauses = PauseTokens()
-    /// Set by a command; nil for the configured one.
+    /// Set by a command, for all destinations; nil for the configured ones.
     var intervalOverride: DispatchInterval?
     var commands: [CommandID: Command] = [:]
     var stop: Stop?
@@ -68,8 +68,13 @@ struct DeliveryMachine: Sendable {
         if !isNetworkOn { effects.append(.note(nil, .network(on: false))) }
     }
 
-    /// The interval in force.
+    /// The interval in force where a destination has none of its own.
     var interval: DispatchInterval { intervalOverride ?? options.interval }
+
+    /// The interval in force for a destination: a command's stands above its own.
+    func interval(of name: DestinationName) -> DispatchInterval {
+        intervalOverride ?? destinations.look(name) { $0.options.interval ?? options.interval } ?? options.interval
+    }
 
     // MARK: Inputs
 
@@ -194,9 +199,11 @@ struct DeliveryMachine: Sendable {
         }
         // Periodic dispatch stands still while a command waits for its own requests (ga05, ga06).
         let isStandingStill = stop != nil || commands.values.contains { $0.destinations.contains(name) }
-        if !isStandingStill, case .every(let interval) = interval {
+        if !isStandingStill, case .every(let interval) = interval(of: name) {
+            let delay =
+                destinations.look(name) { $0.options.criticalDelay ?? options.criticalDelay } ?? options.criticalDelay
             gate.automatic = .init(
-                waits: PerPriority(critical: min(options.criticalDelay, interval), normal: interval),
+                waits: PerPriority(critical: min(delay, interval), normal: interval),
                 batchOnSize: options.batchOnSize)
         }
         return gate

@@ -57,6 +57,10 @@ public struct DestinationOptions: Sendable, Equatable {
     public var batchBytes: Int
     /// At most so many batches in flight. Default 3.
     public var parallelBatches: Int
+    /// When its events go by themselves; nil: as `DeliveryOptions.interval` says.
+    public var interval: DispatchInterval?
+    /// How long its critical events wait for company; nil: as `DeliveryOptions.criticalDelay` says.
+    public var criticalDelay: Duration?
     /// The waits of a request's retries.
     public var retry: RetrySchedule
     /// What happens when they are used up. Default `probe`: a server must heal alone.
@@ -75,7 +79,8 @@ public struct DestinationOptions: Sendable, Equatable {
     /// Options with their defaults.
     public init(
         name: DestinationName, batchEvents: Int = 50, batchBytes: Int = 1 << 20, parallelBatches: Int = 3,
-        retry: RetrySchedule = .standard, whenExhausted: WhenExhausted = .probe,
+        interval: DispatchInterval? = nil, criticalDelay: Duration? = nil, retry: RetrySchedule = .standard,
+        whenExhausted: WhenExhausted = .probe,
         probeInterval: Duration = .seconds(1200), requestsPerSecond: Double? = nil, eventsPerRequest: Int? = nil,
         deadlines: [Deadline] = [],
         fingerprint: String = ""
@@ -84,6 +89,8 @@ public struct DestinationOptions: Sendable, Equatable {
         self.batchEvents = batchEvents
         self.batchBytes = batchBytes
         self.parallelBatches = parallelBatches
+        self.interval = interval
+        self.criticalDelay = criticalDelay
         self.retry = retry
         self.whenExhausted = whenExhausted
         self.probeInterval = probeInterval

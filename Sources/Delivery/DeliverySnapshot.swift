@@ -11,6 +11,8 @@ public struct DeliverySnapshot: Sendable {
         public let obstacle: NoDataReason?
         /// What waits, by priority.
         public let lanes: Lanes
+        /// When its events go by themselves: its own interval, the one for all, or a command's.
+        public let interval: DispatchInterval
         /// Batches that are being sent.
         public let inFlight: Int
         /// Batches that were asked for, leased ahead, are being sent or being settled.
@@ -41,7 +43,7 @@ public struct DeliverySnapshot: Sendable {
 
     /// All destinations, by name.
     public var destinations: [Destination] = []
-    /// The interval in force.
+    /// The interval in force where a destination has none of its own.
     public var interval = DispatchInterval.standard
     /// Whether a command set it, rather than the configuration.
     public var isIntervalOverridden = false
@@ -67,7 +69,8 @@ extension DeliveryMachine {
     func snapshot(at now: Moment) -> DeliverySnapshot {
         var snapshot = DeliverySnapshot()
         snapshot.destinations = destinations.keys.compactMap { name in
-            destinations[name]?.snapshot(gate(name), pauseTokens: pauses.tokens(for: name), at: now)
+            destinations[name]?.snapshot(
+                gate(name), interval(of: name), pauseTokens: pauses.tokens(for: name), at: now)
         }
         snapshot.interval = interval
         snapshot.isIntervalOverridden = intervalOverride != nil
@@ -83,11 +86,12 @@ extension DeliveryMachine {
 
 extension DestinationMachine {
     fileprivate func snapshot(
-        _ gate: Gate, pauseTokens: [String], at now: Moment
+        _ gate: Gate, _ interval: DispatchInterval, pauseTokens: [String], at now: Moment
     ) -> DeliverySnapshot.Destination {
         let wake = hasSomething && gate.block == nil ? wakeAt(gate, at: now) : nil
         return DeliverySnapshot.Destination(
-            name: name, obstacle: obstacle(gate), lanes: lanes, inFlight: attempts.count { $0.phase == .sending },
+            name: name, obstacle: obstacle(gate), lanes: lanes, interval: interval,
+            inFlight: attempts.count { $0.phase == .sending },
             attempts: attempts.count,
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
             setAside: tracked.values.count { $0.isSetAside },

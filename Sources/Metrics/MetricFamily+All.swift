@@ -26,7 +26,8 @@ extension MetricFamily {
     /// Deliveries that the storage cap forced out.
     public static let deliveriesEvicted = ledgerCounter("evicted", "Deliveries that the storage cap forced out.")
     /// Deliveries that became too old.
-    public static let deliveriesExpired = ledgerCounter("expired", "Deliveries that grew older than queue.max_age.")
+    public static let deliveriesExpired = ledgerCounter(
+        "expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age.")
     /// Deliveries that were taken out on purpose.
     public static let deliveriesDiscarded = ledgerCounter(
         "discarded", "Deliveries that a rule, disabled collection or a person took out.")
@@ -443,7 +444,8 @@ extension MetricFamily {
     public static let pauseTokens = MetricFamily(.gauge, "spoolship_pause_tokens", "Pause tokens that are held.")
     /// The dispatch interval.
     public static let dispatchInterval = MetricFamily(
-        .gauge, "spoolship_dispatch_interval_seconds", "The dispatch interval in force; 0 if periodic dispatch is off.")
+        .gauge, "spoolship_dispatch_interval_seconds",
+        "The dispatch interval in force where a destination has none of its own; 0 if periodic dispatch is off.")
     /// The last reload.
     public static let reloadSuccessful = MetricFamily(
         .gauge, "spoolship_config_last_reload_successful", "1 if the configuration last read is in force.")

@@ -20,6 +20,8 @@ public struct NewChunk: Sendable {
     public var frame: [UInt8]
     /// Whether the chunk is as large as a batch may be: it is then sent as it is stored.
     public var isFull: Bool
+    /// Destinations whose batches have another size: for them even a full chunk is joined with others, or cut.
+    public var otherBatches: [DestinationName]
     /// The deadlines that concern its events because of their app; nil: none besides those that concern all.
     public var deadlines: DeadlineNames?
     /// Where its events were read, in their order: for the quarantine should there be no room for them. May be empty.
@@ -29,7 +31,7 @@ public struct NewChunk: Sendable {
     public init(
         priority: Priority, destinations: [DestinationName], events: Int, bytes: Int,
         eventTimes: ClosedRange<Timestamp>, acceptedAt: Timestamp, compression: Compression, frame: [UInt8],
-        isFull: Bool, deadlines: DeadlineNames? = nil
+        isFull: Bool, otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
     ) {
         self.priority = priority
         self.destinations = destinations
@@ -40,6 +42,7 @@ public struct NewChunk: Sendable {
         self.compression = compression
         self.frame = frame
         self.isFull = isFull
+        self.otherBatches = otherBatches
         self.deadlines = deadlines
     }
 }

@@ -38,15 +38,17 @@ public struct QueueOptions: Sendable, Equatable {
     public var whenFull = WhenFull.wait
     /// Events older than that expire. Default 25 days.
     public var maxAge = Duration.seconds(25 * 86_400)
+    /// The same, for destinations that have a maximum of their own.
+    public var maxAges: [DestinationName: Duration] = [:]
     /// What a commit survives. Default a power cut.
     public var durability = Durability.powerLoss
     /// The bound of dead letters in bytes; the oldest are purged first. Default 1 MiB.
     public var deadLettersMaxSize = 1 << 20
     /// The bound of the quarantine in bytes; the oldest are purged first. Default 1 MiB.
     public var quarantineMaxSize = 1 << 20
-    /// The most events in a batch; decides the page size of a new database. Default 50.
+    /// The most events in a chunk; decides the page size of a new database. Default 50.
     public var batchEvents = 50
-    /// The most uncompressed bytes in a batch; decides the page size of a new database. Default 1 MiB.
+    /// The most uncompressed bytes in a chunk; decides the page size of a new database. Default 1 MiB.
     public var batchBytes = 1 << 20
     /// How many of the oldest waiting chunks are looked at for a lane's earliest event time. Default 1: events come
     /// about in the order of their times. More where deadlines go by it: each chunk costs 0.1 us a batch.
@@ -66,7 +68,9 @@ public struct QueueOptions: Sendable, Equatable {
         guard maxSize >= 24 << 10 else {
             throw QueueError(.misuse, "queue.max_size is \(maxSize) bytes; give at least 24KiB")
         }
-        guard deadLettersMaxSize >= 0, quarantineMaxSize >= 0, maxAge > .zero else {
+        guard deadLettersMaxSize >= 0, quarantineMaxSize >= 0, maxAge > .zero,
+            maxAges.values.allSatisfy({ $0 > .zero })
+        else {
             throw QueueError(.misuse, "a bound of the queue is negative; give sizes such as \"1MiB\"")
         }
     }

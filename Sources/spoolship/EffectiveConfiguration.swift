@@ -25,10 +25,7 @@ struct EffectiveConfiguration {
 
     /// What holds instead of a setting's value; nil where the value itself does.
     private func inForce(_ setting: EffectiveSetting) -> String? {
-        guard setting.path == "dispatch.batch_size", settings.batchSizeInForce < settings.dispatch.batchSize else {
-            return nil
-        }
-        return SizeText.print(settings.batchSizeInForce)
+        settings.loweredBatchSize(setting.path).map(SizeText.print)
     }
 
     /// A list of settings.

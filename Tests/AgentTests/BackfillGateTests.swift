@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Whether old files may go on")
 struct BackfillGateTests {
-    private let gate = BackfillGate(depth: 300, unread: 1_000_000)
+    private let gate = BackfillGate(depths: ["main": 300], unread: 1_000_000)
 
     private func queue(normal: Int = 0, critical: Int = 0, stored: Int = 0) -> QueueSnapshot {
         var snapshot = QueueSnapshot()

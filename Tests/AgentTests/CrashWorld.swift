@@ -189,10 +189,11 @@ final class CrashWorld {
         findRepeatable(restored.checkpoints)
         var events = EventOptions()
         events.session.mode = .off
+        let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
         let intake = Intake(
             IntakeSettings(
-                events: events, chunks: ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20),
-                routes: [Route(destinations: ["main"], compression: .none)], cap: 10 << 20),
+                events: events, routes: [Route(destinations: ["main"], compression: .none, chunks: limits)],
+                table: RouteTable(standard: limits), cap: 10 << 20),
             store: store, memory: restored.memory, figures: IntakeFigures(), clock: ClockTrust { true }, on: readerLoop,
             time: SystemTime(), log: Log(log))
         var reading = SpoolOptions(directory: spool)

@@ -51,11 +51,13 @@ private actor Host {
         self.loop = loop
         let options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main", "ga4", "other"])
         store = try QueueStore(options, on: storeLoop, time: time, log: Log(KeptLog())) { _ in }
+        let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
         let table = RouteTable(
-            destinations: ["main", "ga4", "other"].map { RouteTable.Destination(name: $0, compression: .gzip) })
+            destinations: ["main", "ga4", "other"].map {
+                RouteTable.Destination(name: $0, compression: .gzip, batches: limits)
+            }, standard: limits)
         let settings = IntakeSettings(
-            events: .withoutSessions, chunks: ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20),
-            routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
+            events: .withoutSessions, routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
         rules = IntakeRules(inForce, functions: functions, figures: figures)
         intake = Intake(
             settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true }, rules: rules,

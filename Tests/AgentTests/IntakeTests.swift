@@ -38,9 +38,10 @@ private actor Host {
         store = try QueueStore(options, on: storeLoop, time: time, log: Log(KeptLog())) { snapshot in
             relay.target.withLock { $0 }?(snapshot)
         }
+        let limits = ChunkLimits(batchEvents: batchEvents, batchBytes: 1 << 20, cap: cap)
         let settings = IntakeSettings(
-            events: .withoutSessions, chunks: ChunkLimits(batchEvents: batchEvents, batchBytes: 1 << 20, cap: cap),
-            routes: [Route(destinations: ["main"], compression: .gzip)], cap: cap)
+            events: .withoutSessions, routes: [Route(destinations: ["main"], compression: .gzip, chunks: limits)],
+            table: RouteTable(standard: limits), cap: cap)
         intake = Intake(
             settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true }, tap: tap,
             on: loop,

@@ -158,6 +158,15 @@ extension SettingsTests {
             ("", 100), ("dispatch.interval = \"off\"", 100), ("dispatch.critical_delay = \"600ms\"", 20),
             ("dispatch.interval = \"1500ms\"", 50),
             ("dispatch.critical_delay = \"0s\"\ndispatch.allow_zero_delay = true", 5),
+            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"600ms\"", 20),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"1500ms\"\n"
+                    + "[[destination]]\nname = \"b\"\ntype = \"stdout\"\ninterval = \"off\"", 50
+            ),
+            (
+                "dispatch.critical_delay = \"300ms\"\n"
+                    + "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"3s\"", 100
+            ),
         ])
     func linger(text: String, milliseconds: Int) throws {
         let directory = try TemporaryDirectory()

@@ -58,6 +58,8 @@ struct CheckCommandTests {
             url = "https://example.com/"
             token = "0123456789abcdefghijklmnopqrstuvwxyz"
             tls.ca_file = "/etc/ca.pem"
+            batch_size = "2MiB"
+            interval = "1m"
             [apps."my shop"]
             country = "IT"
             [[priorities.rule]]
@@ -72,6 +74,8 @@ struct CheckCommandTests {
         #expect(origin(of: "max_age = \"25d\"") == "default")
         #expect(
             kept.output.contains("# default; 320KiB is in force, a sixty-fourth of queue.max_size\n"), "\(kept.output)")
+        #expect(kept.output.contains("# \(path):8; 320KiB is in force, a sixty-fourth of queue.max_size\n"))
+        #expect(origin(of: "interval = \"1m\"") == "\(path):9")
         #expect(kept.output.contains("[[destination]]\nname = \"main\""))
         #expect(kept.output.contains("[destination.tls]\nca_file"))
         #expect(kept.output.contains("[apps.\"my shop\"]\n"))

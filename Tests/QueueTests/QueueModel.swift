@@ -13,10 +13,15 @@ struct QueueModel {
         let priority: Priority
         let cost: Int
         let isFull: Bool
+        /// Those for whom a full one is no batch by itself.
+        var otherBatches: [DestinationName] = []
         /// The least and the greatest event time.
         let times: ClosedRange<Timestamp>
         /// Its events in their order.
         let numbers: [Int]
+
+        /// Whether it is a batch as it is stored.
+        func isBatch(for lane: LaneKey) -> Bool { isFull && !otherBatches.contains(lane.destination) }
 
         /// The place of an event in it.
         func place(of number: Int) -> Int {
@@ -45,6 +50,8 @@ struct QueueModel {
     var cap: Int
     var evicts: Bool
     let maxAge: Duration
+    /// Of destinations with one of their own.
+    var maxAges: [DestinationName: Duration] = [:]
     var now: Timestamp
 
     var chunks: [Int: Chunk] = [:]
@@ -81,9 +88,9 @@ struct QueueModel {
     /// The cost of all chunks.
     var stored = 0
 
-    func isExpired(_ time: Timestamp) -> Bool { now - time > maxAge }
+    func isExpired(_ time: Timestamp, _ lane: LaneKey) -> Bool { now - time > maxAges[lane.destination] ?? maxAge }
 
-    func isExpired(_ chunk: Chunk) -> Bool { isExpired(chunk.times.upperBound) }
+    func isExpired(_ chunk: Chunk, _ lane: LaneKey) -> Bool { isExpired(chunk.times.upperBound, lane) }
 
     func chunk(_ number: Int, _ lane: LaneKey) -> Chunk? { chunkOf[lane]?[number].flatMap { chunks[$0] } }
 
@@ -118,7 +125,8 @@ struct QueueModel {
         lastChunk += 1
         stored += cost
         chunks[lastChunk] = Chunk(
-            id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull, times: new.eventTimes,
+            id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull, otherBatches: new.otherBatches,
+            times: new.eventTimes,
             numbers: Array(numbers))
         for number in numbers { sizes[number] = new.bytes / new.events }
         for destination in new.destinations {
@@ -193,13 +201,13 @@ struct QueueModel {
             var head: [Int] = []
             for number in ordered((lanes[lane] ?? [:]).keys, lane) {
                 if let place = lanes[lane]?[number], let id = place, batches[id]?.isLeased == true { continue }
-                guard let chunk = chunk(number, lane), isExpired(chunk.times.lowerBound) else { break }
+                guard let chunk = chunk(number, lane), isExpired(chunk.times.lowerBound, lane) else { break }
                 head.append(number)
             }
             for number in head {
                 // Gone with the batch of one before it.
                 guard let place = lanes[lane]?[number] else { continue }
-                guard let chunk = chunk(number, lane), isExpired(chunk) else { break }
+                guard let chunk = chunk(number, lane), isExpired(chunk, lane) else { break }
                 guard let id = place, let batch = batches[id] else {
                     remove([number], lane, \.expired)
                     expired += 1
@@ -215,7 +223,7 @@ struct QueueModel {
     }
 
     func isExpired(_ batch: Batch) -> Bool {
-        batch.numbers.allSatisfy { number in chunk(number, batch.lane).map { isExpired($0) } ?? false }
+        batch.numbers.allSatisfy { number in chunk(number, batch.lane).map { isExpired($0, batch.lane) } ?? false }
     }
 
     // MARK: Dead letters

@@ -50,6 +50,8 @@ struct PropertyRun {
     var maker = ChunkMaker()
     var random: SplitMix64
     let destinations: [DestinationName] = ["main", "other", "third"]
+    /// One lets events wait for less than the others do.
+    static let maxAges: [DestinationName: Duration] = ["third": .seconds(250)]
     let cap = 24 << 10
     let evicts: Bool
     let lanes: [LaneKey]
@@ -62,6 +64,7 @@ struct PropertyRun {
         fixture = try QueueFixture(in: "/dev/shm")
         model = QueueModel(
             destinations: destinations, cap: cap, evicts: evicts, maxAge: .seconds(600), now: fixture.time.wallTime)
+        model.maxAges = PropertyRun.maxAges
         lanes = destinations.flatMap { name in
             Priority.allCases.map { LaneKey(destination: name, priority: $0) }
         }
@@ -76,6 +79,7 @@ struct PropertyRun {
             $0.maxSize = cap
             $0.whenFull = evicts ? .evict : .wait
             $0.maxAge = .seconds(600)
+            $0.maxAges = PropertyRun.maxAges
             $0.durability = .crash
             $0.batchEvents = 20
             $0.deadLettersMaxSize = 64 << 20
@@ -111,10 +115,12 @@ struct PropertyRun {
             let count = Int.random(in: 1...3, using: &random)
             let chosen = Array(destinations.shuffled(using: &random).prefix(count))
             let first = maker.next
-            commit.chunks.append(
-                maker.chunk(
-                    events, priority: Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal, to: chosen,
-                    size: Int.random(in: 10...60, using: &random), full: isFull))
+            var chunk = maker.chunk(
+                events, priority: Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal, to: chosen,
+                size: Int.random(in: 10...60, using: &random), full: isFull)
+            // Which destinations have batches of another size changes with the configuration.
+            chunk.otherBatches = destinations.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }
+            commit.chunks.append(chunk)
             ranges.append(first..<maker.next)
             commit.read += events
         }
@@ -146,7 +152,7 @@ struct PropertyRun {
 
     private mutating func leaseNext() async throws {
         guard let lane = lanes.randomElement(using: &random) else { return }
-        let limit = Bool.random(using: &random) ? 20 : 7
+        let limit = [20, 7, 60, 1].randomElement(using: &random) ?? 20
         // Free batches that have expired go when they are looked at.
         var free = model.free(lane)
         while let first = free.first, let batch = model.batches[first], model.isExpired(batch) {
@@ -175,7 +181,7 @@ struct PropertyRun {
             throw Difference("leased \(taken) of \(waiting.prefix(40))")
         }
         let chunk = taken.first.flatMap { model.chunk($0, lane) }
-        let isWhole = chunk.map { $0.isFull && $0.numbers == taken } ?? false
+        let isWhole = chunk.map { $0.isBatch(for: lane) && $0.numbers == taken } ?? false
         guard taken.count <= limit || isWhole else { throw Difference("\(taken.count) events instead of \(limit)") }
         if isWhole, let chunk, taken.count <= 20, got.parts.count == 1 {
             let known = model.drawn[lane.destination]?[chunk.id]
@@ -192,7 +198,9 @@ struct PropertyRun {
     private mutating func expireAmong(_ lane: LaneKey) throws {
         let expired = store.snapshot.lane(lane.destination, lane.priority)?.ledger.expired ?? 0
         guard let known = model.ledgers[lane]?.expired, expired > known else { return }
-        let row = model.waiting(lane).first { number in model.chunk(number, lane).map { model.isExpired($0) } ?? false }
+        let row = model.waiting(lane).first { number in
+            model.chunk(number, lane).map { model.isExpired($0, lane) } ?? false
+        }
         guard let row, let chunk = model.chunk(row, lane) else { throw Difference("something expired too soon") }
         // By where they are now: an event that became a dead letter again, and was sent again, is in another chunk.
         model.remove(model.waiting(lane).filter { model.chunk($0, lane)?.id == chunk.id }, lane, \.expired)
@@ -201,7 +209,7 @@ struct PropertyRun {
     /// What is too old at the head of a lane goes when something is asked of it.
     private mutating func expireHead(_ lane: LaneKey) {
         for number in model.waiting(lane) {
-            guard let chunk = model.chunk(number, lane), model.isExpired(chunk) else { return }
+            guard let chunk = model.chunk(number, lane), model.isExpired(chunk, lane) else { return }
             model.remove([number], lane, \.expired)
         }
     }
@@ -363,7 +371,7 @@ struct PropertyRun {
                 _ = try await store.settle(.acknowledged(batch.header))
             }
             let late = left.filter { number in
-                model.chunk(number, lane).map { model.isExpired($0) } ?? false
+                model.chunk(number, lane).map { model.isExpired($0, lane) } ?? false
             }
             #expect(left.count == late.count, "events are left behind in \(lane)")
         }

@@ -102,20 +102,20 @@ extension Intake {
         let place = rules.engine.destinations.map { self.place(of: $0, else: place) } ?? place
         let route = routes[place]
         if case .discarded(let reason) = fate {
-            return countNotStored(.discarded(reason: reason), priority, route)
+            return countNotStored(.discarded(reason: reason), priority, to: route.destinations)
         }
         guard !route.destinations.isEmpty else {
-            return countNotStored(.discarded(reason: "no_destination"), priority, route)
+            return countNotStored(.discarded(reason: "no_destination"), priority, to: route.destinations)
         }
         let chunk = open[place][priority == .critical ? 1 : 0]
         let line = rules.engine.line
-        if chunk.lines.count + line.count > settings.chunks.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
+        if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
         let begin = chunk.lines.count
         chunk.lines.append(line)
         if tap.isWatched { show(chunk, from: begin, of: source.app, priority) }
         chunk.turn(to: source)
         chunk.count(eventTime: isBackfill ? now : eventTime, acceptedAt: now, at: offset)
-        if chunk.events == settings.chunks.events || chunk.lines.count >= settings.chunks.bytes {
+        if chunk.events == route.chunks.events || chunk.lines.count >= route.chunks.bytes {
             close(chunk, route, isFull: true)
         }
     }

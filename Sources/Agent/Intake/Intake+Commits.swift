@@ -13,7 +13,7 @@ extension Intake {
 
     func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
         do throws(FrameError) {
-            let made = try chunk.close(for: route, limits: settings.chunks, isFull: isFull, with: &compressors)
+            let made = try chunk.close(for: route, isFull: isFull, with: &compressors)
             pendingBytes += made.frame.count
             pending.chunks.append(made)
         } catch {
@@ -29,16 +29,16 @@ extension Intake {
     }
 
     func countNotStored(
-        _ fate: NotStored.Fate, _ priority: Priority, _ route: Route, events: Int = 1
+        _ fate: NotStored.Fate, _ priority: Priority, to destinations: [DestinationName], events: Int = 1
     ) {
         let place = pending.notStored.firstIndex {
-            $0.fate == fate && $0.priority == priority && $0.destinations == route.destinations
+            $0.fate == fate && $0.priority == priority && $0.destinations == destinations
         }
         if let place {
             pending.notStored[place].events += events
         } else {
             pending.notStored.append(
-                NotStored(priority: priority, destinations: route.destinations, fate: fate, events: events))
+                NotStored(priority: priority, destinations: destinations, fate: fate, events: events))
         }
     }
 

@@ -118,8 +118,8 @@ final class Intake: SpoolSink {
 
     private func discardPending() {
         for chunk in pending.chunks {
-            let route = Route(destinations: chunk.destinations, compression: chunk.compression)
-            countNotStored(.discarded(reason: "disabled"), chunk.priority, route, events: chunk.events)
+            countNotStored(
+                .discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
         }
         pending.chunks = []
         pendingBytes = 0
@@ -153,7 +153,7 @@ final class Intake: SpoolSink {
         let route = routes[routeIndex]
         let normal = open[routeIndex][0]
         let critical = open[routeIndex][1]
-        let limits = settings.chunks
+        let limits = route.chunks
         let commitBytes = settings.commitBytes
         pass.begin(
             eventSource(source), producer: source.producer, wasClosed: source.wasClosed, at: now,
@@ -225,10 +225,10 @@ final class Intake: SpoolSink {
             case .accepted:
                 pending.read += 1
                 let reason = settings.isCollecting ? "no_destination" : "disabled"
-                countNotStored(.discarded(reason: reason), verdict.priority, route)
+                countNotStored(.discarded(reason: reason), verdict.priority, to: route.destinations)
             case .expired:
                 pending.read += 1
-                countNotStored(.expired, verdict.priority, route)
+                countNotStored(.expired, verdict.priority, to: route.destinations)
             case .quarantined, .refused:
                 if let zeros = Intake.leadingZeros(base, start..<position) {
                     keepProblem(
@@ -265,7 +265,7 @@ final class Intake: SpoolSink {
         }
         let route = routes[place]
         let chunk = open[place][0]
-        if chunk.lines.count + pass.maxAddition > settings.chunks.bytes, !chunk.isEmpty {
+        if chunk.lines.count + pass.maxAddition > route.chunks.bytes, !chunk.isEmpty {
             close(chunk, route, isFull: true)
         }
         pending.read += 1
@@ -273,7 +273,7 @@ final class Intake: SpoolSink {
         pass.writeSessionStart(into: &chunk.lines)
         if tap.isWatched { show(chunk, from: begin, of: source.app, .normal) }
         chunk.count(eventTime: now, acceptedAt: now, at: offset)
-        if chunk.events == settings.chunks.events { close(chunk, route, isFull: true) }
+        if chunk.events == route.chunks.events { close(chunk, route, isFull: true) }
     }
 
     /// Whether the time of day can be trusted; the queue is told when that changes, because its events expire too.

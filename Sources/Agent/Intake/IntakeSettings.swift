@@ -5,14 +5,12 @@ internal import Model
 struct IntakeSettings: Equatable {
     /// For the pass over each line.
     var events: EventOptions
-    /// How large chunks grow.
-    var chunks: ChunkLimits
     /// Who gets what: the first is for apps that have no route of their own.
     var routes: [Route]
     /// Apps with a route of their own, by place in `routes`.
     var routeOfApp: [String: Int] = [:]
     /// All destinations, for tags that name some.
-    var table = RouteTable()
+    var table: RouteTable
     /// Whether events are collected at all (`disable`).
     var isCollecting = true
     /// The storage cap in bytes.

@@ -56,19 +56,19 @@ final class OpenChunk {
     /// A full chunk is packed now, once: it is sent as it is stored. One closed early is stored as it is when it is small,
     /// because it will be packed with its neighbours when their batch is formed.
     func close(
-        for route: Route, limits: ChunkLimits, isFull: Bool, with compressors: inout Compressors
+        for route: Route, isFull: Bool, with compressors: inout Compressors
     ) throws(FrameError) -> NewChunk {
         let bytes = lines.count
-        let compression = isFull || bytes >= limits.packedFrom ? route.compression : .none
+        let compression = isFull || bytes >= route.chunks.packedFrom ? route.compression : .none
         let frame = try compressors.compress(lines.bytes, compression)
         var chunk = NewChunk(
             priority: priority, destinations: route.destinations, events: events, bytes: bytes,
             eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
-            isFull: isFull, deadlines: route.deadlines)
+            isFull: isFull, otherBatches: route.otherBatches, deadlines: route.deadlines)
         chunk.origins = origins
         origins = []
         isNewSource = true
-        lines.removeAll(keepingCapacity: 2 * limits.bytes)
+        lines.removeAll(keepingCapacity: 2 * route.chunks.bytes)
         events = 0
         firstTime = Timestamp(nanoseconds: .max)
         lastTime = Timestamp(nanoseconds: .min)
@@ -93,6 +93,27 @@ struct ChunkLimits: Equatable {
         events = max(1, batchEvents)
         bytes = max(1024, min(batchBytes, cap / 64))
     }
+
+    /// The limits of chunks that several destinations share; nil without one.
+    ///
+    /// Those of the smallest batches, so that a full chunk is a batch where it can be: larger batches are joined of chunks.
+    /// But no less than the least that is worth a row of its own: smaller batches are cut from chunks.
+    init?(shared batches: [ChunkLimits]) {
+        guard let first = batches.first else { return nil }
+        let least = batches.reduce(first) { ChunkLimits(min($0.events, $1.events), min($0.bytes, $1.bytes)) }
+        let most = batches.reduce(first) { ChunkLimits(max($0.events, $1.events), max($0.bytes, $1.bytes)) }
+        self.init(
+            max(least.events, min(ChunkLimits.leastShared.events, most.events)),
+            max(least.bytes, min(ChunkLimits.leastShared.bytes, most.bytes)))
+    }
+
+    /// Smaller chunks would cost more in rows than cutting these costs a destination with smaller batches.
+    private static let leastShared = ChunkLimits(50, 16_384)
+
+    private init(_ events: Int, _ bytes: Int) {
+        self.events = events
+        self.bytes = bytes
+    }
 }
 
 /// Who gets an app's events, and how chunks for them are packed.
@@ -101,6 +122,10 @@ struct Route: Equatable {
     let destinations: [DestinationName]
     /// As they take it; zstd where they differ, because it costs a third.
     let compression: Compression
+    /// How large chunks for them grow.
+    let chunks: ChunkLimits
+    /// Those whose batches have another size than these chunks: for them a full one is no batch by itself.
+    var otherBatches: [DestinationName] = []
     /// The deadlines that concern the app because they name it; nil for none.
     var deadlines: DeadlineNames?
 }

@@ -7,8 +7,8 @@ internal import Spool
 /// Old events are let in only as fast as they leave: no more than a destination has in hand and about to go. So an event
 /// that comes from the spool meanwhile waits behind a few batches at most, never behind a backlog of old ones.
 struct BackfillGate: Equatable {
-    /// How many events may wait for a destination: twice what it takes at a time.
-    var depth: Int
+    /// How many events may wait for each destination: twice what it takes at a time.
+    var depths: [DestinationName: Int]
     /// How many bytes of the spool may be unread: the longest event, because one may be written in pieces.
     var unread: Int64
 
@@ -20,7 +20,7 @@ struct BackfillGate: Equatable {
         if spool.isHeldBack || spool.unreadBytes.value > unread { return "the spool is not read to its end" }
         for name in destinations {
             let waiting = Priority.allCases.reduce(0) { $0 + (queue.lane(name, $1)?.ledger.queued ?? 0) }
-            if waiting > depth { return "\(waiting) events wait for \(name)" }
+            if waiting > depths[name] ?? 0 { return "\(waiting) events wait for \(name)" }
         }
         if queue.storedBytes > queue.maxSize / 2 { return "the queue is more than half full" }
         return nil

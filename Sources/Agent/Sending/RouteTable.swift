@@ -6,10 +6,14 @@ struct RouteTable: Equatable {
     struct Destination: Equatable {
         let name: String
         let compression: Compression
+        /// How large its batches may be.
+        let batches: ChunkLimits
     }
 
     /// In the order of the configuration.
     var destinations: [Destination] = []
+    /// How large batches may be where a destination has no limits of its own.
+    var standard: ChunkLimits
     /// What everything is packed with; nil for what the destinations want.
     var compression: Compression?
 
@@ -17,9 +21,11 @@ struct RouteTable: Equatable {
     func route(to names: some Collection<String>) -> Route {
         let taken = destinations.filter { names.contains($0.name) }
         let wanted = Set(taken.map(\.compression))
+        let chunks = ChunkLimits(shared: taken.map(\.batches)) ?? standard
         return Route(
             destinations: taken.map { DestinationName($0.name) },
-            compression: compression ?? (wanted.count == 1 ? wanted.first ?? .zstd : .zstd))
+            compression: compression ?? (wanted.count == 1 ? wanted.first ?? .zstd : .zstd), chunks: chunks,
+            otherBatches: taken.filter { $0.batches != chunks }.map { DestinationName($0.name) })
     }
 }
 

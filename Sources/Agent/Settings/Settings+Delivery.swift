@@ -17,17 +17,16 @@ extension Settings {
             throw AgentError(.configuration, "retry: \(error.message)")
         }
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
-        let interval: Delivery.DispatchInterval =
-            switch dispatch.interval {
-            case .off: .off
-            case .every(let wait): .every(wait)
-            }
         return DeliveryOptions(
-            interval: interval, criticalDelay: dispatch.criticalDelay, batchOnSize: dispatch.batchOnSize,
+            interval: dispatch.interval.forDelivery, criticalDelay: dispatch.criticalDelay,
+            batchOnSize: dispatch.batchOnSize,
             destinations: destinations.map { destination in
-                DestinationOptions(
+                let dispatch = dispatch(for: destination)
+                return DestinationOptions(
                     name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
-                    batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches, retry: schedule,
+                    batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches,
+                    interval: destination.own.interval?.forDelivery, criticalDelay: destination.own.criticalDelay,
+                    retry: schedule,
                     whenExhausted: retry.whenExhausted == .probe ? .probe : .suspend,
                     probeInterval: retry.probeInterval,
                     requestsPerSecond: destination.rateLimit > 0 ? destination.rateLimit : nil,
@@ -35,6 +34,17 @@ extension Settings {
                     deadlines: views.filter { $0.0.applies(to: destination.name) }.map(\.1),
                     fingerprint: destination.fingerprint(SHA256.hexadecimal))
             })
+    }
+
+    /// How many events may wait for each destination while old files are read: twice what it takes at a time.
+    var backfillDepths: [DestinationName: Int] {
+        var depths: [DestinationName: Int] = [:]
+        for destination in destinations {
+            let dispatch = dispatch(for: destination)
+            // bounded: both are settings of a few thousand.
+            depths[DestinationName(destination.name)] = 2 * dispatch.batchEvents * dispatch.parallelBatches
+        }
+        return depths
     }
 
     /// Where each destination is, or the proxy before it, and where containers are fetched from.
@@ -50,6 +60,16 @@ extension Settings {
             targets[DestinationName(NetworkNews.prefix + container.id)] = NetworkTarget(host: url.host)
         }
         return targets
+    }
+}
+
+extension Configuration.DispatchInterval {
+    /// The same, as delivery has it.
+    fileprivate var forDelivery: Delivery.DispatchInterval {
+        switch self {
+        case .off: .off
+        case .every(let wait): .every(wait)
+        }
     }
 }
 

@@ -13,8 +13,8 @@ extension Settings {
     func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
         var events = eventOptions(host)
         events.countryOverride = country
-        let table = routeTable
-        var routes = [table.route(to: destinations.filter(\.byDefault).map(\.name))]
+        let table = routeTable(cap: cap)
+        var routes = [standardRoute(by: table)]
         var routeOfApp: [String: Int] = [:]
         for app in Set(apps.keys).union(deadlines.flatMap(\.apps)) {
             var own = routes[0]
@@ -28,13 +28,19 @@ extension Settings {
         }
         return IntakeSettings(
             events: events,
-            chunks: ChunkLimits(batchEvents: dispatch.batchEvents, batchBytes: dispatch.batchSize, cap: cap),
             routes: routes, routeOfApp: routeOfApp, table: table, isCollecting: isCollecting, cap: cap,
             countryDatabase: self.country.database)
     }
 
+    /// How large chunks grow that go where nothing says otherwise.
+    var chunksByDefault: ChunkLimits { standardRoute(by: routeTable(cap: queue.maxSize)).chunks }
+
+    private func standardRoute(by table: RouteTable) -> Route {
+        table.route(to: destinations.filter(\.byDefault).map(\.name))
+    }
+
     /// Who there is to send to, and how it is packed for them.
-    private var routeTable: RouteTable {
+    private func routeTable(cap: Int) -> RouteTable {
         let packed: Compression? =
             switch queue.compression {
             case .auto: nil
@@ -43,13 +49,21 @@ extension Settings {
             case .none: Compression.none
             }
         return RouteTable(
-            destinations: destinations.map { RouteTable.Destination(name: $0.name, compression: $0.compression) },
+            destinations: destinations.map { destination in
+                RouteTable.Destination(
+                    name: destination.name, compression: destination.compression,
+                    batches: ChunkLimits(
+                        batchEvents: destination.own.batchEvents ?? dispatch.batchEvents,
+                        batchBytes: destination.own.batchSize ?? dispatch.batchSize, cap: cap))
+            },
+            standard: ChunkLimits(batchEvents: dispatch.batchEvents, batchBytes: dispatch.batchSize, cap: cap),
             compression: packed)
     }
 
     private func eventOptions(_ host: HostFacts) -> EventOptions {
         var options = EventOptions()
-        options.maxAge = queue.maxAge
+        // What is too old for some destinations only expires in their lanes of the queue.
+        options.maxAge = destinations.map { maxAge(for: $0) }.max() ?? queue.maxAge
         options.maxAhead = limits.maxTimeAhead
         options.defaults.priority = priorities.standard
         options.defaults.country = countryCode(of: nil, on: host.name)

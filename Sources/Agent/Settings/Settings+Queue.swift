@@ -9,12 +9,15 @@ extension Settings {
             stateDirectory: agent.stateDirectory, destinations: destinations.map { DestinationName($0.name) })
         options.maxSize = queue.maxSize
         options.maxAge = queue.maxAge
+        for destination in destinations {
+            options.maxAges[DestinationName(destination.name)] = destination.own.maxAge
+        }
         options.durability = queue.durability == .powerLoss ? .powerLoss : .crash
         options.whenFull = spool.whenFull == .wait ? .wait : .evict
         options.deadLettersMaxSize = deadLetters.maxSize
         options.quarantineMaxSize = spool.quarantineMaxSize
-        options.batchEvents = dispatch.batchEvents
-        options.batchBytes = dispatch.batchSize
+        options.batchEvents = chunksByDefault.events
+        options.batchBytes = chunksByDefault.bytes
         // Events come about in the order of their times, but apps have delays of their own; a deadline goes by the time.
         options.eventTimeLookahead = deadlines.isEmpty ? 1 : 64
         return options

@@ -31,10 +31,16 @@ extension Settings {
     /// Nobody waits for it, and no line depends on it: they are in their file. Only a power cut may take those that their app has
     /// not synced, so much later than it might have. Each commit writes about ten pages of the queue, however few its lines.
     /// By the settings of the start: a reload does not change it.
-    private var linger: Duration {
-        var wait = dispatch.criticalDelay
-        if case .every(let interval) = dispatch.interval { wait = min(wait, interval) }
-        return min(max(wait / 30, .milliseconds(5)), .milliseconds(100))
+    var linger: Duration {
+        let all = destinations.isEmpty ? [dispatch] : destinations.map { dispatch(for: $0) }
+        let waits = all.map { settings in
+            if case .every(let interval) = settings.interval {
+                min(settings.criticalDelay, interval)
+            } else {
+                settings.criticalDelay
+            }
+        }
+        return min(max((waits.min() ?? .zero) / 30, .milliseconds(5)), .milliseconds(100))
     }
 
     /// The most unread bytes, for which waiting becomes evicting; 0 for no bound.

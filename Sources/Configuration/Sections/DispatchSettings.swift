@@ -19,24 +19,33 @@ public struct DispatchSettings: Sendable, Equatable {
     public init() {}
 }
 
+extension DispatchSettings {
+    // A destination may set these for itself, within the same bounds.
+    static let batchEventsType = ValueType<Int>.count(1...100_000)
+    static let batchSizeType = ValueType<Int>.size(1 << 10...64 << 20)
+    static let parallelBatchesType = ValueType<Int>.count(1...64)
+    static let criticalDelayType = ValueType<Duration>.duration(
+        .milliseconds(100) ... .seconds(86_400), zero: "at once")
+}
+
 extension DispatchSettings: SettingsSection {
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, .dispatchInterval,
             "Longer saves requests, shorter saves waiting; off sends only by `spoolship dispatch` and `drain`."),
         .setting(
-            "batch_events", \.batchEvents, .count(1...100_000),
+            "batch_events", \.batchEvents, batchEventsType,
             "As many waiting events are sent at once. Thousands cost far less CPU an event, if the destination takes them."
         ),
         .setting(
-            "batch_size", \.batchSize, .size(1 << 10...64 << 20),
+            "batch_size", \.batchSize, batchSizeType,
             "A batch's size before compression. Lower it for a destination with a small body limit. No more than a sixty-fourth"
                 + " of queue.max_size is ever in force (160KiB of 10MiB); `spoolship check --print` shows what is."),
         .setting(
-            "parallel_batches", \.parallelBatches, .count(1...64),
+            "parallel_batches", \.parallelBatches, parallelBatchesType,
             "Requests at once, for each destination. Raise it when the way is long, lower it for a weak receiver."),
         .setting(
-            "critical_delay", \.criticalDelay, .duration(.milliseconds(100) ... .seconds(86_400), zero: "at once"),
+            "critical_delay", \.criticalDelay, criticalDelayType,
             "How long a critical event may wait for company. 0 needs allow_zero_delay."),
         .setting(
             "allow_zero_delay", \.allowZeroDelay, .boolean,

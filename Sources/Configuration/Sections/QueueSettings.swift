@@ -34,13 +34,16 @@ public struct QueueSettings: Sendable, Equatable {
 }
 
 extension QueueSettings: SettingsSection {
+    /// A destination may set it for itself, within the same bounds.
+    static let maxAgeType = ValueType<Duration>.duration(.seconds(60) ... .seconds(3650 * 86_400))
+
     static let entries: [Entry<QueueSettings>] = [
         .setting(
             "max_size", \.maxSize, .size(24 << 10...1 << 47),
             "What queued events may take as stored. Raise it to outlast longer outages; below what is stored it is refused."
         ),
         .setting(
-            "max_age", \.maxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
+            "max_age", \.maxAge, maxAgeType,
             "Events older than this expire, counted. Set what your destination still accepts."),
         .setting(
             "compression", \.compression, .choice,

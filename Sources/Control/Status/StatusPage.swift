@@ -46,7 +46,7 @@ public struct StatusPage: Sendable {
             </header>
             <main>
             \(obstacles)\(destinations)\(plots)\(ledger)\(stores)\(containers)</main>
-            <footer><p class="quiet">Dispatch \(report.interval == "off" ? "only by command" : "every \(HTMLText.escaped(report.interval))"). \
+            <footer><p class="quiet">Dispatch \(HTMLText.escaped(report.dispatchText)). \
             <a href="/metrics">Metrics</a>, <a href="/readyz">readiness</a>. On the machine, <code>spoolship status</code>
             shows the same and <code>spoolship help</code> what can be done about it.</p></footer>
             </body>

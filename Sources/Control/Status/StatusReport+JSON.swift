@@ -69,7 +69,7 @@ extension StatusReport.Destination {
                         "at_ms": failure.at.json,
                     ]
                 }),
-            "pause_tokens": .strings(pauseTokens), "in_flight": .integer(inFlight),
+            "interval": JSONValue(interval), "pause_tokens": .strings(pauseTokens), "in_flight": .integer(inFlight),
             "retry_waiting": .integer(retryWaiting), "lanes": .array(lanes.map(\.json)),
         ]
     }
@@ -85,6 +85,7 @@ extension StatusReport.Destination {
                 status: failure["status"]?.integer, kind: failure.text("kind"), message: failure.text("message"),
                 answer: failure["answer"]?.string, at: at)
         }
+        interval = json["interval"]?.string
         pauseTokens = json.texts("pause_tokens")
         inFlight = json.count("in_flight")
         retryWaiting = json.count("retry_waiting")

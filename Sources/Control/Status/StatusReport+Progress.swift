@@ -3,6 +3,16 @@ internal import Metrics
 internal import Model
 
 extension StatusReport {
+    /// When events go by themselves: `every 6s; archive every 1m`.
+    var dispatchText: String {
+        func text(_ interval: String) -> String { interval == "off" ? "only by command" : "every \(interval)" }
+        let origin = intervalOrigin == "configuration" ? "" : " (set by \(intervalOrigin))"
+        let own = destinations.compactMap { destination in
+            destination.interval.map { "; \(destination.name) \(text($0))" }
+        }
+        return text(interval) + origin + own.joined()
+    }
+
     /// How long a destination may take what it wants to before it counts as standing still.
     public static let patience: Duration = .seconds(600)
 
@@ -10,11 +20,12 @@ extension StatusReport {
     ///
     /// What a person ordered (paused, network off, disabled) is no standstill; a destination that is held is one at once;
     /// any other when something waits and nothing was acknowledged for `patience` and an interval.
-    /// - Parameter interval: the dispatch interval; nil when periodic dispatch is off, and then nothing is judged but
-    ///   what fails.
-    public func standstills(interval: Duration?) -> [String] {
+    /// - Parameter interval: a destination's dispatch interval, by its name; nil when periodic dispatch is off, and then nothing
+    ///   is judged but what fails.
+    public func standstills(interval: (String) -> Duration?) -> [String] {
         destinations.compactMap { destination in
             guard destination.queued > 0 else { return nil }
+            let interval = interval(destination.name)
             switch destination.state {
             case .disabled, .networkOff, .paused, .stopping, .orphaned: return nil
             case .held: return "\(destination.name) is held: \(destination.lastFailure?.message ?? "see the log")"

@@ -22,6 +22,8 @@ public struct StatusReport: Sendable, Equatable {
         public var lastAcknowledged: Timestamp?
         /// The last failure, whatever came after it.
         public var lastFailure: LastFailure?
+        /// The interval in force for it, as in the configuration, where it is another one than `StatusReport.interval`.
+        public var interval: String?
         /// Tokens that pause it.
         public var pauseTokens: [String] = []
         /// Batches that are being sent.
@@ -204,7 +206,7 @@ public struct StatusReport: Sendable, Equatable {
     public var isNetworkOn = true
     /// Tokens that pause all destinations.
     public var pauseTokens: [String] = []
-    /// The dispatch interval, as in the configuration: `6s`, `off`.
+    /// The dispatch interval where a destination has none of its own, as in the configuration: `6s`, `off`.
     public var interval = "6s"
     /// Where it comes from: `configuration`, `command` or `container GTM-1234`.
     public var intervalOrigin = "configuration"

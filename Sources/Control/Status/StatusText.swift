@@ -262,10 +262,7 @@ public struct StatusText: Sendable {
     }
 
     private var switchLines: [String] {
-        let interval =
-            report.interval == "off" ? "only by command" : "every \(report.interval)"
-        let origin = report.intervalOrigin == "configuration" ? "" : " (set by \(report.intervalOrigin))"
-        var lines = ["dispatch \(interval)\(origin), log level \(report.logLevel)"]
+        var lines = ["dispatch \(report.dispatchText), log level \(report.logLevel)"]
         if let problem = report.reloadProblem {
             lines.append(styled("the last reload failed, the old settings are in force: \(problem)", .bad))
         }

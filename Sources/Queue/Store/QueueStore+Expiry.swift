@@ -29,7 +29,7 @@ extension QueueStore {
                 var rows = [row]
                 if row.isFormed, let id = row.batch {
                     // A batch goes whole, once; its other rows may be in the list as well.
-                    guard let batch = try file.lookUp(id), try isExpired(batch.rows, file) else { continue }
+                    guard let batch = try file.lookUp(id), try isExpired(batch.rows, lane, file) else { continue }
                     rows = batch.rows
                 }
                 try takeOut(rows, lane, \.expired, of: file)
@@ -46,21 +46,21 @@ extension QueueStore {
         try file.walk(destination: start.destination, priority: start.priority, from: 0) { row in
             if isInFlight(row) { return true }
             // The least event time says that the chunk need not be looked at.
-            guard isExpired(row.firstTime) else { return false }
+            guard isExpired(row.firstTime, in: lane) else { return false }
             head.append(row)
             return head.count < limit
         }
         var expired: [DeliveryRow] = []
         for row in head {
-            guard let facts = try file.chunkFacts(row.chunk), isExpired(facts.lastTime) else { break }
+            guard let facts = try file.chunkFacts(row.chunk), isExpired(facts.lastTime, in: lane) else { break }
             expired.append(row)
         }
         return expired
     }
 
-    private func isExpired(_ rows: [DeliveryRow], _ file: QueueFile) throws(QueueError) -> Bool {
+    private func isExpired(_ rows: [DeliveryRow], _ lane: Int, _ file: QueueFile) throws(QueueError) -> Bool {
         for row in rows {
-            guard let facts = try file.chunkFacts(row.chunk), isExpired(facts.lastTime) else { return false }
+            guard let facts = try file.chunkFacts(row.chunk), isExpired(facts.lastTime, in: lane) else { return false }
         }
         return true
     }
@@ -68,14 +68,16 @@ extension QueueStore {
     // MARK: Chunks of which only some events are too old
 
     /// Whether some of a row's events may have expired, so that each has to be looked at (ac12).
-    func isToBeSifted(_ row: DeliveryRow) -> Bool { eventTime != nil && isExpired(row.firstTime) }
+    func isToBeSifted(_ row: DeliveryRow, in lane: Int) -> Bool {
+        eventTime != nil && isExpired(row.firstTime, in: lane)
+    }
 
     /// Takes those events out of a row that have expired, inside the running transaction. The row is in no batch that
     /// was ever attempted: such a one goes whole or stays whole (invariant 2).
     func sift(_ row: DeliveryRow, _ lane: Int, _ file: QueueFile) throws(QueueError) {
         guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil, let lines = unpacker.lines(of: chunk)
         else { return try lose(chunk: row.chunk, of: file) }
-        guard !isExpired(chunk.lastTime) else { return try takeOut([row], lane, \.expired, of: file) }
+        guard !isExpired(chunk.lastTime, in: lane) else { return try takeOut([row], lane, \.expired, of: file) }
         let destination = figures.lanes[lane].destination
         let priority = figures.lanes[lane].priority
         try file.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
@@ -87,7 +89,7 @@ extension QueueStore {
         for event in row.first..<row.first + row.events {
             // What does not say when it happened is as new as the newest.
             let time = eventTime?(Array(lines.slice(event..<event + 1)), row.acceptedAt) ?? chunk.lastTime
-            if isExpired(time) {
+            if isExpired(time, in: lane) {
                 figures.lanes[lane].remove(\.expired, events: 1, bytes: lines.size(event..<event + 1))
                 try keep(run, lines, lane, file)
                 run.events = 0

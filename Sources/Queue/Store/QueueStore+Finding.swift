@@ -15,6 +15,9 @@ extension QueueStore {
         case nothing
     }
 
+    /// So many chunks make a batch at most: the largest batch of 50 events each, and 50 ms of work.
+    private static let mostJoined = 2_000
+
     /// Looks for what comes next, from the lane's cursor on, and moves the cursor over what is held.
     func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Candidate {
         if let urgent = request.urgentBefore {
@@ -27,7 +30,7 @@ extension QueueStore {
     private func scan(
         _ lane: Int, _ request: LeaseRequest, urgentBefore: Timestamp?, _ file: QueueFile
     ) throws(QueueError) -> Candidate {
-        // How far it looks: for urgent events among others, and for small neighbours to join.
+        // How far it looks over what it does not take: for urgent events among others, and past batches formed before.
         var budget = urgentBefore == nil ? 256 : 4_096
         var rows: [DeliveryRow] = []
         var events = 0
@@ -46,21 +49,22 @@ extension QueueStore {
                 guard rows.isEmpty else { return true }
                 let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
                 let mayHaveBeenSent = row.chunk <= lastChunkAtOpen && start.allows(row)
-                if !mayHaveBeenSent, isToBeSifted(row) {
+                if !mayHaveBeenSent, isToBeSifted(row, in: lane) {
                     result = .sift(row)
                     return false
                 }
                 if fits || mayHaveBeenSent { result = .whole(row, id) } else { rows = [row] }
                 return false
             }
-            if isToBeSifted(row) {
+            if isToBeSifted(row, in: lane) {
                 if rows.isEmpty { result = .sift(row) }
                 return false
             }
             rows.append(row)
+            budget += 1
             events += row.events
             bytes += row.bytes
-            return events < request.maxEvents && bytes < request.maxBytes
+            return events < request.maxEvents && bytes < request.maxBytes && rows.count < QueueStore.mostJoined
         }
         if let cursor { figures.lanes[lane].cursor = cursor }
         return rows.isEmpty ? result : .join(rows)

@@ -12,7 +12,7 @@ extension QueueStore {
             case .nothing:
                 return nil
             case .whole(let row, let id):
-                if let batch = try takeWhole(row, id, lane, file) { return batch }
+                if let batch = try takeWhole(row, id, lane, request, file) { return batch }
             case .join(let rows):
                 if let batch = try join(rows, request, lane, file) { return batch }
             case .sift(let row):
@@ -23,17 +23,17 @@ extension QueueStore {
 
     /// Leases a full chunk for which a write is needed first; nil if it was lost or has expired.
     private func takeWhole(
-        _ row: DeliveryRow, _ id: BatchID, _ lane: Int, _ file: QueueFile
+        _ row: DeliveryRow, _ id: BatchID, _ lane: Int, _ request: LeaseRequest?, _ file: QueueFile
     ) throws(QueueError) -> Batch? {
         guard let loaded = try load([row], id, lane, of: file) else {
             try lose(chunk: row.chunk, of: file)
             return nil
         }
-        guard !isExpired(loaded.newest) else {
+        guard !isExpired(loaded.newest, in: lane) else {
             try takeOut([row], lane, \.expired, of: file)
             return nil
         }
-        if !figures.lanes[lane].allows(row) { try allow(row, in: lane, of: file) }
+        if !figures.lanes[lane].allows(row) { try allow(row, request, in: lane, of: file) }
         hold(loaded, lane, isNew: true)
         return loaded.batch
     }
@@ -44,12 +44,12 @@ extension QueueStore {
         guard held[id] == nil, let found = try file.lookUp(id),
             let lane = figures.lane(found.destination, found.priority), let first = found.rows.first
         else { return nil }
-        guard first.isFormed else { return try takeWhole(first, id, lane, file) }
+        guard first.isFormed else { return try takeWhole(first, id, lane, nil, file) }
         guard let loaded = try load(found.rows, id, lane, of: file) else {
             try loseDamaged(found.rows, of: file)
             return nil
         }
-        guard !isExpired(loaded.newest) else {
+        guard !isExpired(loaded.newest, in: lane) else {
             try takeOut(found.rows, lane, \.expired, of: file)
             return nil
         }
@@ -81,7 +81,7 @@ extension QueueStore {
                 try lose(chunk: row.chunk, of: file)
                 if taken.isEmpty { return nil } else { break }
             }
-            if isExpired(chunk.lastTime) {
+            if isExpired(chunk.lastTime, in: lane) {
                 try takeOut([row], lane, \.expired, of: file)
                 if taken.isEmpty { return nil } else { break }
             }
@@ -144,11 +144,13 @@ extension QueueStore {
         return (count, lines.size(row.first..<row.first + count))
     }
 
-    /// Notes that full chunks of that size may have been sent as they are.
-    private func allow(_ row: DeliveryRow, in lane: Int, of file: QueueFile) throws(QueueError) {
+    /// Notes that full chunks of that size, or as large as is asked for, may have been sent as they are.
+    private func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int, of file: QueueFile)
+        throws(QueueError)
+    {
         let destination = figures.lanes[lane].destination
-        let events = max(figures.lanes[lane].leaseEvents, row.events, options.batchEvents)
-        let bytes = max(figures.lanes[lane].leaseBytes, row.bytes, options.batchBytes)
+        let events = max(figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
+        let bytes = max(figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
         let update = try file.statement("UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?")
         update.bind(1, events)
         update.bind(2, bytes)

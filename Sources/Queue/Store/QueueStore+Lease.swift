@@ -35,7 +35,7 @@ extension QueueStore {
             return nil
         case .whole(let row, let id):
             guard figures.lanes[lane].allows(row), let loaded = try load([row], id, lane, of: file),
-                !isExpired(loaded.newest)
+                !isExpired(loaded.newest, in: lane)
             else { break }
             hold(loaded, lane, isNew: true)
             publishSoon()
@@ -65,7 +65,8 @@ extension QueueStore {
         guard let known = held[id] else { return try await write { () throws(QueueError) in try self.takeUp(id) } }
         guard known.status == .free else { return nil }
         try file.database.begin()
-        guard let loaded = try load(known.rows, id, known.lane, of: file), !isExpired(loaded.newest) else {
+        guard let loaded = try load(known.rows, id, known.lane, of: file), !isExpired(loaded.newest, in: known.lane)
+        else {
             try await write { () throws(QueueError) in try self.removeUnfit(id) }
             return nil
         }

@@ -4,9 +4,12 @@ internal import Model
 
 // Ways out of the queue other than acknowledgement. All of it runs inside the running transaction.
 extension QueueStore {
-    /// Whether events as new as that, and no newer, are too old to be sent. Exactly the maximum age is kept (ac12).
-    func isExpired(_ newest: Timestamp) -> Bool {
-        mayExpire && time.wallTime - newest > options.maxAge
+    /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
+    /// kept (ac12).
+    func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
+        guard mayExpire else { return false }
+        let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
+        return time.wallTime - newest > own ?? options.maxAge
     }
 
     /// Removes a chunk's payload unless a destination still waits for some of it.

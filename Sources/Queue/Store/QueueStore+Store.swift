@@ -84,10 +84,11 @@ extension QueueStore {
         figures.totals.stored += cost(chunk)
         figures.totals.intake.accepted += chunk.events
         for lane in lanes {
+            let isBatch = chunk.isFull && !chunk.otherBatches.contains(figures.lanes[lane].name)
             let row = DeliveryRow(
                 chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
                 firstTime: chunk.eventTimes.lowerBound, acceptedAt: chunk.acceptedAt,
-                batch: chunk.isFull ? drawID() : nil, isFormed: false, deadlines: chunk.deadlines)
+                batch: isBatch ? drawID() : nil, isFormed: false, deadlines: chunk.deadlines)
             try file.insert(row, destination: figures.lanes[lane].destination, priority: chunk.priority)
             figures.lanes[lane].add(
                 events: chunk.events, bytes: chunk.bytes, acceptedAt: chunk.acceptedAt,

@@ -87,7 +87,8 @@ extension Command {
         argumentCount: 1...1, choices: ["off", "default"],
         details: """
             VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the same) or \
-            `default`, the configured one. Without --persist a restart brings back what was persisted before.
+            `default`, the configured one. It holds for all destinations, those with an interval of their own included, until \
+            `default` gives each its own again. Without --persist a restart brings back what was persisted before.
             """,
         options: [Option(name: "persist", help: "keep it beyond a restart; with default, forget what was kept")]
     ) { invocation in

@@ -104,6 +104,8 @@ public struct DestinationSettings: Sendable, Equatable {
     public var maxConnectionAge = Duration.seconds(600)
     /// Requests a second; 0 for any number.
     public var rateLimit = 0.0
+    /// What it sets for itself of `[dispatch]` and `[queue]`.
+    public var own = OwnSettings()
     /// What an answer means, by status (`404`) or class (`4xx`), where it differs from the usual.
     public var outcomes: [String: OutcomeOverride] = [:]
     /// The query parameter that carries the batch's id.
@@ -151,7 +153,10 @@ public struct DestinationSettings: Sendable, Equatable {
 extension Compression: SettingChoice {}
 
 extension DestinationSettings: SettingsSection {
-    static let entries: [Entry<DestinationSettings>] = [
+    static let entries: [Entry<DestinationSettings>] = reachEntries + OwnSettings.entries + sectionEntries
+
+    /// Where it is, and what it reads.
+    private static let reachEntries: [Entry<DestinationSettings>] = [
         .setting(
             "name", \.name, .destinationName.standingForNothing(""),
             "Its name, in metrics, commands and other settings.", example: "\"main\""
@@ -306,6 +311,10 @@ extension DestinationSettings: SettingsSection {
             "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
             example: "\"/var/lib/spoolship/out.jsonl\""
         ).only(.type(.file)),
+    ]
+
+    /// The sections in it: TOML has them after all settings.
+    private static let sectionEntries: [Entry<DestinationSettings>] = [
         .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
         .section("s3", \.s3, "Which bucket, what objects are called, and who writes them.").only(.type(.s3)),
         .section("nats", \.nats, "Which subject, at which servers, and who publishes.").only(.type(.nats)),

@@ -1,0 +1,77 @@
+/// What a `[[destination]]` sets for itself of `[dispatch]` and `[queue]`; nil where those hold for it too.
+public struct OwnSettings: Sendable, Equatable {
+    /// In place of `dispatch.interval`.
+    public var interval: DispatchInterval?
+    /// In place of `dispatch.batch_events`.
+    public var batchEvents: Int?
+    /// In place of `dispatch.batch_size`.
+    public var batchSize: Int?
+    /// In place of `dispatch.parallel_batches`.
+    public var parallelBatches: Int?
+    /// In place of `dispatch.critical_delay`.
+    public var criticalDelay: Duration?
+    /// In place of `queue.max_age`.
+    public var maxAge: Duration?
+
+    /// Nothing of its own.
+    public init() {}
+}
+
+extension OwnSettings {
+    /// The rows of the table, with the bounds of the settings that they replace. None changes what a destination answers: the
+    /// settings that they replace are in no fingerprint either.
+    static let entries = rows.map { $0.changingNoAnswer() }
+
+    private static let rows: [Entry<DestinationSettings>] = [
+        .setting(
+            "interval", \.own.interval, optional: .dispatchInterval,
+            "In place of dispatch.interval. `spoolship interval` stands above both.", example: "\"1m\""),
+        .setting(
+            "batch_events", \.own.batchEvents, optional: DispatchSettings.batchEventsType,
+            "In place of dispatch.batch_events: an object store wants thousands, a pager one.", example: "10000"),
+        .setting(
+            "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,
+            "In place of dispatch.batch_size, and bounded like it.", example: "\"4MiB\""),
+        .setting(
+            "parallel_batches", \.own.parallelBatches, optional: DispatchSettings.parallelBatchesType,
+            "In place of dispatch.parallel_batches.", example: "1"),
+        .setting(
+            "critical_delay", \.own.criticalDelay, optional: DispatchSettings.criticalDelayType,
+            "In place of dispatch.critical_delay. 0 needs dispatch.allow_zero_delay.", example: "\"1s\""),
+        .setting(
+            "max_age", \.own.maxAge, optional: QueueSettings.maxAgeType,
+            "In place of queue.max_age: older events expire for this destination, and go to the others.",
+            example: "\"1d\""),
+    ]
+}
+
+extension Settings {
+    /// `[dispatch]` as it holds for a destination: what it sets for itself, and a batch's size no larger than the queue's cap
+    /// allows.
+    public func dispatch(for destination: DestinationSettings) -> DispatchSettings {
+        var result = dispatch
+        let own = destination.own
+        result.interval = own.interval ?? dispatch.interval
+        result.batchEvents = own.batchEvents ?? dispatch.batchEvents
+        result.batchSize = inForce(batchSize: own.batchSize ?? dispatch.batchSize)
+        result.parallelBatches = own.parallelBatches ?? dispatch.parallelBatches
+        result.criticalDelay = own.criticalDelay ?? dispatch.criticalDelay
+        return result
+    }
+
+    /// How old events may become that wait for a destination.
+    public func maxAge(for destination: DestinationSettings) -> Duration { destination.own.maxAge ?? queue.maxAge }
+
+    /// What is in force instead of the batch size that a path names, for all destinations or for one; nil where it is in force
+    /// itself.
+    public func loweredBatchSize(_ path: String) -> Int? {
+        let sizes =
+            [("dispatch.batch_size", dispatch.batchSize)]
+            + destinations.map { ("destination.\(SettingValue.key($0.name)).batch_size", $0.own.batchSize ?? 0) }
+        guard let size = sizes.first(where: { $0.0 == path })?.1, inForce(batchSize: size) < size else { return nil }
+        return inForce(batchSize: size)
+    }
+
+    /// The bytes of a batch that are in force where a size is set: no more than a sixty-fourth of the queue's cap.
+    public func inForce(batchSize: Int) -> Int { max(1024, min(batchSize, queue.maxSize / 64)) }
+}
