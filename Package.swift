@@ -19,8 +19,10 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 }
 
 /// The few C or C++ lines that Swift cannot import by itself.
-func shim(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Sources/CShims/\(name)")
+func shim(_ name: String, _ dependencies: [Target.Dependency] = [], linked: String? = nil) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/CShims/\(name)",
+        linkerSettings: linked.map { [.linkedLibrary($0)] } ?? [])
 }
 
 /// A module of the agent. Modules stand in the order of the data's way: each imports only modules above it.
@@ -101,7 +103,8 @@ let package = Package(
         tests("Host", ["Events", "TestKit", "TimeZones"]),
 
         // Containers
-        shim("CRE2"),
+        // The Makefile names the archive for the package: docs/decisions/one-package-for-newer-systems.md.
+        shim("CRE2", linked: Context.environment["SPOOLSHIP_RE2"] ?? "re2"),
         shim("CPlist"),
         module("Containers", ["CLinux", "COpenSSL", "CPlist", "CRE2", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),

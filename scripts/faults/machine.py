@@ -142,7 +142,7 @@ class Machine:
 
     def start(self, waits=True, prefix=()):
         """Starts the agent as the unit does."""
-        unit = open(self.path("/lib/systemd/system/spoolship.service")).read()
+        unit = open(self.path("/usr/lib/systemd/system/spoolship.service")).read()
         command = re.search(r"(?m)^ExecStart=(.*)$", unit)[1].split()
         capability = "-all,+lease"
         agent = self.spawn("agent", [

@@ -199,7 +199,7 @@ static bool load(void) {
 
 char *cplist_to_json(const char *bytes, size_t length, size_t *result_length, char *message, size_t message_size) {
     if (!load()) {
-        snprintf(message, message_size, "property lists need libplist: install the package libplist3, or use JSON");
+        snprintf(message, message_size, "property lists need libplist: install the package libplist3 (Debian 12) or libplist-2.0-4, or use JSON");
         return NULL;
     }
     if (has_zero_in_text((const uint8_t *)bytes, length)) {

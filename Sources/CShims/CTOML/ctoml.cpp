@@ -12,14 +12,18 @@
 #include <utility>
 #include <vector>
 
-// toml++ 3.3 asserts what a text can make untrue: "[a." followed by a line feed ended the process, and with NDEBUG it is
+// toml++ 3.3 and 3.4 assert what a text can make untrue: "[a." followed by a line feed ended the process, and with NDEBUG it is
 // undefined behaviour. Its assertions throw here instead; those about the beginning of a key do nothing, because the
 // parser looks at it again right behind them and then says where the mistake is.
 static void assertion_failed(const char *expression) {
     if (std::strstr(expression, "is_bare_key_character(*cp)")) return;
     throw std::logic_error("the parser gave up");
 }
+#if __has_include(<toml++/impl/preprocessor.hpp>)
+#include <toml++/impl/preprocessor.hpp>
+#else
 #include <toml++/impl/preprocessor.h>
+#endif
 #undef TOML_ASSERT
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT(...) ((__VA_ARGS__) ? void() : assertion_failed(#__VA_ARGS__))

@@ -49,7 +49,8 @@ struct TransferSettings: Sendable, Equatable {
         shim_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, 1)
         shim_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, 2)
         let version = options.tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
-        shim_curl_set_long(easy, CURLOPT_SSLVERSION, version)
+        // A number of another kind from curl 8.14 on.
+        shim_curl_set_long(easy, CURLOPT_SSLVERSION, Int(version))
         // By content, not by name: the library then sees that a connection was made with another certificate, and it
         // keeps no store of its own that outlives a change.
         if !tls.authorities.isEmpty {
