@@ -13,7 +13,7 @@ RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test deb life faults run bench latency hostile storm lint format clean
+.PHONY: help build test deb life image faults run bench latency hostile storm lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -39,10 +39,16 @@ deb: ## make the Debian package, build/spoolship_VERSION_ARCH.deb, and check it 
 	@scripts/deb build/spoolship --symbols build/spoolship.debug
 	@lintian --fail-on error,warning build/spoolship_*.deb build/spoolship-dbgsym_*.deb
 
-life: ## live the package's whole life in a clean Debian: install, deliver, alert, upgrade, purge; needs root
+life: ## live the package's whole life in a clean Debian, or SUITE=trixie: install, deliver, alert, upgrade, purge; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
-	@scripts/life-test
+	@scripts/life-test $(if $(SUITE),--suite $(SUITE))
+
+image: ## make an OCI image of the package, without Docker, and run the agent in it; needs root
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory deb
+	@scripts/image
+	@scripts/image-test
 
 faults: ## bring about some sixty faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
 	@scripts/bootstrap test
