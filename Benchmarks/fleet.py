@@ -160,12 +160,12 @@ def draw(arguments):
         rates = [sum(counts[i:i + step]) / len(counts[i:i + step]) for i in range(0, len(counts), step)]
         most = max(rates) or 1
         top = 34 + place * (height + gap)
-        x = lambda second: left + second * (width - left - 10) / len(counts)
+        x = lambda second: left + second * (width - left - 20) / len(counts)
         points = " ".join(f"{x(i * step):.1f},{top + height - rate / most * (height - 14):.1f}" for i, rate in enumerate(rates))
         out.append(f'<text x="{left}" y="{top - 8}" class="t">{TITLES[name]} ({agents:,} agents)</text>')
         out.append(f'<rect x="{x(start):.1f}" y="{top}" width="{x(end) - x(start):.1f}" height="{height}" class="o"/>')
         out.append(f'<polyline points="{points}" class="l"/>')
-        out.append(f'<line x1="{left}" y1="{top + height}" x2="{width - 10}" y2="{top + height}" class="a"/>')
+        out.append(f'<line x1="{left}" y1="{top + height}" x2="{width - 20}" y2="{top + height}" class="a"/>')
         out.append(f'<text x="{left - 6}" y="{top + 18}" class="y">{most:.1f}/s</text>')
         out.append(f'<text x="{left - 6}" y="{top + height}" class="y">0</text>')
         hours = len(counts) / 3600

@@ -34,6 +34,7 @@ from bench import Receiver, free_port, memory, wait_for
 AGENT, HONEST, HOSTILE = 61_000, 61_100, 61_900
 APPS = 20
 MOST_SECONDS, MOST_MEGABYTES = 10, 64
+MOST_WAIT = 60
 MARKER = "SECRET-OF-SOMEBODY-ELSE"
 
 CONFIGURATION = """
@@ -106,20 +107,28 @@ def hostile(ground: Ground, user: int, until: float, only: str, without: str, re
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     attacks = [attack for attack in ATTACKS
                if (not only or attack.__name__ in only.split(",")) and attack.__name__ not in without.split(",")]
+    # An attack that waits for somebody, as one that opens a FIFO of an earlier one does, ends after a time.
+    signal.signal(signal.SIGALRM, interrupted)
     while time.monotonic() < until:
         attack = ground.random.choice(attacks)
         state = ground.random.getstate()
         try:
+            signal.alarm(MOST_WAIT)
             attack(ground)
             outcome = ""
         except OSError as error:
-            outcome = f" ({error.strerror})"
+            outcome = f" ({error.strerror or error})"
+        signal.alarm(0)
         ground.random.setstate(state)
         ground.random.getrandbits(64)
         with open(report, "a") as file:
             file.write(f"{time.time():.1f} {user} {attack.__name__}{outcome}\n")
         time.sleep(ground.random.random())
         clean(ground.app)
+
+
+def interrupted(*_) -> None:
+    raise TimeoutError("interrupted")
 
 
 def clean(directory: str) -> None:
@@ -316,7 +325,10 @@ def judge(work: str, report: str, agent, arrivals: Arrivals, watch: Watch, expec
     with open(report) as file:
         attacks = file.read().splitlines()
     tail = subprocess.run(["tail", "-n", "5", f"{work}/agent.log"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    times = [float(attack.split()[0]) for attack in attacks]
+    rest = max((after - before for before, after in zip(times, times[1:])), default=0)
     faults = [text for text, wrong in [
+        (f"the hostile users did nothing for {rest:.0f} s", rest > 2 * MOST_WAIT),
         (f"the agent ended with {agent.poll()}; its last words:\n{tail}", agent.poll() is not None),
         (f"{expected - len(arrivals.seen)} of {expected} honest events did not arrive", len(arrivals.seen) != expected),
         (f"{ended} apps or hostile users ended before their time", ended > 0),
