@@ -22,7 +22,7 @@ actor ContainerKeeper {
     let userAgent: String
     private let facts: AgentFacts
     private let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
-    let clock = ClockTrust()
+    let clock: ClockTrust
     private var random = KernelRandom()
     private(set) var slots: [ContainerSlot] = []
     var offline: Set<String> = []
@@ -37,13 +37,16 @@ actor ContainerKeeper {
     /// - Parameters:
     ///   - inForce: where the intake looks.
     ///   - facts: what macros know of the agent.
+    ///   - clock: whether the time of day can be trusted: nothing expires while it cannot.
     ///   - published: told, on the main loop, when something was put in force.
     ///   - ask: asks a function for a value, from any thread; answers on any.
     init(
         store: QueueStore, inForce: ContainersInForce, userAgent: String, facts: AgentFacts, on loop: EventLoop,
-        time: any TimeSource, log: Log, published: @escaping @Sendable () -> Void,
+        time: any TimeSource, clock: sending ClockTrust = ClockTrust(), log: Log,
+        published: @escaping @Sendable () -> Void,
         ask: @escaping @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     ) {
+        self.clock = clock
         self.facts = facts
         self.ask = ask
         self.published = published

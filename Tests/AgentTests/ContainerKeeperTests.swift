@@ -1,0 +1,76 @@
+import Configuration
+import Containers
+import EventLoops
+import Glibc
+import Logs
+import Model
+import Queue
+import TestKit
+import Testing
+
+@testable import Agent
+
+@Suite("The keeper of containers", .timeLimit(.minutes(2)))
+struct ContainerKeeperTests {
+    /// How a container stands that has only a default file, and what the log says.
+    private func open(_ document: String, isSynchronised: Bool) async throws -> (ContainerState, [LogMessage]) {
+        let directory = try TemporaryDirectory()
+        let (loop, storeLoop) = (try EventLoop(name: "main"), try EventLoop(name: "store"))
+        try loop.start()
+        try storeLoop.start()
+        defer {
+            loop.stop()
+            storeLoop.stop()
+        }
+        let file = "\(directory.path)/GTM-1"
+        let raw = Glibc.open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        try #require(raw >= 0 && write(raw, document, document.utf8.count) == document.utf8.count)
+        close(raw)
+        let log = KeptLog()
+        let store = try QueueStore(
+            QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"]), on: storeLoop,
+            time: SystemTime(), log: Log(KeptLog()))
+        let keeper = ContainerKeeper(
+            store: store, inForce: ContainersInForce.opening(), userAgent: "test", facts: AgentFacts(), on: loop,
+            time: SystemTime(), clock: ClockTrust(isSynchronised: { isSynchronised }), log: Log(log), published: {}
+        ) { _, _ in }
+        var settings = ContainerSettings()
+        settings.id = "GTM-1"
+        settings.defaultFile = file
+        await keeper.configure([settings])
+        await waitUntil("the default is in force: \(log.messages)") { keeper.states.first?.version == 3 }
+        let state = try #require(keeper.states.first)
+        await store.close()
+        return (state, log.messages)
+    }
+
+    /// Waits without holding up the loops.
+    private func waitUntil(_ what: @autoclosure () -> String, _ condition: () -> Bool) async {
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(30)
+        while !condition() {
+            guard clock.now < end else {
+                Issue.record("waited too long: \(what())")
+                return
+            }
+            await Task.yield()
+        }
+    }
+
+    @Test("15.10: a default file that has expired rules, and `status` and the log say so", arguments: [true, false])
+    func expiredDefault(isSynchronised: Bool) async throws {
+        let document = #"{"id": "GTM-1", "version": 3, "expires": "2021-01-01T00:00:00Z", "values": {}}"#
+        let (state, log) = try await open(document, isSynchronised: isSynchronised)
+        // A clock that is not to be trusted makes nothing expire.
+        #expect((state.problem == "the default file's document has expired; it rules all the same") == isSynchronised)
+        #expect(log.contains { $0.text == "default file has expired, it rules all the same" } == isSynchronised)
+    }
+
+    @Test("15.10: one that has not expired is nobody's problem")
+    func currentDefault() async throws {
+        let document = #"{"id": "GTM-1", "version": 3, "expires": "2121-01-01T00:00:00Z", "values": {}}"#
+        let (state, log) = try await open(document, isSynchronised: true)
+        #expect(state.problem == nil)
+        #expect(!log.contains { $0.text.description.contains("expired") })
+    }
+}
