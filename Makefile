@@ -47,8 +47,9 @@ life: ## live the package's whole life in a clean Debian, or SUITE=trixie: insta
 image: ## make an OCI image of the package, without Docker, and run the agent in it; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
+	@rm -f build/*.oci.tar
 	@scripts/image
-	@scripts/image-test
+	@scripts/image-test --image build/*.oci.tar
 
 faults: ## bring about some sixty faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
 	@scripts/bootstrap test
