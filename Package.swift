@@ -121,7 +121,8 @@ let package = Package(
         tests("Delivery", ["CNetlink", "EventLoops", "Model", "Logs", "Queue", "TestKit", "TimeZones"]),
 
         // Outputs
-        module("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "COpenSSL"]),
+        shim("CKafka"),
+        module("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL"]),
         tests("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"], fixtures: true),
 
         // Control

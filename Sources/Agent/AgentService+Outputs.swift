@@ -10,7 +10,6 @@ extension AgentService {
     ///
     /// - Throws: `AgentError` with code `configuration` for settings that cannot be: then nothing has changed.
     func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
-        try settings.refuseUnsupported()
         var senders: [DestinationName: any BatchSender] = [:]
         var certificates: [DestinationName: OutputCertificates] = [:]
         for destination in settings.destinations {
@@ -64,9 +63,14 @@ extension AgentService {
                 try NATSOutput(DestinationName(destination.name), options, on: loop, log: log)
             }
             return (nats, nats.assumeIsolated { $0.certificates })
-        case .kafka:
-            // Refused before.
-            throw AgentError(.configuration, "destination \(destination.name): type \(destination.kind.rawValue)")
+        case .kafka(let settings):
+            // The library makes its threads, and reads certificates, on the thread that calls it.
+            let loop = try writingLoop(of: destination)
+            let kafka = try make(destination) { () throws(OutputError) in
+                try KafkaOutput(
+                    DestinationName(destination.name), destination.kafkaOptions(settings), on: loop, log: log)
+            }
+            return (kafka, kafka.firstCertificates)
         }
     }
 

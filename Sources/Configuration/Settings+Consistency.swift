@@ -27,7 +27,7 @@ extension ReadContext {
         }
     }
 
-    private func isSet(_ path: String) -> Bool { origins[path] != nil }
+    func isSet(_ path: String) -> Bool { origins[path] != nil }
 
     private mutating func require(_ key: String, of path: String) {
         guard !isSet("\(path).\(key)") else { return }
@@ -66,6 +66,7 @@ extension ReadContext {
             checkFormat(of: destination, path: path)
             checkDispatch(destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
             if destination.kind == .nats { checkNATS(destination, path: path) }
+            if destination.kind == .kafka { checkKafka(destination, path: path) }
             for secret in ["token", "password", "s3.secret_access_key", "nats.nkey", "nats.credentials"] {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
                 if set.count > 1 {
@@ -109,7 +110,7 @@ extension ReadContext {
         where setting.value != unset.value && !setting.use.scope.includes(destination) {
             let key = "\(path).\(setting.path)"
             let message =
-                !destination.kind.isServer && [.servers, .requests].contains(setting.use.scope)
+                !destination.kind.isServer && setting.use.scope.isOfServers
                 ? "is not for type \(destination.kind.name), which writes plain lines"
                 : "is for \(setting.use.scope.text) only"
             add(.conflict, "\(key) \(message)", at: position(of: key))
@@ -142,33 +143,6 @@ extension ReadContext {
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index) else { break }
             add(.outOfRange, "\(path).index \(mistake)", at: position(of: "\(path).index"))
         default: break
-        }
-    }
-
-    private mutating func checkNATS(_ destination: DestinationSettings, path: String) {
-        let nats = destination.nats
-        let ways = [
-            ("token", destination.token), ("user", destination.user == nil ? nil : destination.password),
-            ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
-        ].filter { $0.1 != nil }.map(\.0)
-        // A user with a token is told already.
-        if ways.count > 1, ways != ["token", "user"] {
-            add(
-                .conflict, "\(path) shows who it is by \(ways.joined(separator: " and by ")); keep one",
-                at: position(of: path))
-        }
-        for url in [destination.url].compactMap({ $0 }) + nats.servers
-        where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
-            let key = url == destination.url ? "url" : "nats.servers"
-            add(
-                .conflict,
-                "\(path).\(key) is nats:// to another machine, which may be plain text; use tls://, or set"
-                    + " allow_plain_http = true if you mean it", at: position(of: "\(path).\(key)"))
-        }
-        if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
-            add(
-                .conflict, "\(path).compression is for whole batches; with nats.message = \"event\" nothing is packed",
-                at: position(of: "\(path).compression"))
         }
     }
 

@@ -85,10 +85,11 @@ struct StartupCheckTests {
     }
 
     @Test("fault22: settings that a start refuses, each with its place")
-    func fault22_unsupported() throws {
+    func fault22_refusedProperty() throws {
         try expect(
-            "[[destination]]\nname = \"main\"\ntype = \"kafka\"\nurl = \"kafka://h\"\ntopic = \"a\"",
-            says: "destination.main.type is not in this version yet")
+            "[[destination]]\nname = \"main\"\ntype = \"kafka\"\n[destination.kafka]\nbrokers = [\"h:9093\"]\n"
+                + "topic = \"a\"\noptions = { \"linger.ms\" = \"x\" }",
+            says: "librdkafka refuses linger.ms: Invalid value")
     }
 
     @Test("fault22: an nkey and credentials that are none are refused as the start would, and are not shown")

@@ -17,7 +17,7 @@ struct DestinationTests {
         "max_connection_age": .string("7s"), "rate_limit": .double(7),
         "outcomes": .table([.init("404", .string("retry"))]), "batch_id_parameter": .string("token"),
         "index": .string("events"), "labels": .table([.init("job", .string("a"))]), "otlp_encoding": .string("json"),
-        "indexer_acknowledgement": .boolean(true), "measurement_id": .string("G-1"), "topic": .string("a"),
+        "indexer_acknowledgement": .boolean(true), "measurement_id": .string("G-1"),
         "path": .string("/a"), "tls.ca_file": .string("/a"),
         "content_type": .string("application/json"), "structured_metadata": .boolean(false), "host": .string("a"),
         "source": .string("a"), "sourcetype": .string("a"),
@@ -36,6 +36,9 @@ struct DestinationTests {
         "interval": .string("1m"), "batch_events": .integer(10), "batch_size": .string("1MB"),
         "parallel_batches": .integer(1), "critical_delay": .string("1s"), "max_age": .string("1d"),
         "nats.tls_first": .boolean(true), "nats.inbox_prefix": .string("a"),
+        "kafka.brokers": .array([.string("b:9092")]), "kafka.topic": .string("a"), "kafka.key": .string("none"),
+        "kafka.tls": .boolean(false), "kafka.mechanism": .string("PLAIN"),
+        "kafka.options": .table([.init("linger.ms", .string("50"))]),
     ]
 
     /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
@@ -107,7 +110,11 @@ struct DestinationTests {
         settings.measurementID = "G-1"
         #expect(try settings.target() == .http(url, .ga4(measurementID: "G-1")))
         settings.kind = .kafka
-        #expect(throws: MissingSettings(keys: ["topic"])) { try settings.target() }
+        #expect(throws: MissingSettings(keys: ["kafka.brokers", "kafka.topic"])) { try settings.target() }
+        settings.kafka.brokers = ["kafka-1:9093", "kafka-2:9093"]
+        settings.kafka.topic = "events"
+        #expect(try settings.target() == .kafka(settings.kafka))
+        #expect(settings.address?.host == "kafka-1" && settings.address?.port == 9093)
         settings.kind = .nats
         #expect(throws: MissingSettings(keys: ["nats.subject"])) { try settings.target() }
         settings.nats.subject = "events.web"
@@ -220,6 +227,55 @@ struct NATSCheckTests {
         for bad in ["a b", "a..b", "a.*", ">", ".a"] {
             #expect(found("", "subject = \"\(bad)\"").first?.contains("must be words") == true, "\(bad)")
         }
+    }
+}
+
+@Suite("What check knows of Kafka")
+struct KafkaCheckTests {
+    private func problems(_ kafka: String, _ more: String = "", after: String = "") -> [String] {
+        let text =
+            "[[destination]]\nname = \"a\"\ntype = \"kafka\"\n\(more)\n[destination.kafka]\n\(kafka)\n\(after)\n"
+        do throws(ConfigurationError) {
+            return try Settings.read([ConfigurationText(file: "t.toml", text: text)]).warnings.map(\.message)
+        } catch {
+            return error.problems.map(\.message)
+        }
+    }
+
+    @Test("without TLS brokers must be on this machine, unless it is allowed")
+    func plainText() {
+        let topic = "topic = \"events\"\n"
+        #expect(problems(topic + "brokers = [\"kafka:9093\"]") == [])
+        #expect(problems(topic + "brokers = [\"127.0.0.1:9092\", \"[::1]:9092\"]\ntls = false") == [])
+        let far = topic + "brokers = [\"localhost:1\", \"kafka:9092\"]\ntls = false"
+        #expect(problems(far).first?.contains("kafka is another machine") == true)
+        #expect(problems(far, "allow_plain_http = true") == [])
+    }
+
+    @Test("what it needs and what it cannot have is said")
+    func conflicts() {
+        let good = "topic = \"events\"\nbrokers = [\"kafka:9093\"]"
+        #expect(problems(good, "user = \"me\"\npassword_file = \"/a\"\nheaders = { source = \"shop\" }") == [])
+        #expect(problems("").contains("destination.a has no kafka.topic"))
+        #expect(problems("").contains("destination.a has no kafka.brokers"))
+        for (more, words) in [
+            ("url = \"https://a\"", "url is not for type kafka"), ("token = \"t\"", "is for type http or nats only"),
+            ("proxy = \"http://p:1\"", "is for type http or s3 or nats only"),
+            ("format = \"loki\"", "is for type http only"), ("user = \"me\"", "no password_file"),
+        ] { #expect(problems(good, more).first?.contains(words) == true, "\(problems(good, more))") }
+        #expect(problems(good + "\nmechanism = \"PLAIN\"").first?.contains("no user") == true)
+        let pin = "[destination.tls]\npinned_keys = [\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"
+        #expect(problems(good, after: pin).first?.contains("librdkafka has nothing like it") == true)
+        #expect(
+            problems(good, after: "[destination.tls]\nminimum_version = \"1.3\"").first?.contains("nothing like it")
+                == true)
+        for bad in ["a b", "a/b", "..", ""] {
+            #expect(problems("brokers = [\"k\"]\ntopic = \"\(bad)\"").first?.contains("topic") == true, "\(bad)")
+        }
+        for bad in ["kafka://a", "a,b", "a:x", "u@b", "a:70000"] {
+            #expect(problems("topic = \"t\"\nbrokers = [\"\(bad)\"]").first?.contains("must be a broker") == true)
+        }
+        #expect(problems(good + "\noptions = { \"Linger\" = \"5\" }").first?.contains("names are properties") == true)
     }
 }
 

@@ -40,7 +40,7 @@ struct MistakesTests {
                 spoolship.toml:7:15: not TOML (key-value pair): expected value, saw '\\n'
                     batch_events =
                                   ^
-                spoolship.toml:11:7: destination.main.url begins with ftp://; must begin with https://, http://, nats://, tls://, kafka://
+                spoolship.toml:11:7: destination.main.url begins with ftp://; must begin with https://, http://, nats://, tls://
                     url = "ftp://example.com"
                           ^
                 """)
@@ -129,7 +129,7 @@ struct MistakesTests {
             ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"", "keep one"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nuser = \"u\"", "no password_file"),
-            ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nurl = \"kafka://a\"", "has no topic"),
+            ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a\"]", "has no kafka.topic"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
             ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),
             ("[dispatch]\ncritical_delay = \"0s\"", "allow_zero_delay"),

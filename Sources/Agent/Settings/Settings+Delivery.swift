@@ -7,9 +7,8 @@ internal import TimeZones
 extension Settings {
     /// The settings of delivery.
     ///
-    /// - Throws: `AgentError` with code `configuration` for what has no meaning, or is not in this version.
+    /// - Throws: `AgentError` with code `configuration` for what has no meaning.
     func deliveryOptions() throws(AgentError) -> DeliveryOptions {
-        try refuseUnsupported()
         let schedule: RetrySchedule
         do throws(DeliveryError) {
             schedule = try RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)

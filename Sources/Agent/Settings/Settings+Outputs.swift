@@ -99,6 +99,31 @@ extension DestinationSettings {
         return options
     }
 
+    /// How batches become records of a topic.
+    func kafkaOptions(_ settings: KafkaSettings) -> KafkaOptions {
+        var options = KafkaOptions(topic: settings.topic ?? "", brokers: settings.brokers)
+        options.key = settings.key == "none" ? nil : settings.key
+        options.headers = headers.sorted { $0.key < $1.key }.map { HTTPOptions.Header($0.key, $0.value.revealed) }
+        options.compression = compression
+        if let user, let password {
+            let mechanism: KafkaOptions.Login.Mechanism =
+                switch settings.mechanism {
+                case .plain: .plain
+                case .scramSHA256: .scramSHA256
+                case .scramSHA512: .scramSHA512
+                }
+            options.login = KafkaOptions.Login(mechanism, user: user, password: password.forOutputs)
+        }
+        options.usesTLS = settings.tls
+        options.tls = tlsOptions
+        options.allowPlainText = allowPlainHTTP
+        options.connectTimeout = connectTimeout
+        options.requestTimeout = requestTimeout
+        options.connectionAge = maxConnectionAge
+        options.properties = settings.options
+        return options
+    }
+
     private var tlsOptions: TLSOptions {
         TLSOptions(
             caFile: tls.caFile, certificateFile: tls.certificateFile, keyFile: tls.keyFile, pinnedKeys: tls.pinnedKeys,

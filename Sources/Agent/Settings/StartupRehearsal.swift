@@ -29,25 +29,22 @@ public struct StartupRehearsal: Sendable {
         self.version = version
     }
 
-    /// All that the start would refuse of the settings: what this version does not do, what has no meaning, a cap below
-    /// what is stored.
+    /// All that the start would refuse of the settings: what has no meaning, a library that is missing, a cap below what is
+    /// stored.
     public var refusals: [Refusal] {
-        var found = settings.unsupported.map {
-            Refusal(setting: $0.setting, message: "is not in this version yet; take it out of the configuration")
-        }
-        if found.isEmpty {
-            do throws(AgentError) {
-                _ = try settings.deliveryOptions()
-            } catch {
-                // A time zone that is not known is told with its own setting.
-                if settings.deadlines.allSatisfy(\.hasKnownZone) {
-                    found.append(Refusal(setting: "retry", message: error.message))
-                }
+        var found: [Refusal] = []
+        do throws(AgentError) {
+            _ = try settings.deliveryOptions()
+        } catch {
+            // A time zone that is not known is told with its own setting.
+            if settings.deadlines.allSatisfy(\.hasKnownZone) {
+                found.append(Refusal(setting: "retry", message: error.message))
             }
         }
-        for destination in settings.destinations where [.http, .s3, .nats].contains(destination.kind) {
+        for destination in settings.destinations {
             if let message = refusal(of: destination) {
-                found.append(Refusal(setting: "destination.\(destination.name).url", message: message))
+                let key = destination.kind == .kafka ? "kafka" : "url"
+                found.append(Refusal(setting: "destination.\(destination.name).\(key)", message: message))
             }
         }
         let queue = StoredQueue.look(in: settings.agent.stateDirectory)
@@ -91,7 +88,9 @@ public struct StartupRehearsal: Sendable {
             case .nats(let url, let settings):
                 return try NATSProbe.attempt(
                     destination.natsOptions(url, settings, version: version), log: Log(NoLog()))?.message
-            case .kafka, .file, .stdout: return nil
+            case .kafka(let settings):
+                return try KafkaProbe.attempt(destination.kafkaOptions(settings), log: Log(NoLog()))?.message
+            case .file, .stdout: return nil
             }
         } catch let error as OutputError {
             return error.message
@@ -119,6 +118,11 @@ public struct StartupRehearsal: Sendable {
                     DestinationName(destination.name), destination.natsOptions(url, settings, version: version),
                     on: try EventLoop(name: "check"), log: Log(NoLog()))
             }
+            if case .kafka(let settings) = target {
+                _ = try KafkaOutput(
+                    DestinationName(destination.name), destination.kafkaOptions(settings),
+                    on: try EventLoop(name: "check"), log: Log(NoLog()))
+            }
             guard case .http(let url, let format) = target else { return nil }
             // The install id is made at the start; any will do here.
             let encoder = try format.encoder(installID: "check", hostName: "check", version: version)
@@ -129,7 +133,7 @@ public struct StartupRehearsal: Sendable {
             return nil
         } catch let error as OutputError {
             // What is wrong with files, `check` tells with their own settings.
-            return error.code == .invalidSetting ? error.message : nil
+            return [.invalidSetting, .library].contains(error.code) ? error.message : nil
         } catch let error as AgentError {
             return error.message
         } catch {

@@ -79,7 +79,8 @@ private struct CheckReport {
                 destination: destination.name, milliseconds: (time.bootTime - start).wholeMilliseconds,
                 problem: failure.map {
                     loaded.problem(
-                        .environment, "cannot be reached: \($0)", about: "destination.\(destination.name).url")
+                        .environment, "cannot be reached: \($0)",
+                        about: "destination.\(destination.name).\(destination.addressKey)")
                 })
         }
     }

@@ -58,7 +58,7 @@ public struct DestinationSettings: Sendable, Equatable {
     public var name = ""
     /// How it is reached.
     public var kind = Kind.http
-    /// Where it is; required except for `file` and `stdout`, and for `s3` at Amazon.
+    /// Where it is; required except for `kafka`, `file` and `stdout`, and for `s3` at Amazon.
     public var url: EndpointURL?
     /// Whether plain HTTP may leave this machine.
     public var allowPlainHTTP = false
@@ -92,6 +92,8 @@ public struct DestinationSettings: Sendable, Equatable {
     public var s3 = S3Settings()
     /// The subject, for `nats`.
     public var nats = NATSSettings()
+    /// The topic, for `kafka`.
+    public var kafka = KafkaSettings()
     /// The proxy; nil for what the environment says.
     public var proxy: EndpointURL?
     /// HTTP/1.1 or 2.
@@ -130,8 +132,6 @@ public struct DestinationSettings: Sendable, Equatable {
     public var indexerAcknowledgement = false
     /// The measurement id, for `ga4`.
     public var measurementID: String?
-    /// The topic, for `kafka`.
-    public var topic: String?
     /// The file, for `file`.
     public var path: String?
 
@@ -164,17 +164,18 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "type", \.kind, .choice,
             "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; nats is JetStream, one"
-                + " message a batch or an event; file and stdout are plain lines, an event each; kafka has its settings, and"
-                + " is refused until it is built."
+                + " message a batch or an event; kafka is a topic, one record an event (package librdkafka1); file and stdout"
+                + " are plain lines, an event each."
         ),
         .setting(
-            "url", \.url, optional: .url("https", "http", "nats", "tls", "kafka"),
-            "Where it is: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats,"
-                + " kafka://broker for kafka.",
+            "url", \.url, optional: .url("https", "http", "nats", "tls"),
+            "Where it is: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats."
+                + " Kafka's are in kafka.brokers.",
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
-            "Plain HTTP, and nats://, go to this machine only, unless you allow it: anyone on the way can read and change it."
+            "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless you allow it: anyone on the way can"
+                + " read and change it."
         ).only(.servers),
         .setting(
             "format", \.format, .choice, "What the receiver reads."
@@ -189,29 +190,30 @@ extension DestinationSettings: SettingsSection {
         ).changingNoAnswer(),
         .setting(
             "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
-            "Headers of every request. Their values are shown masked only.", example: "{ X-Scope-OrgID = \"shop\" }"
-        ).only(.type(.http)),
+            "Headers of every request, or of every record (kafka). Their values are shown masked only.",
+            example: "{ X-Scope-OrgID = \"shop\" }"
+        ).only(.types([.http, .kafka])),
         .setting(
             "token", \.inlineToken, optional: .secret,
             "Bearer token, HEC token, API secret or app secret, as the format has it; or NATS's. Better: token_file.",
             example: "\"…\""
-        ).only(.requests),
+        ).only(.types([.http, .nats])),
         .setting(
             "token_file", \.tokenFile, optional: .path,
             "The file that holds the token; read again by itself when it changes.",
             example: "\"/etc/spoolship/main.token\""
-        ).only(.requests),
+        ).only(.types([.http, .nats])),
         .setting(
             "token_credential", \.tokenCredential, optional: .credentialName,
             "The systemd credential that holds the token (LoadCredential= in the unit).", example: "\"main-token\""
-        ).only(.requests),
+        ).only(.types([.http, .nats])),
         .setting(
             "token_scheme", \.tokenScheme, optional: .text(),
             "The word before the token in the Authorization header, where it is not the format's usual one.",
             example: "\"ApiKey\""
         ).only(.type(.http)),
         .setting(
-            "user", \.user, optional: .text(), "The user, for basic authentication and for NATS.",
+            "user", \.user, optional: .text(), "The user, for basic authentication, NATS and Kafka.",
             example: "\"spoolship\""
         ).only(.requests),
         .setting(
@@ -231,7 +233,7 @@ extension DestinationSettings: SettingsSection {
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
             "The proxy; by default what https_proxy and NO_PROXY in the environment say.",
             example: "\"http://proxy.example.com:3128\""
-        ).only(.servers),
+        ).only(.types([.http, .s3, .nats])),
         .setting(
             "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once."
         ).only(.type(.http)),
@@ -304,9 +306,6 @@ extension DestinationSettings: SettingsSection {
             example: "\"G-XXXXXXX\""
         ).only(.format(.ga4)),
         .setting(
-            "topic", \.topic, optional: .text(), "Type kafka: the topic.", example: "\"events\""
-        ).only(.type(.kafka)),
-        .setting(
             "path", \.path, optional: .path,
             "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
             example: "\"/var/lib/spoolship/out.jsonl\""
@@ -318,6 +317,7 @@ extension DestinationSettings: SettingsSection {
         .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
         .section("s3", \.s3, "Which bucket, what objects are called, and who writes them.").only(.type(.s3)),
         .section("nats", \.nats, "Which subject, at which servers, and who publishes.").only(.type(.nats)),
+        .section("kafka", \.kafka, "Which topic, at which brokers, and what a record is.").only(.type(.kafka)),
     ]
 }
 

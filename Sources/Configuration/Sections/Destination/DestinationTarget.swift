@@ -7,7 +7,7 @@ public enum DestinationTarget: Sendable, Equatable {
     /// NATS JetStream.
     case nats(EndpointURL, NATSSettings)
     /// Apache Kafka.
-    case kafka(EndpointURL, topic: String)
+    case kafka(KafkaSettings)
     /// A file on this machine.
     case file(path: String)
     /// The agent's standard output.
@@ -75,10 +75,8 @@ extension DestinationSettings {
             }
             return .nats(url, nats)
         case .kafka:
-            guard let url, let topic else {
-                throw MissingSettings(keys: (topic == nil ? ["topic"] : []) + (url == nil ? ["url"] : []))
-            }
-            return .kafka(url, topic: topic)
+            guard kafka.missing.isEmpty else { throw MissingSettings(keys: kafka.missing) }
+            return .kafka(kafka)
         case .file:
             guard let path else { throw MissingSettings(keys: ["path"]) }
             return .file(path: path)
@@ -106,24 +104,29 @@ extension DestinationSettings {
 }
 
 extension DestinationSettings {
-    /// Where it is on the network: as set, or Amazon's for a bucket without an address. Nil for files.
+    /// Which setting says where it is on the network.
+    public var addressKey: String { kind == .kafka ? "kafka.brokers" : "url" }
+
+    /// Where it is on the network: as set, Amazon's for a bucket without an address, the first broker. Nil for files.
     public var address: EndpointURL? {
-        guard kind == .s3, url == nil else { return url }
-        return s3.region.flatMap { EndpointURL("https://s3.\($0).amazonaws.com") }
+        switch kind {
+        case .s3 where url == nil: s3.region.flatMap { EndpointURL("https://s3.\($0).amazonaws.com") }
+        case .kafka: kafka.addresses.first
+        default: url
+        }
     }
 }
 
 extension DestinationSettings.Kind {
     /// Whether it is reached over the network.
-    var isServer: Bool { !schemes.isEmpty }
+    var isServer: Bool { self != .file && self != .stdout }
 
-    /// How its address may begin; empty for what has none.
+    /// How its address may begin; empty for what has none, or names its servers elsewhere.
     var schemes: [String] {
         switch self {
         case .http, .s3: ["https", "http"]
         case .nats: ["nats", "tls"]
-        case .kafka: ["kafka"]
-        case .file, .stdout: []
+        case .kafka, .file, .stdout: []
         }
     }
 }

@@ -6,12 +6,15 @@ public struct DestinationUse: Sendable, Equatable {
         case all
         /// Those that are reached over the network.
         case servers
-        /// Those that are reached over the network and have a format and a token or user.
+        /// Those that are reached over the network and may have a user.
         case requests
-        /// Those of one type.
-        case type(DestinationSettings.Kind)
+        /// Those of some types.
+        case types([DestinationSettings.Kind])
         /// Those of type `http` with one of some formats.
         case formats([DestinationSettings.Format])
+
+        /// Those of one type.
+        static func type(_ kind: DestinationSettings.Kind) -> Scope { .types([kind]) }
 
         /// Those of type `http` with one format.
         static func format(_ format: DestinationSettings.Format) -> Scope { .formats([format]) }
@@ -55,8 +58,17 @@ extension DestinationUse.Scope {
         case .all: true
         case .servers: destination.kind.isServer
         case .requests: destination.kind.isServer && destination.kind != .s3
-        case .type(let kind): destination.kind == kind
+        case .types(let kinds): kinds.contains(destination.kind)
         case .formats(let formats): destination.kind == .http && formats.contains(destination.format)
+        }
+    }
+
+    /// Whether it is for several types that are reached over the network, or all of them.
+    var isOfServers: Bool {
+        switch self {
+        case .servers, .requests: true
+        case .types(let kinds): kinds.count > 1
+        case .all, .formats: false
         }
     }
 
@@ -66,7 +78,7 @@ extension DestinationUse.Scope {
         case .all: "all types"
         case .servers: "type http, s3, nats or kafka"
         case .requests: "type http, nats or kafka"
-        case .type(let kind): "type \(kind.rawValue)"
+        case .types(let kinds): "type \(kinds.map(\.rawValue).joined(separator: " or "))"
         case .formats(let formats): "format \(formats.map(\.rawValue).joined(separator: " or "))"
         }
     }

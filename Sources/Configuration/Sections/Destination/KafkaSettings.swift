@@ -1,0 +1,81 @@
+/// `[destination.kafka]`: which topic of which brokers, and what a record is.
+public struct KafkaSettings: Sendable, Equatable {
+    /// How a password is proved.
+    public enum Mechanism: String, SettingChoice {
+        /// The password itself.
+        case plain = "PLAIN"
+        /// A salted hash by SHA-256.
+        case scramSHA256 = "SCRAM-SHA-256"
+        /// A salted hash by SHA-512.
+        case scramSHA512 = "SCRAM-SHA-512"
+    }
+
+    /// Brokers to begin with.
+    public var brokers: [String] = []
+    /// Where records go.
+    public var topic: String?
+    /// The member that is a record's key; `none` for records without.
+    public var key = "session_id"
+    /// Whether TLS is spoken.
+    public var tls = true
+    /// How the user's password is proved.
+    public var mechanism = Mechanism.scramSHA512
+    /// More properties of librdkafka.
+    public var options: [String: String] = [:]
+
+    /// No topic.
+    public init() {}
+
+    /// The brokers as addresses.
+    public var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }
+
+    /// What is missing, as keys below `[[destination]]`.
+    var missing: [String] {
+        (brokers.isEmpty ? ["kafka.brokers"] : []) + (topic == nil ? ["kafka.topic"] : [])
+    }
+}
+
+extension KafkaSettings: SettingsSection {
+    static let entries: [Entry<KafkaSettings>] = [
+        .setting(
+            "brokers", \.brokers, .list(of: .kafkaBroker, count: 0...64, unique: true),
+            "Brokers to begin with; they tell of the others.",
+            example: "[\"kafka-1.example.com:9093\", \"kafka-2.example.com:9093\"]"),
+        .setting("topic", \.topic, optional: .kafkaTopic, "The topic; it must exist.", example: "\"events\""),
+        .setting(
+            "key", \.key, .text(),
+            "The member of an event that is its record's key: a name, or a path with dots (properties.user_id); none: no"
+                + " key. Events of one key stay in their order, in one partition."),
+        .setting(
+            "tls", \.tls, .boolean,
+            "false: plain text, to brokers on this machine, or with allow_plain_http anywhere."),
+        .setting(
+            "mechanism", \.mechanism, .choice, "How user and password are shown (SASL), where user is set."),
+        .setting(
+            "options", \.options, .map(of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty),
+            "More properties of librdkafka, as its CONFIGURATION.md names them; values are texts.",
+            example: "{ \"linger.ms\" = \"50\", partitioner = \"murmur2_random\" }"),
+    ]
+}
+
+private func isKafkaProperty(_ name: String) -> Bool {
+    !name.isEmpty && name.utf8.count <= 100
+        && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "." || $0 == "_") }
+}
+
+extension ValueType where Value == String {
+    /// A broker: a name or number, and a port.
+    static var kafkaBroker: ValueType {
+        checked("broker", mustBe: "a broker, as \"kafka-1.example.com:9092\"") { text in
+            !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
+        }
+    }
+
+    /// A topic's name. Source: Apache Kafka, `Topic.validate`.
+    static var kafkaTopic: ValueType {
+        checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { text in
+            text.utf8.count <= 249 && text != "." && text != ".."
+                && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
+        }
+    }
+}

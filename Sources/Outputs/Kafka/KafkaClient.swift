@@ -1,0 +1,284 @@
+internal import EventLoops
+internal import Model
+
+/// Hands records to a producer and waits for their reports.
+///
+/// The producer is made when the first records come, and ended some seconds after the last report: an idle agent has no
+/// thread of librdkafka's. One that is old, has failed or kept somebody waiting for too long is given nothing more.
+/// Lives on the loop that it is given.
+actor KafkaClient {
+    let loop: EventLoop
+    let options: KafkaOptions
+    let time: any TimeSource
+    private var properties: KafkaProperties
+    /// Counts changes of certificates and passwords.
+    private var generation = 0
+
+    /// All that exist, by their ids.
+    private var producers: [UInt64: KafkaProducer] = [:]
+    /// The one that new records go to.
+    private var current: KafkaProducer?
+    private var lastProducer: UInt64 = 0
+    private var tickets: [UInt64: KafkaTicket] = [:]
+    private var lastID: UInt64 = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(_ options: KafkaOptions, _ properties: KafkaProperties, on loop: EventLoop, time: any TimeSource) {
+        self.options = options
+        self.properties = properties
+        self.loop = loop
+        self.time = time
+    }
+
+    /// Whether a producer exists, with its threads.
+    var isAwake: Bool { !producers.isEmpty }
+
+    /// Other certificates and passwords: what is on its way ends as it began, everything else goes to a new producer.
+    func use(_ properties: KafkaProperties) {
+        self.properties = properties
+        generation += 1
+        retireIfUseless()
+    }
+
+    /// Hands over records and waits for what becomes of them. Ends within `requestTimeout`, and at once when its task is
+    /// cancelled.
+    func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> KafkaReport {
+        lastID += 1
+        let id = lastID
+        let loop = loop
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                begin(KafkaTicket(id, records, headers, continuation))
+            }
+        } onCancel: {
+            // Runs after `begin`, which does not leave the loop.
+            loop.post { self.assumeIsolated { $0.finish(id, nil) } }
+        }
+    }
+
+    private func begin(_ ticket: KafkaTicket) {
+        tickets[ticket.id] = ticket
+        let id = ticket.id
+        ticket.timer = loop.after(options.requestTimeout) { [weak self] in
+            self?.assumeIsolated { $0.timeOut(id) }
+        }
+        ticket.questionTimer = loop.after(min(.seconds(10), options.requestTimeout / 2)) { [weak self] in
+            self?.assumeIsolated { $0.question(id) }
+        }
+        let producer: KafkaProducer
+        do throws(OutputError) { producer = try usableProducer() } catch {
+            finish(id, .retry(Failure(kind: .local, message: error.message)))
+            return
+        }
+        if let timer = producer.idleTimer { loop.cancel(timer) }
+        producer.idleTimer = nil
+        ticket.producer = producer
+        producer.tickets.insert(id)
+        pump(ticket)
+    }
+
+    /// The producer, if it may be used again, or else a new one.
+    private func usableProducer() throws(OutputError) -> KafkaProducer {
+        retireIfUseless()
+        if let current { return current }
+        lastProducer += 1
+        let id = lastProducer
+        let producer = try KafkaProducer(id, properties, generation: generation, on: loop, at: time.bootTime)
+        if let failure = producer.watch({ [weak self] in self?.assumeIsolated { $0.take(from: id) } }) {
+            producer.close()
+            throw OutputError(.library, failure.message)
+        }
+        producers[id] = producer
+        current = producer
+        return producer
+    }
+
+    private func retireIfUseless() {
+        guard let producer = current else { return }
+        let isOld = time.bootTime - producer.openedAt >= options.connectionAge
+        if isOld || producer.generation != generation { retire(producer) }
+    }
+
+    /// Gives it nothing more; it ends with its last call.
+    private func retire(_ producer: KafkaProducer) {
+        producer.isLeaving = true
+        if current === producer { current = nil }
+        if producer.tickets.isEmpty { close(producer) }
+    }
+
+    private func close(_ producer: KafkaProducer) {
+        producers[producer.id] = nil
+        producer.close()
+    }
+
+    private func retire(_ id: UInt64) {
+        if let producer = producers[id] { retire(producer) }
+    }
+
+    // MARK: Handing over
+
+    /// Hands over as many as the library takes.
+    private func pump(_ ticket: KafkaTicket) {
+        guard let producer = ticket.producer, producer.isOpen else { return }
+        while ticket.next < ticket.records.count {
+            let index = ticket.next
+            let record = ticket.records[index]
+            let code = producer.produce(record, headers: ticket.headers, mark: ticket.mark(index))
+            if code == KafkaCode.queueFull, isAwaiting(producer) { return }
+            ticket.next += 1
+            if code == KafkaCode.none {
+                // bounded: of a batch in memory.
+                ticket.sentBytes += record.size
+            } else {
+                ticket.settle(index, KafkaAnswer.outcome(of: code, wireBytes: record.size))
+            }
+        }
+        if ticket.settled == ticket.records.count { finish(ticket.id, nil) }
+    }
+
+    /// Whether reports will come, after which there is room again.
+    private func isAwaiting(_ producer: KafkaProducer) -> Bool {
+        producer.tickets.contains { (tickets[$0]?.open ?? 0) > 0 }
+    }
+
+    // MARK: Reports
+
+    private func take(from id: UInt64) {
+        guard let producer = producers[id] else { return }
+        for report in producer.reports() {
+            switch report {
+            case .record(let mark, let code): settle(mark, code, producer)
+            case .error(let code, let words, let isFatal): note(code, words, isFatal: isFatal, producer)
+            }
+        }
+        // There may be room again.
+        for id in producer.tickets.sorted() {
+            if let ticket = tickets[id], ticket.next < ticket.records.count || ticket.open == 0 { pump(ticket) }
+        }
+    }
+
+    private func settle(_ mark: UInt, _ code: Int32, _ producer: KafkaProducer) {
+        let (id, index) = KafkaTicket.place(mark)
+        // Late: its call has ended.
+        guard let ticket = tickets[id], ticket.records.indices.contains(index) else { return }
+        if code == KafkaCode.none {
+            if let timer = producer.searchTimer { loop.cancel(timer) }
+            producer.searchTimer = nil
+            producer.lastError = nil
+        }
+        // Why it came too late is known better than that it did.
+        let isLate = KafkaAnswer.find(code).kind == .timeout
+        let reason: (code: Int32, words: String) = isLate ? producer.lastError ?? (code, "") : (code, "")
+        ticket.settle(
+            index,
+            KafkaAnswer.outcome(of: reason.code, words: reason.words, wireBytes: ticket.records[index].size))
+    }
+
+    private func note(_ code: Int32, _ words: String, isFatal: Bool, _ producer: KafkaProducer) {
+        // What a person must look at is not covered by the broken connections that follow from it.
+        if !isHeld(producer), code != KafkaCode.allBrokersDown || producer.lastError == nil {
+            producer.lastError = (code, words)
+        }
+        guard code == KafkaCode.allBrokersDown || isFatal else { return }
+        guard !isFatal, !isHeld(producer) else { return end(producer) }
+        // A name may have several addresses, and a broker may be starting: the library goes on trying.
+        guard producer.searchTimer == nil else { return }
+        let id = producer.id
+        producer.searchTimer = loop.after(options.searchTime) { [weak self] in
+            self?.assumeIsolated { $0.giveUp(id) }
+        }
+    }
+
+    /// Whether a person must look at what went wrong last.
+    private func isHeld(_ producer: KafkaProducer) -> Bool {
+        producer.lastError.map { KafkaAnswer.find($0.code).action == .hold } ?? false
+    }
+
+    private func giveUp(_ id: UInt64) {
+        guard let producer = producers[id] else { return }
+        producer.searchTimer = nil
+        end(producer)
+    }
+
+    /// The producer is of no more use: all its calls end with what went wrong.
+    private func end(_ producer: KafkaProducer) {
+        let reason = producer.lastError ?? (KafkaCode.destroyed, "")
+        retire(producer)
+        for id in producer.tickets { finish(id, KafkaAnswer.outcome(of: reason.code, words: reason.words)) }
+    }
+
+    /// Nothing was reported for long: asks the brokers for the topic. Some errors the library keeps to itself, such as a
+    /// topic that we may not see.
+    private func question(_ id: UInt64) {
+        guard let ticket = tickets[id] else { return }
+        ticket.questionTimer = nil
+        guard ticket.settled == 0, let producer = ticket.producer, producer.lastError == nil else { return }
+        let code = producer.look(for: .milliseconds(500))
+        // What has been reported meanwhile knows better.
+        take(from: producer.id)
+        guard code != KafkaCode.none, code != KafkaCode.noAnswer, producer.isOpen, producer.lastError == nil else {
+            return
+        }
+        producer.lastError = (code, "")
+        if isHeld(producer) { end(producer) }
+    }
+
+    private func timeOut(_ id: UInt64) {
+        guard let ticket = tickets[id] else { return }
+        ticket.timer = nil
+        let reason = ticket.producer?.lastError ?? (KafkaCode.timedOut, "")
+        // What is still in it would be sent once more than needed: the next attempt has another producer.
+        if let producer = ticket.producer { retire(producer) }
+        finish(id, KafkaAnswer.outcome(of: reason.code, words: reason.words))
+    }
+
+    /// Ends a call; records without an outcome get this one.
+    private func finish(_ id: UInt64, _ rest: Outcome?) {
+        guard let ticket = tickets.removeValue(forKey: id) else { return }
+        for timer in [ticket.timer, ticket.questionTimer] { timer.map { loop.cancel($0) } }
+        let isWhole = ticket.settled == ticket.records.count
+        ticket.finish(rest)
+        guard let producer = ticket.producer else { return }
+        producer.tickets.remove(id)
+        // Given up here: its records are not to be sent while the next attempt sends them.
+        if !isWhole { retire(producer) }
+        guard producer.tickets.isEmpty, producer.isOpen else { return }
+        guard !producer.isLeaving else { return close(producer) }
+        let idle = producer.id
+        producer.idleTimer = loop.after(options.idleTime) { [weak self] in
+            self?.assumeIsolated { $0.retire(idle) }
+        }
+    }
+
+    /// Makes a producer that asks for the topic.
+    ///
+    /// - Returns: what became of it: `acknowledged` when a broker knows the topic and us.
+    func look() -> Outcome {
+        let producer: KafkaProducer
+        do throws(OutputError) { producer = try usableProducer() } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+        defer { retire(producer) }
+        let end = time.bootTime + options.connectTimeout
+        var code = KafkaCode.timedOut
+        while time.bootTime < end {
+            code = producer.look(for: min(.milliseconds(500), end - time.bootTime))
+            if code == KafkaCode.noAnswer { code = KafkaCode.noConnection }
+            guard code != KafkaCode.none, KafkaAnswer.find(code).action == .retry else { break }
+            for case .error(let code, let words, let isFatal) in producer.reports() {
+                note(code, words, isFatal: isFatal, producer)
+            }
+            if isHeld(producer) || !producer.isOpen { break }
+        }
+        guard code != KafkaCode.none else { return .acknowledged }
+        let isKnown = KafkaAnswer.find(code).action != .retry
+        let reason: (code: Int32, words: String) = isKnown ? (code, "") : producer.lastError ?? (code, "")
+        return KafkaAnswer.outcome(of: reason.code, words: reason.words)
+    }
+}
+
+extension KafkaRecord {
+    /// Its bytes, without headers.
+    var size: Int { value.count + (key?.count ?? 0) }
+}

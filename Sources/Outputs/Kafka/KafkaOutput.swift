@@ -1,0 +1,177 @@
+public import EventLoops
+public import Logs
+public import Model
+
+/// Writes batches to a Kafka topic, a record an event.
+///
+/// Each record carries the batch's id and the event's; a batch is acknowledged when all replicas in sync have every record.
+/// Within one producer the brokers recognise a repeat; after a crash, or with another producer, a record may be there twice,
+/// under the same event id. Lives on the loop that it is given, which nothing else should need: librdkafka may hold it up
+/// for milliseconds.
+public actor KafkaOutput: MeasuredOutput {
+    /// When certificates expire, as of the last look.
+    public private(set) var certificates: OutputCertificates
+    /// When they expired when this was made.
+    public nonisolated let firstCertificates: OutputCertificates
+    private var sentBytes = 0
+    /// Whether a secret or certificate is in a file.
+    public nonisolated let followsFiles: Bool
+
+    private let loop: EventLoop
+    private let options: KafkaOptions
+    private let name: DestinationName
+    private let log: Log
+    private let time: any TimeSource
+    private let builder: BodyBuilder
+    private let client: KafkaClient
+    private var material: TLSMaterial
+    private var secret: SecretProvider?
+    private var nextLook: BootInstant
+    private var lastComplaint: String?
+
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Sets up a destination; loads librdkafka, reads certificates and secrets for the first time. Connects to nothing.
+    ///
+    /// - Throws: `OutputError`: a setting without meaning, a property that librdkafka refuses, a file that cannot be read,
+    ///   code `library` when librdkafka is not installed.
+    public init(
+        _ name: DestinationName, _ options: KafkaOptions, on loop: EventLoop, log: Log,
+        time: any TimeSource = SystemTime()
+    ) throws(OutputError) {
+        self.options = options
+        self.name = name
+        self.loop = loop
+        self.log = log
+        self.time = time
+        try options.check()
+        try KafkaLibrary.load()
+        builder = try BodyBuilder(NDJSONEncoder(), .none)
+        material = try TLSMaterial(options.tls)
+        try material.refresh()
+        var known = OutputCertificates()
+        known.ownExpiry = material.certificateExpiry
+        known.authorityExpiry = material.authorityExpiry
+        certificates = known
+        firstCertificates = known
+        secret = try options.login.map { login throws(OutputError) in try SecretProvider(login.password) }
+        try secret?.refresh()
+        let hasSecretFile = secret?.hasFile ?? false
+        let hasTLSFile = material.hasFiles
+        followsFiles = hasSecretFile || hasTLSFile
+        let authorities = material.contents.authorities
+        let password = secret?.current
+        try KafkaProperties(options, authorities: authorities, password: password, connects: false).rehearse()
+        client = KafkaClient(
+            options, KafkaProperties(options, authorities: authorities, password: password), on: loop, time: time)
+        nextLook = time.bootTime + .seconds(1)
+    }
+
+    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
+    /// cancelled.
+    public func send(_ batch: Batch) async -> Outcome {
+        await readChangedFiles()
+        let records: [KafkaRecord]
+        do throws(OutputError) { records = try self.records(of: batch) } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+        let headers =
+            options.headers.map { ($0.name, $0.value.text) } + [("batch_id", batch.header.id.description)]
+        let report = await client.publish(records, headers: headers)
+        sentBytes += report.sentBytes
+        return KafkaOutput.outcome(of: report.outcomes)
+    }
+
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
+
+    /// Connects, shows who we are, asks for the topic, and writes nothing. Blocks its loop, for `connectTimeout` at most.
+    ///
+    /// - Returns: what failed; nil when the brokers take us and have the topic.
+    public func connect() async -> Failure? {
+        switch await client.look() {
+        case .held(let failure), .retry(let failure), .rejected(let failure), .tooLarge(_, let failure): failure
+        default: nil
+        }
+    }
+
+    /// The bytes of keys and events, before they are packed, that were handed to the library since this was last asked.
+    public func takeSentBytes() -> Int {
+        defer { sentBytes = 0 }
+        return sentBytes
+    }
+
+    /// None: events are written as they are.
+    public func takeLeftOutValues() -> Int { 0 }
+
+    /// Whether the library has threads now.
+    var isAwake: Bool { get async { await client.isAwake } }
+
+    private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {
+        let lines = try builder.lines(of: batch)
+        return try EventView.all(lines).enumerated().map { index, event in
+            KafkaRecord(
+                key: options.key.flatMap { KafkaOutput.key($0, of: event) }, value: event.line,
+                eventID: event.stableID(in: batch.header.id, at: index))
+        }
+    }
+
+    /// A member as a key: a text without its quotes, anything else as it stands; nil when there is none, or it is null.
+    static func key(_ path: String, of event: EventView) -> [UInt8]? {
+        // A name may have dots itself.
+        var value = event[path]
+        if value == nil {
+            let names = path.split(separator: ".").map(String.init)
+            value = names.first.flatMap { event[$0] }
+            for name in names.dropFirst() { value = value.flatMap { $0[name] } }
+        }
+        guard let value, value.kind != .null else { return nil }
+        return value.string.map { Array($0.utf8) } ?? Array(value.bytes)
+    }
+
+    /// What became of the batch: all of it, or the events that go again.
+    ///
+    /// Where nothing of it is stored, it shares the fate of the first.
+    static func outcome(of outcomes: [Outcome]) -> Outcome {
+        let open = outcomes.enumerated().filter { $0.element != .acknowledged }
+        guard let first = open.first else { return .acknowledged }
+        guard open.count < outcomes.count else { return first.element }
+        return .partial(rejected: [], retry: open.map(\.offset))
+    }
+
+    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
+    @discardableResult private func readChangedFiles() async -> Bool {
+        let now = time.bootTime
+        guard now >= nextLook else { return false }
+        nextLook = now + .seconds(1)
+        var renewed = false
+        do throws(OutputError) {
+            if material.hasChanged {
+                try material.refresh()
+                certificates.ownExpiry = material.certificateExpiry
+                certificates.authorityExpiry = material.authorityExpiry
+                log.info("certificates read again", ["destination": name])
+                renewed = true
+            }
+            if secret?.hasChanged ?? false {
+                try secret?.refresh()
+                log.info("secret read again", ["destination": name])
+                renewed = true
+            }
+            lastComplaint = nil
+        } catch {
+            certificates.failedReloads += 1
+            if error.message != lastComplaint {
+                lastComplaint = error.message
+                log.warning(
+                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
+            }
+        }
+        if renewed {
+            await client.use(
+                KafkaProperties(options, authorities: material.contents.authorities, password: secret?.current))
+        }
+        return renewed
+    }
+}

@@ -1,0 +1,146 @@
+internal import CKafka
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// One record, ready to be handed over.
+struct KafkaRecord {
+    /// What partitions are chosen by; nil: any.
+    var key: [UInt8]?
+    /// The event as it is.
+    var value: ArraySlice<UInt8>
+    /// The event's id.
+    var eventID: String
+}
+
+/// A producer of librdkafka's, its threads and its connections, from its making to its end.
+///
+/// Lives on its client's loop, and decides nothing. While it exists the library wakes the process several times a second.
+final class KafkaProducer {
+    /// What the library reports.
+    enum Report {
+        /// What became of a record; 0: it is stored.
+        case record(mark: UInt, code: Int32)
+        /// Something that is about no record.
+        case error(code: Int32, words: String, isFatal: Bool)
+    }
+
+    let id: UInt64
+    /// Which settings it was made with.
+    let generation: Int
+    let openedAt: BootInstant
+    /// The calls whose records are in it.
+    var tickets: Set<UInt64> = []
+    /// Whether nothing new is given to it: it is closed when nobody uses it.
+    var isLeaving = false
+    /// What went wrong last, for calls that time out.
+    var lastError: (code: Int32, words: String)?
+    /// Ends the search for brokers.
+    var searchTimer: EventLoop.TimerID?
+    /// Ends the wait for another batch.
+    var idleTimer: EventLoop.TimerID?
+
+    private let loop: EventLoop
+    private var handle: OpaquePointer?
+    private var isWatched = false
+
+    /// Makes one, which connects on threads of its own.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
+    init(
+        _ id: UInt64, _ properties: KafkaProperties, generation: Int, on loop: EventLoop, at now: BootInstant
+    ) throws(OutputError) {
+        handle = try properties.open()
+        self.id = id
+        self.generation = generation
+        self.loop = loop
+        openedAt = now
+    }
+
+    deinit {
+        guard let handle else { return }
+        guard isWatched else {
+            ckafka_close(handle)
+            return
+        }
+        // Its descriptor must not be closed under its watch, and only the loop may end that.
+        nonisolated(unsafe) let ended = handle
+        loop.post { [loop] in
+            loop.forget(ckafka_descriptor(ended))
+            ckafka_close(ended)
+        }
+    }
+
+    var isOpen: Bool { handle != nil }
+
+    /// Ends it, and whatever it has not sent.
+    func close() {
+        guard let handle else { return }
+        if isWatched { loop.forget(ckafka_descriptor(handle)) }
+        for timer in [searchTimer, idleTimer] { timer.map { loop.cancel($0) } }
+        (searchTimer, idleTimer) = (nil, nil)
+        ckafka_close(handle)
+        self.handle = nil
+    }
+
+    /// Calls `handler` when there are reports.
+    ///
+    /// - Returns: the failure when the kernel has no memory for it.
+    func watch(_ handler: @escaping () -> Void) -> Failure? {
+        guard let handle, !isWatched else { return nil }
+        do throws(SystemError) {
+            try loop.watch(ckafka_descriptor(handle), for: .readable) { _ in handler() }
+            isWatched = true
+            return nil
+        } catch {
+            return Failure(kind: .local, message: "the producer cannot be watched: \(error.description)")
+        }
+    }
+
+    /// Hands over a record.
+    ///
+    /// - Parameter mark: comes back with its report.
+    /// - Returns: the library's error code; 0: a report will come.
+    func produce(_ record: KafkaRecord, headers: [(name: String, value: String)], mark: UInt) -> Int32 {
+        guard let handle else { return KafkaCode.destroyed }
+        for (name, value) in headers + [("event_id", record.eventID)] {
+            guard
+                value.utf8.withContiguousStorageIfAvailable({ ckafka_header(handle, name, $0.baseAddress, $0.count) })
+                    ?? Array(value.utf8).withUnsafeBytes({ ckafka_header(handle, name, $0.baseAddress, $0.count) })
+            else { return KafkaCode.noMemory }
+        }
+        return record.value.withUnsafeBytes { value in
+            guard let key = record.key else {
+                return ckafka_produce(handle, nil, 0, value.baseAddress, value.count, mark)
+            }
+            return key.withUnsafeBytes { key in
+                ckafka_produce(handle, key.baseAddress, key.count, value.baseAddress, value.count, mark)
+            }
+        }
+    }
+
+    /// All that has been reported since the last time.
+    func reports() -> [Report] {
+        guard let handle else { return [] }
+        ckafka_clear(handle)
+        var reports: [Report] = []
+        var next = ckafka_report()
+        while ckafka_next(handle, &next) {
+            guard !next.is_record else {
+                reports.append(.record(mark: next.mark, code: next.code))
+                continue
+            }
+            let words = next.words.map { String(cString: $0) } ?? ""
+            reports.append(.error(code: next.code, words: words, isFatal: next.is_fatal))
+        }
+        return reports
+    }
+
+    /// Asks for the topic's metadata. Blocks, for so long at most.
+    ///
+    /// - Returns: an error code; 0: the topic is there.
+    func look(for wait: Duration) -> Int32 {
+        guard let handle else { return KafkaCode.destroyed }
+        return ckafka_look(handle, Int32(clamping: Int64(wait / .milliseconds(1))))
+    }
+}

@@ -1,0 +1,104 @@
+internal import CKafka
+internal import Model
+
+/// The library's properties for a destination: what the settings mean in its words.
+struct KafkaProperties {
+    private let pairs: [(name: String, value: String)]
+    private let topic: String
+    private let staysHere: Bool
+
+    /// - Parameters:
+    ///   - authorities: the certificates that are trusted, in PEM; empty: the system's.
+    ///   - connects: whether it knows the brokers; without them a producer only finds fault with its properties.
+    init(_ options: KafkaOptions, authorities: [UInt8], password: Secret?, connects: Bool = true) {
+        topic = options.topic
+        staysHere = options.staysHere
+        func milliseconds(_ duration: Duration, least: Int64 = 1) -> String {
+            "\(max(least, Int64(duration / .milliseconds(1))))"
+        }
+        var pairs: [(String, String)] = [
+            ("client.id", options.agentName), ("socket.keepalive.enable", "true"),
+            // So long a topic that nobody knows may have been created just now.
+            ("topic.metadata.propagation.max.ms", milliseconds(min(.seconds(10), options.requestTimeout / 2))),
+        ]
+        pairs += options.properties.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        pairs += [
+            ("acks", "all"), ("enable.idempotence", "true"),
+            ("compression.type", options.compression.name),
+            ("message.timeout.ms", milliseconds(options.requestTimeout)),
+            // The least that the library takes is a second.
+            ("socket.connection.setup.timeout.ms", milliseconds(options.connectTimeout, least: 1000)),
+            ("security.protocol", KafkaProperties.protocolName(options)),
+        ]
+        if let login = options.login {
+            pairs += [
+                ("sasl.mechanism", login.mechanism.rawValue), ("sasl.username", login.user),
+                ("sasl.password", password?.text ?? ""),
+            ]
+        }
+        if options.usesTLS {
+            pairs += [
+                ("enable.ssl.certificate.verification", "true"), ("ssl.endpoint.identification.algorithm", "https"),
+            ]
+            if !authorities.isEmpty { pairs.append(("ssl.ca.pem", String(decoding: authorities, as: UTF8.self))) }
+            // The library reads a chain from a file only.
+            if let file = options.tls.certificateFile {
+                pairs += [("ssl.certificate.location", file), ("ssl.key.location", options.tls.keyFile ?? file)]
+            }
+        }
+        if connects { pairs.append(("bootstrap.servers", options.brokers.joined(separator: ","))) }
+        self.pairs = pairs
+    }
+
+    private static func protocolName(_ options: KafkaOptions) -> String {
+        switch (options.login != nil, options.usesTLS) {
+        case (false, false): "plaintext"
+        case (false, true): "ssl"
+        case (true, false): "sasl_plaintext"
+        case (true, true): "sasl_ssl"
+        }
+    }
+
+    /// The value of a property; nil when the library's default is left.
+    subscript(_ name: String) -> String? { pairs.last { $0.name == name }?.value }
+
+    /// Makes a producer.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
+    func open() throws(OutputError) -> OpaquePointer {
+        guard let properties = ckafka_properties_new() else {
+            throw OutputError(.library, "there is no memory for a producer")
+        }
+        var words = [CChar](repeating: 0, count: 512)
+        for (name, value) in pairs where !ckafka_set(properties, name, value, &words, words.count) {
+            ckafka_properties_free(properties)
+            throw OutputError(.invalidSetting, "librdkafka refuses \(name): \(KafkaLibrary.text(words))")
+        }
+        guard let handle = ckafka_open(properties, topic, staysHere, &words, words.count) else {
+            throw OutputError(.invalidSetting, "librdkafka makes no producer: \(KafkaLibrary.text(words))")
+        }
+        return handle
+    }
+
+    /// Makes a producer that connects to nothing, for what the library has against the properties, and ends it.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
+    func rehearse() throws(OutputError) { ckafka_close(try open()) }
+}
+
+/// librdkafka, which is loaded when a destination of that type is set up.
+enum KafkaLibrary {
+    /// Loads it, unless that is done.
+    ///
+    /// - Throws: `OutputError` with code `library` and the package's name.
+    static func load() throws(OutputError) {
+        var words = [CChar](repeating: 0, count: 512)
+        guard !ckafka_load(&words, words.count) else { return }
+        throw OutputError(
+            .library, "type kafka needs librdkafka; install the package librdkafka1 (\(KafkaLibrary.text(words)))")
+    }
+
+    static func text(_ words: [CChar]) -> String {
+        String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,140 @@
+import Model
+import Testing
+
+@testable import Outputs
+
+@Suite("What Kafka's errors mean")
+struct KafkaAnswerTests {
+    private static let rows: [(codes: [Int32], action: KafkaAnswer.Action)] = [
+        ([10, 18], .split),
+        ([3, -188, -190, 17, 29, 31, 53, -169, 58, 33, 34, 54, 43, 76, 35, -165, 42, 21, 40, -186], .hold),
+        ([87, 32, 44], .bisect),
+        ([5, 6, 8, 9, 19, 20, -183, 56, 57, 74, 75, 89, 14, 15, 16, 2, 4, -1], .retry),
+        ([-195, -187, 13, -193, -181, -192, -185, -166, 7], .retry),
+        ([45, 46, 47, 49, 59, 90, -144, -148, -149, -150, -151, -152, -172, -197, -184, -194, -196], .retry),
+    ]
+
+    @Test("every error that matters has one row, and each row its meaning")
+    func table() throws {
+        let expected = KafkaAnswerTests.rows.flatMap { row in row.codes.map { ($0, row.action) } }
+        #expect(Set(expected.map(\.0)) == Set(KafkaAnswer.table.map(\.code)))
+        #expect(KafkaAnswer.table.count == expected.count, "a code has two rows")
+        for (code, action) in expected {
+            let row = try #require(KafkaAnswer.table.first { $0.code == code })
+            #expect(row.action == action, "\(row.name)")
+            let outcome = KafkaAnswer.outcome(of: code, words: "said \u{1B}[1m so", wireBytes: 7)
+            let failure: Failure? =
+                switch (outcome, action) {
+                case (.retry(let failure), .retry), (.held(let failure), .hold), (.rejected(let failure), .bisect),
+                    (.tooLarge(7, let failure), .split):
+                    failure
+                default: nil
+                }
+            #expect(failure?.message == "\(row.hint) (\(row.name))", "\(row.name): \(outcome)")
+            // What the other side said is for the status alone, and plays no tricks there.
+            #expect(failure?.excerpt == "said  [1m so" && failure?.message.contains("said") == false)
+        }
+    }
+
+    @Test("0 alone acknowledges; what nobody knows is tried again")
+    func others() {
+        #expect(KafkaAnswer.outcome(of: 0) == .acknowledged)
+        for code in [Int32.min, -1000, -143, 1, 12, 97, 1000, .max] {
+            #expect(retried(KafkaAnswer.outcome(of: code))?.message.contains("error \(code)") == true, "\(code)")
+        }
+    }
+
+    @Test("a batch is acknowledged when every record is; else those go again that are not, or share the first's fate")
+    func batches() {
+        let late = KafkaAnswer.outcome(of: 7)
+        let large = KafkaAnswer.outcome(of: 10)
+        #expect(KafkaOutput.outcome(of: []) == .acknowledged)
+        #expect(KafkaOutput.outcome(of: [.acknowledged, .acknowledged]) == .acknowledged)
+        #expect(KafkaOutput.outcome(of: [.acknowledged, late, large]) == .partial(rejected: [], retry: [1, 2]))
+        #expect(KafkaOutput.outcome(of: [large, late]) == large)
+    }
+
+    @Test(
+        "the key is a member of the event: a text without quotes, anything else as it stands",
+        arguments: [
+            ("session_id", "s-1"), ("n", "7"), ("user.id", "u\"1"), ("dotted.name", "d"), ("gone", nil),
+            ("user.gone", nil), ("n.x", nil), ("null", nil), ("flag", "true"), ("user.", #"{"id":"u\"1"}"#),
+        ])
+    func keys(path: String, expected: String?) throws {
+        let line = #"{"session_id":"s-1","n":7,"user":{"id":"u\"1"},"dotted.name":"d","null":null,"flag":true}"#
+        let event = try #require(EventView(Array(line.utf8)[...]))
+        #expect(KafkaOutput.key(path, of: event).map { String(decoding: $0, as: UTF8.self) } == expected)
+    }
+
+    @Test("the protocol follows from TLS and user; verification and acknowledgement by all are not for sale")
+    func properties() throws {
+        var options = KafkaOptions(topic: "events", brokers: ["a:9093", "b"])
+        options.compression = .zstd
+        options.properties = ["linger.ms": "50"]
+        func made(_ password: Secret? = nil) -> KafkaProperties {
+            KafkaProperties(options, authorities: Array("PEM".utf8), password: password)
+        }
+        #expect(made()["security.protocol"] == "ssl" && made()["ssl.ca.pem"] == "PEM")
+        #expect(made()["enable.ssl.certificate.verification"] == "true")
+        #expect(made()["ssl.endpoint.identification.algorithm"] == "https")
+        #expect(made()["acks"] == "all" && made()["enable.idempotence"] == "true")
+        #expect(made()["bootstrap.servers"] == "a:9093,b" && made()["compression.type"] == "zstd")
+        #expect(made()["linger.ms"] == "50" && made()["message.timeout.ms"] == "60000")
+        options.login = .init(.scramSHA512, user: "me", password: .inline(Secret("word")))
+        #expect(made(Secret("word"))["security.protocol"] == "sasl_ssl")
+        #expect(made(Secret("word"))["sasl.mechanism"] == "SCRAM-SHA-512")
+        #expect(made(Secret("word"))["sasl.username"] == "me" && made(Secret("word"))["sasl.password"] == "word")
+        options.usesTLS = false
+        #expect(made()["security.protocol"] == "sasl_plaintext" && made()["ssl.ca.pem"] == nil)
+        options.login = nil
+        #expect(made()["security.protocol"] == "plaintext" && made()["sasl.username"] == nil)
+    }
+
+    private func refusal(_ change: (inout KafkaOptions) -> Void) -> String? {
+        var options = KafkaOptions(topic: "events", brokers: ["127.0.0.1:9092"])
+        change(&options)
+        do throws(OutputError) {
+            try options.check()
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test("settings without meaning are refused; without TLS nothing leaves the machine unless it is allowed")
+    func checks() {
+        #expect(refusal { _ in } == nil)
+        #expect(refusal { $0.brokers = [] }?.contains("no broker") == true)
+        #expect(refusal { $0.brokers = ["a b"] }?.contains("is no broker") == true)
+        #expect(refusal { $0.topic = "a b" }?.contains("the topic must be") == true)
+        #expect(refusal { $0.topic = ".." }?.contains("the topic must be") == true)
+        #expect(refusal { $0.tls.pinnedKeys = ["x"] }?.contains("pinned") == true)
+        #expect(refusal { $0.headers = [.init("event_id", "x")] }?.contains("made by the agent") == true)
+        #expect(refusal { $0.usesTLS = false } == nil)
+        for brokers in [["kafka:9092"], ["127.0.0.1:1", "10.0.0.1:1"]] {
+            #expect(
+                refusal {
+                    $0.usesTLS = false
+                    $0.brokers = brokers
+                }?.contains("seen on the way") == true)
+            #expect(
+                refusal {
+                    $0.usesTLS = false
+                    $0.allowPlainText = true
+                    $0.brokers = brokers
+                } == nil)
+        }
+    }
+
+    @Test(
+        "a property that the agent sets itself, or that would break a promise, is refused with what to use instead",
+        arguments: [
+            "acks", "enable.idempotence", "bootstrap.servers", "security.protocol", "sasl.password", "ssl.ca.location",
+            "ssl.key.password", "enable.ssl.certificate.verification", "ssl.endpoint.identification.algorithm",
+            "delivery.report.only.error", "test.mock.num.brokers", "plugin.library.paths", "message.timeout.ms",
+        ])
+    func ownProperties(name: String) {
+        #expect(refusal { $0.properties = [name: "1"] }?.contains("options has \(name): ") == true)
+        #expect(refusal { $0.properties = ["ssl.cipher.suites": "x", "linger.ms": "5"] } == nil)
+    }
+}
