@@ -1,0 +1,37 @@
+import Glibc
+import TestKit
+import Testing
+
+extension EndToEnd {
+    /// `scripts/exactly-once` in its short form; CONTRIBUTING.md names the long one.
+    @Suite("Exactly once at real engines")
+    struct ExactlyOnceTests {
+        private func ship(_ type: String, _ arguments: String...) throws -> (code: Int32, text: String) {
+            let directory = try TemporaryDirectory()
+            let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+            let arguments =
+                [
+                    type, "--events", "5000", "--kills", "3", "--cuts", "2", "--batch", "50", "--patience", "200",
+                    "--binary", spoolship, "--directory", directory.path, "--seed", "\(Seeds.one(1))",
+                ] + arguments
+            let result = try run("/\(root)/scripts/exactly-once", arguments, within: .seconds(400))
+            print(result.text)
+            return result
+        }
+
+        @Test(
+            "agent killed, server killed or cut off, answers lost: each event is at the reader exactly once",
+            arguments: ["s3", "nats"])
+        func everyEventOnce(type: String) throws {
+            let result = try ship(type)
+            #expect(result.code == 0, "seed \(Seeds.one(1)): \(result.text)")
+        }
+
+        @Test("a stream that forgets ids too soon has events twice, and the count finds them")
+        func repeatsAreFound() throws {
+            let result = try ship("nats", "--window", "100ms", "--kills", "1", "--cuts", "1")
+            #expect(
+                result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"), "\(result.text)")
+        }
+    }
+}
