@@ -5,6 +5,7 @@ import EventLoops
 import Glibc
 import Logs
 import Model
+import Outputs
 import Spool
 import TestKit
 import Testing
@@ -29,9 +30,28 @@ struct SettingsTests {
         }
         #expect(
             settings.networkTargets == [
-                "a": .address([192, 0, 2, 7]), "b": .address([192, 0, 2, 8]), "c": .local,
-                "d": .address([0x20, 0x01, 0x0d, 0xb8] + Array(repeating: 0, count: 11) + [1]),
+                "a": [.address([192, 0, 2, 7])], "b": [.address([192, 0, 2, 8])], "c": [.local],
+                "d": [.address([0x20, 0x01, 0x0d, 0xb8] + Array(repeating: 0, count: 11) + [1])],
             ])
+    }
+
+    @Test("ac15: the routes to all servers of a destination count, and the client asks the same ones in their order")
+    func ac15_networkTargetsNameEveryServer() throws {
+        var settings = Settings()
+        var destination = DestinationSettings()
+        destination.name = "bus"
+        destination.kind = .nats
+        destination.url = EndpointURL("tls://192.0.2.7:4222")
+        destination.nats.subject = "events"
+        destination.nats.servers = ["tls://192.0.2.8:4222", "nats://localhost"].compactMap { EndpointURL($0) }
+        settings.destinations = [destination]
+        #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 7]), .address([192, 0, 2, 8]), .local]])
+        let url = try #require(destination.url)
+        let options = destination.natsOptions(url, destination.nats, version: "1")
+        #expect(options.servers == ["tls://192.0.2.7:4222", "tls://192.0.2.8:4222", "nats://localhost"])
+        destination.proxy = EndpointURL("http://192.0.2.9:3128")
+        settings.destinations = [destination]
+        #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 9])]])
     }
 
     @Test("fault11: another label, encoding or inline secret makes what was acknowledged before count no more")

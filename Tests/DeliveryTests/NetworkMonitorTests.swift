@@ -67,7 +67,10 @@ struct NetworkMonitorTests {
         let kept = Kept(Mutex([]))
         let monitor = NetworkMonitor(
             on: loop,
-            targets: ["lan": NetworkTarget(host: "10.9.8.7"), "wan": .name, "far": NetworkTarget(host: "203.0.113.9")]
+            targets: [
+                "lan": [NetworkTarget(host: "10.9.8.7")], "wan": [.name],
+                "far": [NetworkTarget(host: "203.0.113.9")],
+            ]
         ) { kept.add($0) }
         try await monitor.start()
         #expect(kept.routes == ["lan": false, "wan": false, "far": false])
@@ -115,7 +118,7 @@ struct NetworkMonitorTests {
             try #require(await space.ip(words), "ip \(words)")
         }
         let kept = Kept(Mutex([]))
-        let monitor = NetworkMonitor(on: loop, targets: ["wan": .name]) { kept.add($0) }
+        let monitor = NetworkMonitor(on: loop, targets: ["wan": [.name]]) { kept.add($0) }
         try await monitor.start()
         for number in 0..<5 {
             try #require(await space.ip("link add c\(number) type veth peer name p\(number)"))

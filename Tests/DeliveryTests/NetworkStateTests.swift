@@ -16,7 +16,7 @@ struct NetworkStateTests {
 
     @Test("ac15: a default route that appears or changes gateway or interface is news, one that vanishes is not")
     func ac15_whatIsNews() {
-        var state = NetworkState(targets: ["main": .name])
+        var state = NetworkState(targets: ["main": [.name]])
         #expect(
             state.update(findings(gateway: 1), at: start).news == NetworkNews(hasChanged: false, routes: ["main": true])
         )
@@ -29,7 +29,7 @@ struct NetworkStateTests {
 
     @Test("ac15: at most one change in 30 s; one that was held back is told then, if it still holds")
     func ac15_atMostOneIn30Seconds() {
-        var state = NetworkState(targets: ["main": .name])
+        var state = NetworkState(targets: ["main": [.name]])
         _ = state.update(findings(gateway: 1), at: start)
         #expect(state.update(findings(gateway: 2), at: start).news?.hasChanged == true)
         for second in 1..<30 {
@@ -44,8 +44,8 @@ struct NetworkStateTests {
     @Test("ac15: that no route leads to a destination is told at once; loopback always is reached")
     func ac15_reached() {
         var state = NetworkState(targets: [
-            "lan": NetworkTarget(host: "10.0.0.7"), "wan": NetworkTarget(host: "collector.example.com"),
-            "here": NetworkTarget(host: "[::1]"), "there": NetworkTarget(host: "2001:db8::7"),
+            "lan": [NetworkTarget(host: "10.0.0.7")], "wan": [NetworkTarget(host: "collector.example.com")],
+            "here": [NetworkTarget(host: "[::1]")], "there": [NetworkTarget(host: "2001:db8::7")],
         ])
         var seen = findings(gateway: nil, hasAddress: true)
         seen.reached[[10, 0, 0, 7]] = true
@@ -55,6 +55,19 @@ struct NetworkStateTests {
         let cut = findings(gateway: nil, hasAddress: false)
         #expect(state.update(cut, at: start).news?.routes["wan"] == false)
         #expect(state.update(findings(gateway: 1), at: start).news?.routes["wan"] == true)
+    }
+
+    @Test("ac15: a destination of several servers is offline only when no route leads to any of them")
+    func ac15_anyServer() {
+        var state = NetworkState(targets: ["bus": ["10.0.0.7", "10.0.0.8"].map { NetworkTarget(host: $0) }])
+        var seen = findings(gateway: nil)
+        for (first, second, isReached) in [
+            (true, true, true), (false, true, true), (false, false, false), (true, false, true),
+        ] {
+            seen.reached = [[10, 0, 0, 7]: first, [10, 0, 0, 8]: second]
+            _ = state.update(seen, at: start)
+            #expect(state.isReached("bus") == isReached, "\(first), \(second)")
+        }
     }
 
     @Test(

@@ -46,17 +46,18 @@ extension Settings {
         return depths
     }
 
-    /// Where each destination is, or the proxy before it, and where containers are fetched from.
-    var networkTargets: [DestinationName: NetworkTarget] {
-        var targets: [DestinationName: NetworkTarget] = [:]
+    /// Where each destination's servers are, or the proxy before them, and where containers are fetched from.
+    var networkTargets: [DestinationName: [NetworkTarget]] {
+        var targets: [DestinationName: [NetworkTarget]] = [:]
         for destination in destinations {
-            guard let url = destination.proxy ?? destination.address else { continue }
-            targets[DestinationName(destination.name)] = NetworkTarget(host: url.host)
+            let addresses = destination.proxy.map { [$0] } ?? destination.addresses
+            guard !addresses.isEmpty else { continue }
+            targets[DestinationName(destination.name)] = addresses.map { NetworkTarget(host: $0.host) }
         }
         // No destination is called like that: their names have no colon.
         for container in containers {
             guard let url = container.url else { continue }
-            targets[DestinationName(NetworkNews.prefix + container.id)] = NetworkTarget(host: url.host)
+            targets[DestinationName(NetworkNews.prefix + container.id)] = [NetworkTarget(host: url.host)]
         }
         return targets
     }

@@ -72,7 +72,7 @@ extension DestinationSettings {
 
     /// How batches become messages of a subject.
     func natsOptions(_ url: EndpointURL, _ settings: NATSSettings, version: String) -> NATSOptions {
-        var options = NATSOptions(subject: settings.subject ?? "", servers: ([url] + settings.servers).map(\.text))
+        var options = NATSOptions(subject: settings.subject ?? "", servers: settings.addresses(after: url).map(\.text))
         options.stream = settings.stream
         options.content = settings.message == .event ? .event : .batch
         options.compression = compression

@@ -40,9 +40,9 @@ public actor NetworkMonitor {
     ///
     /// - Parameters:
     ///   - loop: the delivery loop; `tell` is called on it.
-    ///   - targets: where each destination is (its proxy, where it has one).
+    ///   - targets: where each destination's servers are (its proxy, where it has one): one that is reached is enough.
     public init(
-        on loop: EventLoop, targets: [DestinationName: NetworkTarget], time: any TimeSource = SystemTime(),
+        on loop: EventLoop, targets: [DestinationName: [NetworkTarget]], time: any TimeSource = SystemTime(),
         tell: @escaping @Sendable (NetworkNews) -> Void
     ) {
         self.loop = loop
@@ -81,7 +81,7 @@ public actor NetworkMonitor {
     }
 
     /// The settings were read again.
-    public func setTargets(_ targets: [DestinationName: NetworkTarget]) {
+    public func setTargets(_ targets: [DestinationName: [NetworkTarget]]) {
         state.targets = targets
         look()
     }
@@ -113,7 +113,7 @@ public actor NetworkMonitor {
         var findings = NetworkFindings()
         findings.defaultRoutes = NetworkMonitor.anywhere.map { route(to: $0, over: interfaces) }
         findings.hasAddress = interfaces.hasAddress
-        for case .address(let bytes) in state.targets.values {
+        for case .address(let bytes) in state.targets.values.joined() {
             findings.reached[bytes] = route(to: bytes, over: interfaces) != nil
         }
         let (news, again) = state.update(findings, at: time.bootTime)

@@ -25,13 +25,13 @@ struct NetworkFindings: Sendable, Equatable {
 struct NetworkState: Sendable {
     private static let quiet = Duration.seconds(30)
 
-    var targets: [DestinationName: NetworkTarget]
+    var targets: [DestinationName: [NetworkTarget]]
     /// The default routes that delivery knows of.
     private var told: [NetworkFindings.Route?]?
     private var toldAt: BootInstant?
     private var routes: [DestinationName: Bool] = [:]
 
-    init(targets: [DestinationName: NetworkTarget]) { self.targets = targets }
+    init(targets: [DestinationName: [NetworkTarget]]) { self.targets = targets }
 
     /// What is to be told after a look at the network; nil for nothing.
     ///
@@ -51,11 +51,14 @@ struct NetworkState: Sendable {
                 told = findings.defaultRoutes
             }
         }
-        let new = targets.mapValues { reaches($0, findings) }
+        let new = targets.mapValues { servers in servers.contains { reaches($0, findings) } }
         guard hasChanged || new != routes else { return (nil, again) }
         routes = new
         return (NetworkNews(hasChanged: hasChanged, routes: new), again)
     }
+
+    /// Whether a route led there at the last look.
+    func isReached(_ name: DestinationName) -> Bool? { routes[name] }
 
     /// One that vanished is no news, nothing gets better by it; that it comes back is.
     private mutating func forgetVanished(_ current: [NetworkFindings.Route?]) {
