@@ -52,6 +52,12 @@ struct SettingsTests {
         destination.proxy = EndpointURL("http://192.0.2.9:3128")
         settings.destinations = [destination]
         #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 9])]])
+        var kafka = DestinationSettings()
+        kafka.name = "log"
+        kafka.kind = .kafka
+        kafka.kafka.brokers = ["192.0.2.7:9092", "localhost:9092"]
+        settings.destinations = [kafka]
+        #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .local]])
     }
 
     @Test("fault11: another label, encoding or inline secret makes what was acknowledged before count no more")

@@ -2,7 +2,11 @@ extension DestinationSettings {
     /// Where its servers are, the first one first; empty for files. One of them is enough to reach it.
     public var addresses: [EndpointURL] {
         guard let address else { return [] }
-        return kind == .nats ? nats.addresses(after: address) : [address]
+        return switch kind {
+        case .nats: nats.addresses(after: address)
+        case .kafka: kafka.addresses
+        default: [address]
+        }
     }
 }
 
