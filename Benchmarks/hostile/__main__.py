@@ -127,6 +127,16 @@ def hostile(ground: Ground, user: int, until: float, only: str, without: str, re
         clean(ground.app)
 
 
+def missing(seen: set, each: int) -> str:
+    """The events of each app that did not arrive, as runs of their numbers."""
+    texts = []
+    for app in range(APPS):
+        numbers = [number for number in range(each) if f"{app}-{number}" not in seen]
+        if numbers:
+            texts.append(f"app {app}: {len(numbers)}, from {numbers[0]} to {numbers[-1]}")
+    return "; ".join(texts)
+
+
 def interrupted(*_) -> None:
     raise TimeoutError("interrupted")
 
@@ -298,6 +308,12 @@ def main() -> int:
                 print(f"hostile: {(last - began) / 60:.0f} min: {sum(1 for _ in open(report))} attacks, {len(arrivals.seen)} honest "
                       f"events arrived, the slowest after {arrivals.latest:.1f} s, peak {watch.rss:.1f} MB, "
                       f"{watch.figure('spoolship_quarantined_total'):.0f} quarantined", flush=True)
+        if len(arrivals.seen) < expected and agent.poll() is None:
+            # What the agent says of itself while events are missing.
+            print("hostile: what is missing: " + missing(arrivals.seen, options.events // APPS))
+            for command in (["status"], ["status", "--json"]):
+                subprocess.run([binary, *command, "--config", f"{work}/spoolship.toml"], check=False)
+            print(watch.metrics, flush=True)
         ended = [child for child in honest_apps + children if not finish(child)]
         children = []
         watch.over = arrivals.over = True
