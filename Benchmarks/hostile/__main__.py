@@ -85,14 +85,15 @@ def honest(directory: str, app: int, events: int, seconds: float, box: str) -> N
                 text["priority"] = "critical"
             lines.append(json.dumps(text) + "\n")
             written += 1
-        if kind != "lines":
+        # Without an event its file would have the name of the one before, which may not have been read.
+        if kind != "lines" and lines:
             place = directory if kind == "drop" else box
             name = f"{app}-{written}.json"
             with open(os.path.join(place, f".{name}"), "w") as file:
                 os.fchmod(file.fileno(), 0o664)
                 file.write("[" + ",".join(lines) + "]")
             os.rename(os.path.join(place, f".{name}"), os.path.join(place, name))
-        else:
+        elif lines:
             with open(path, "a") as file:
                 file.write("".join(lines))
             if time.monotonic() - rotated > 15:
