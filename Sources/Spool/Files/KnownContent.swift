@@ -93,9 +93,7 @@ extension SpoolReader {
         // A file that begins like it, and of which nothing was read yet, is read first; then this may be its copy.
         let unread = undecidedFiles(near: file.directory, named: file.name).filter { !$0.isCopySuspect && $0 !== file }
         for other in unread {
-            let isLike = try isAlike(other, head)
-            let isShorter = try isCut(other)
-            guard isLike || isShorter else { continue }
+            guard try isAlike(other, head) else { continue }
             makeReady(other)
             return false
         }
@@ -203,11 +201,7 @@ extension SpoolReader {
         // It is read first, and then this is an archive of it.
         if !undecided.isEmpty, let packed = packed(format) {
             try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
-            for file in undecided {
-                let isLike = try isAlike(file, packed.lines)
-                let isShorter = try isCut(file)
-                if isLike || isShorter { return .later }
-            }
+            for file in undecided where try isAlike(file, packed.lines) { return .later }
         }
         var best: Mark?
         var known = Fingerprint.empty
@@ -238,13 +232,6 @@ extension SpoolReader {
         }
         return undecided
             + appends.nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
-    }
-
-    /// Whether a file is shorter than it was seen: what it held then may be in a copy, and is looked for when it is read.
-    private func isCut(_ file: AppendFile) throws(SystemError) -> Bool {
-        guard !file.isCopySuspect, let descriptor = file.descriptor?.raw else { return false }
-        let size = try FileSystem.status(of: descriptor).size
-        return file.reached > 0 || size < file.size
     }
 
     /// Whether a file begins with these bytes, as far as both go.

@@ -10,4 +10,6 @@ struct AppendFiles {
     var nameless = FileTable<ByID>()
     /// What was truncated before it was read, and is looked for in copies.
     var cutOffs: [CutOff] = []
+    /// Files under rotated names that were read whole a short time ago: they may be copies of what is found truncated next.
+    var readWhole: [WholeFile] = []
 }

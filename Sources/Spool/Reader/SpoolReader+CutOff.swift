@@ -17,6 +17,16 @@ struct CutOff {
     var end: Int64
 }
 
+/// A file under a rotated name, in which nothing was known from before.
+struct WholeFile {
+    var stem: FileName
+    /// The top directory of the spool that it is in.
+    var top: ArraySlice<UInt8>
+    var length: Int64
+    /// When it was looked at.
+    var at: BootInstant
+}
+
 /// Bytes that were truncated before they could be read: counted once it is known that no copy has them.
 extension SpoolReader {
     /// How long a copy is waited for, in times to settle: it is looked for at once and settles first.
@@ -30,9 +40,17 @@ extension SpoolReader {
         file.reached = 0
         guard end > begin else { return }
         let name = file.name.claimed ?? file.name
-        let cut = CutOff(
+        var cut = CutOff(
             path: file.path, stem: name.stem, directory: file.directory, fingerprint: file.trace.fingerprint,
             begin: begin, end: end)
+        if cut.fingerprint.length == 0 {
+            // Its copy may have been read before this was noticed.
+            let top = SpoolReader.top(file.directory.path.bytes)
+            for whole in appends.readWhole where whole.stem == cut.stem && whole.top == top {
+                cut.begin = max(cut.begin, whole.length)
+            }
+        }
+        guard cut.begin < cut.end else { return }
         guard appends.cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
         if appends.cutOffs.isEmpty {
             remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies)
@@ -51,8 +69,13 @@ extension SpoolReader {
 
     /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
     func readWhole(_ name: FileName, in directory: SpoolDirectory, length: Int64) {
-        guard !appends.cutOffs.isEmpty else { return }
         let (stem, top) = ((name.claimed ?? name).stem, SpoolReader.top(directory.path.bytes))
+        let (now, window) = (now, options.settleTime * SpoolReader.patienceForCopies)
+        appends.readWhole.removeAll { now - $0.at > window }
+        if appends.readWhole.count < SpoolReader.mostCutOffs {
+            appends.readWhole.append(WholeFile(stem: stem, top: top, length: length, at: now))
+        }
+        guard !appends.cutOffs.isEmpty else { return }
         for index in appends.cutOffs.indices
         where appends.cutOffs[index].stem == stem && appends.cutOffs[index].fingerprint.length == 0 {
             guard SpoolReader.top(appends.cutOffs[index].directory.path.bytes) == top else { continue }
