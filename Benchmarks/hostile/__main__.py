@@ -34,7 +34,8 @@ from bench import Receiver, free_port, memory, wait_for
 AGENT, HONEST, HOSTILE = 61_000, 61_100, 61_900
 APPS = 20
 MOST_SECONDS, MOST_MEGABYTES = 10, 64
-MOST_WAIT = 60
+# Less than what the end of a run waits for.
+MOST_WAIT = 20
 MARKER = "SECRET-OF-SOMEBODY-ELSE"
 
 CONFIGURATION = """
@@ -345,7 +346,7 @@ def judge(work: str, report: str, agent, arrivals: Arrivals, watch: Watch, expec
     times = [float(attack.split()[0]) for attack in attacks]
     rest = max((after - before for before, after in zip(times, times[1:])), default=0)
     faults = [text for text, wrong in [
-        (f"the hostile users did nothing for {rest:.0f} s", rest > 2 * MOST_WAIT),
+        (f"the hostile users did nothing for {rest:.0f} s", rest > 6 * MOST_WAIT),
         (f"the agent ended with {agent.poll()}; its last words:\n{tail}", agent.poll() is not None),
         (f"{expected - len(arrivals.seen)} of {expected} honest events did not arrive", len(arrivals.seen) != expected),
         (f"{ended} apps or hostile users ended before their time", ended > 0),
