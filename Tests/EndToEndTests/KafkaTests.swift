@@ -21,7 +21,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "killed ten times under load, 20,000 events: none is lost, and what is there twice has the same id and bytes"
+            "killed ten times under load, 20,000 events: none is lost, and repeats have the same id and bytes"
         )
         func killed() throws {
             let seed = Seeds.one(19)

@@ -92,8 +92,7 @@ extension SpoolReader {
         guard file.size > 0 || isOld else { return false }
         // A file that begins like it, and of which nothing was read yet, is read first; then this may be its copy.
         let unread = undecidedFiles(near: file.directory, named: file.name).filter { !$0.isCopySuspect && $0 !== file }
-        for other in unread {
-            guard try isAlike(other, head) else { continue }
+        for other in unread where try isAlike(other, head) {
             makeReady(other)
             return false
         }

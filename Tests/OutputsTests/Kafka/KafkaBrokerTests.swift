@@ -204,7 +204,7 @@ struct KafkaBrokerTests {
         #expect(try await stage.records(10).count == 10)
     }
 
-    @Test("a batch that is not acknowledged in time goes again; what is there twice has the same ids and bytes")
+    @Test("a batch that is not acknowledged in time goes again; repeats have the same ids and bytes")
     func late() async throws {
         let stage = try Stage { $0.requestTimeout = .seconds(2) }
         // A producer that has its connections.

@@ -110,7 +110,7 @@ struct NATSHostileTests {
         }
     }
 
-    @Test("with tls:// the client sends nothing to a server without TLS, or to one that goes on in clear text")
+    @Test("with tls:// the client sends nothing to a server without TLS, or to one that continues in clear text")
     func stripped() async throws {
         let bench = try Bench()
         for (info, more) in [
