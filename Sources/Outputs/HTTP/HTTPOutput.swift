@@ -25,11 +25,8 @@ public actor HTTPOutput: MeasuredOutput {
     private let builder: BodyBuilder
     private let client: HTTPClient
     private let staticHeaders: [String]
-    private var material: TLSMaterial
-    private var secret: SecretProvider?
+    private var files: FollowedFiles
     private var credential: Credential?
-    private var nextLook: BootInstant
-    private var lastComplaint: String?
     /// Whether a token, key or certificate is in a file.
     public nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -54,17 +51,13 @@ public actor HTTPOutput: MeasuredOutput {
         encoder = format
         reader = AnswerReader(table: options.answers, encoder: format)
         builder = try BodyBuilder(format, options.compression)
-        material = try TLSMaterial(options.tls)
-        try material.refresh()
-        certificates.ownExpiry = material.certificateExpiry
-        certificates.authorityExpiry = material.authorityExpiry
-        var secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
-        try secret?.refresh()
-        self.secret = secret
-        credential = try options.credential(secret?.current, in: format.tokenPlace)
-        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
-        followsFiles = material.hasFiles || secret?.hasFile ?? false
-        nextLook = time.bootTime + .seconds(1)
+        let secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
+        let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: time.bootTime)
+        self.files = files
+        files.note(in: &certificates)
+        credential = try options.credential(files.secret, in: format.tokenPlace)
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
+        followsFiles = files.areAny
         staticHeaders = options.staticHeaders(format)
     }
 
@@ -226,37 +219,10 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult private func readChangedFiles() async -> Bool {
-        let now = time.bootTime
-        guard now >= nextLook else { return false }
-        nextLook = now + .seconds(1)
-        var renewed = false
-        var hasNewSecret = false
-        do {
-            if material.hasChanged {
-                try material.refresh()
-                certificates.ownExpiry = material.certificateExpiry
-                certificates.authorityExpiry = material.authorityExpiry
-                renewed = true
-            }
-            if secret?.hasChanged ?? false {
-                try secret?.refresh()
-                credential = try options.credential(secret?.current, in: encoder.tokenPlace)
-                hasNewSecret = true
-                log.info("secret read again", ["destination": name])
-            }
-            lastComplaint = nil
-        } catch {
-            certificates.failedReloads += 1
-            if error.message != lastComplaint {
-                lastComplaint = error.message
-                log.warning(
-                    "changed file not used, the last good one stays",
-                    ["destination": name, "reason": error.message])
-            }
+        let changes = files.readChanged(at: time.bootTime, &certificates) { secret throws(OutputError) in
+            credential = try options.credential(secret, in: encoder.tokenPlace)
         }
-        guard renewed else { return hasNewSecret }
-        log.info("certificates read again", ["destination": name])
-        await client.use(TransferSettings(options: options, tls: material.contents))
-        return true
+        if changes.hasCertificates { await client.use(TransferSettings(options: options, tls: files.tls)) }
+        return changes.areAny
     }
 }

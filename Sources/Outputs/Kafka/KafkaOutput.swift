@@ -19,15 +19,10 @@ public actor KafkaOutput: MeasuredOutput {
 
     private let loop: EventLoop
     private let options: KafkaOptions
-    private let name: DestinationName
-    private let log: Log
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let client: KafkaClient
-    private var material: TLSMaterial
-    private var secret: SecretProvider?
-    private var nextLook: BootInstant
-    private var lastComplaint: String?
+    private var files: FollowedFiles
 
     /// The executor is the loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -41,31 +36,23 @@ public actor KafkaOutput: MeasuredOutput {
         time: any TimeSource = SystemTime()
     ) throws(OutputError) {
         self.options = options
-        self.name = name
         self.loop = loop
-        self.log = log
         self.time = time
         try options.check()
         try KafkaLibrary.load()
         builder = try BodyBuilder(NDJSONEncoder(), .none)
-        material = try TLSMaterial(options.tls)
-        try material.refresh()
+        let secret = try options.login.map { login throws(OutputError) in try SecretProvider(login.password) }
+        let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: time.bootTime)
+        self.files = files
         var known = OutputCertificates()
-        known.ownExpiry = material.certificateExpiry
-        known.authorityExpiry = material.authorityExpiry
+        files.note(in: &known)
         certificates = known
         firstCertificates = known
-        secret = try options.login.map { login throws(OutputError) in try SecretProvider(login.password) }
-        try secret?.refresh()
-        let hasSecretFile = secret?.hasFile ?? false
-        let hasTLSFile = material.hasFiles
-        followsFiles = hasSecretFile || hasTLSFile
-        let authorities = material.contents.authorities
-        let password = secret?.current
+        followsFiles = files.areAny
+        let (authorities, password) = (files.tls.authorities, files.secret)
         try KafkaProperties(options, authorities: authorities, password: password, connects: false).rehearse()
         client = KafkaClient(
             options, KafkaProperties(options, authorities: authorities, password: password), on: loop, time: time)
-        nextLook = time.bootTime + .seconds(1)
     }
 
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
@@ -80,7 +67,7 @@ public actor KafkaOutput: MeasuredOutput {
             options.headers.map { ($0.name, $0.value.text) } + [("batch_id", batch.header.id.description)]
         let report = await client.publish(records, headers: headers)
         sentBytes += report.sentBytes
-        return KafkaOutput.outcome(of: report.outcomes)
+        return Outcome(of: report.outcomes)
     }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
@@ -130,48 +117,12 @@ public actor KafkaOutput: MeasuredOutput {
         return value.string.map { Array($0.utf8) } ?? Array(value.bytes)
     }
 
-    /// What became of the batch: all of it, or the events that go again.
-    ///
-    /// Where nothing of it is stored, it shares the fate of the first.
-    static func outcome(of outcomes: [Outcome]) -> Outcome {
-        let open = outcomes.enumerated().filter { $0.element != .acknowledged }
-        guard let first = open.first else { return .acknowledged }
-        guard open.count < outcomes.count else { return first.element }
-        return .partial(rejected: [], retry: open.map(\.offset))
-    }
-
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult private func readChangedFiles() async -> Bool {
-        let now = time.bootTime
-        guard now >= nextLook else { return false }
-        nextLook = now + .seconds(1)
-        var renewed = false
-        do throws(OutputError) {
-            if material.hasChanged {
-                try material.refresh()
-                certificates.ownExpiry = material.certificateExpiry
-                certificates.authorityExpiry = material.authorityExpiry
-                log.info("certificates read again", ["destination": name])
-                renewed = true
-            }
-            if secret?.hasChanged ?? false {
-                try secret?.refresh()
-                log.info("secret read again", ["destination": name])
-                renewed = true
-            }
-            lastComplaint = nil
-        } catch {
-            certificates.failedReloads += 1
-            if error.message != lastComplaint {
-                lastComplaint = error.message
-                log.warning(
-                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
-            }
+        let changes = files.readChanged(at: time.bootTime, &certificates)
+        if changes.areAny {
+            await client.use(KafkaProperties(options, authorities: files.tls.authorities, password: files.secret))
         }
-        if renewed {
-            await client.use(
-                KafkaProperties(options, authorities: material.contents.authorities, password: secret?.current))
-        }
-        return renewed
+        return changes.areAny
     }
 }

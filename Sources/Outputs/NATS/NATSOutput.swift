@@ -21,11 +21,8 @@ public actor NATSOutput: MeasuredOutput {
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let client: NATSClient
-    private var material: TLSMaterial
-    private var secret: SecretProvider?
+    private var files: FollowedFiles
     private var identity: NATSIdentity
-    private var nextLook: BootInstant
-    private var lastComplaint: String?
     /// Batches that may be stored without our knowing, with when they were sent; no more than `mostUncertain`.
     private var uncertain: [BatchID: BootInstant] = [:]
     /// When this was made: older batches may have been sent by an earlier process.
@@ -50,18 +47,14 @@ public actor NATSOutput: MeasuredOutput {
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), options.content == .batch ? options.compression : .none)
         _ = try options.check()
-        material = try TLSMaterial(options.tls)
-        try material.refresh()
-        certificates.ownExpiry = material.certificateExpiry
-        certificates.authorityExpiry = material.authorityExpiry
-        secret = try options.makeSecret()
-        try secret?.refresh()
-        identity = try NATSIdentity(options.authorization, secret?.current)
-        let hasSecretFile = secret?.hasFile ?? false
-        let hasTLSFile = material.hasFiles
-        followsFiles = hasSecretFile || hasTLSFile
-        client = try NATSClient(options, tls: material.contents, identity: identity, on: loop, time: time)
-        nextLook = time.bootTime + .seconds(1)
+        let files = try FollowedFiles(
+            name, options.tls, secret: try options.makeSecret(), log: log, at: time.bootTime)
+        self.files = files
+        files.note(in: &certificates)
+        let identity = try NATSIdentity(options.authorization, files.secret)
+        self.identity = identity
+        followsFiles = files.areAny
+        client = try NATSClient(options, tls: files.tls, identity: identity, on: loop, time: time)
         started = time.wallTime
     }
 
@@ -77,7 +70,7 @@ public actor NATSOutput: MeasuredOutput {
         let report = await client.publish(messages)
         sentBytes += report.sentBytes
         if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
-        let outcome = NATSOutput.outcome(of: report)
+        let outcome = report.refusal ?? Outcome(of: report.outcomes)
         note(batch.header.id, report, outcome)
         return outcome
     }
@@ -143,17 +136,6 @@ public actor NATSOutput: MeasuredOutput {
 
     // MARK: Outcomes
 
-    /// What became of the batch: all of it, or the events that go again.
-    ///
-    /// Where nothing of it is stored, it shares the fate of the first.
-    static func outcome(of report: NATSReport) -> Outcome {
-        if let refusal = report.refusal { return refusal }
-        let open = report.outcomes.enumerated().filter { $0.element != .acknowledged }
-        guard let first = open.first else { return .acknowledged }
-        guard open.count < report.outcomes.count else { return first.element }
-        return .partial(rejected: [], retry: open.map(\.offset))
-    }
-
     /// A batch may be stored already, and the stream may have forgotten its id.
     private func warnOfRepeats(_ header: BatchHeader) {
         let now = time.bootTime
@@ -187,35 +169,11 @@ public actor NATSOutput: MeasuredOutput {
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult private func readChangedFiles() async -> Bool {
-        let now = time.bootTime
-        guard now >= nextLook else { return false }
-        nextLook = now + .seconds(1)
-        var renewed = false
-        do throws(OutputError) {
-            if material.hasChanged {
-                try material.refresh()
-                certificates.ownExpiry = material.certificateExpiry
-                certificates.authorityExpiry = material.authorityExpiry
-                log.info("certificates read again", ["destination": name])
-                renewed = true
-            }
-            if secret?.hasChanged ?? false {
-                try secret?.refresh()
-                identity = try NATSIdentity(options.authorization, secret?.current)
-                log.info("secret read again", ["destination": name])
-                renewed = true
-            }
-            lastComplaint = nil
-        } catch {
-            certificates.failedReloads += 1
-            if error.message != lastComplaint {
-                lastComplaint = error.message
-                log.warning(
-                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
-            }
+        let changes = files.readChanged(at: time.bootTime, &certificates) { secret throws(OutputError) in
+            identity = try NATSIdentity(options.authorization, secret)
         }
-        if renewed { await client.use(material.contents, identity) }
-        return renewed
+        if changes.areAny { await client.use(files.tls, identity) }
+        return changes.areAny
     }
 }
 

@@ -1,4 +1,3 @@
-internal import COpenSSL
 public import EventLoops
 public import Logs
 public import Model
@@ -14,23 +13,18 @@ public actor S3Output: MeasuredOutput {
 
     private let loop: EventLoop
     private let options: S3Options
-    private let name: DestinationName
     private let installID: String
-    private let log: Log
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let client: HTTPClient
     private let baseURL: String
     private let scope: String
     private let staticHeaders: [String]
-    private var material: TLSMaterial
-    private var secret: SecretProvider?
+    private var files: FollowedFiles
     private var metadata: InstanceMetadata?
     private var credentials: S3Credentials?
     /// Whether a key or certificate is in a file.
     public nonisolated let followsFiles: Bool
-    private var nextLook: BootInstant
-    private var lastComplaint: String?
 
     /// The executor is the loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -48,34 +42,24 @@ public actor S3Output: MeasuredOutput {
         baseURL = options.http.url
         try options.http.check()
         self.options = options
-        self.name = name
         self.installID = installID
         self.loop = loop
-        self.log = log
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), options.http.compression)
-        material = try TLSMaterial(options.http.tls)
-        try material.refresh()
-        certificates.ownExpiry = material.certificateExpiry
-        certificates.authorityExpiry = material.authorityExpiry
-        var hasSecretFile = false
+        var secret: SecretProvider?
+        if case .key(_, let source) = options.credentials { secret = try SecretProvider(source) }
+        let files = try FollowedFiles(name, options.http.tls, secret: secret, log: log, at: time.bootTime)
+        self.files = files
+        files.note(in: &certificates)
         switch options.credentials {
-        case .key(let id, let source):
-            var provider = try SecretProvider(source)
-            try provider.refresh()
-            hasSecretFile = provider.hasFile
-            secret = provider
-            credentials = provider.current.map { S3Credentials(accessKeyID: id, secret: $0) }
-        case .environment:
-            credentials = try S3Credentials.environment()
-        case .instance(let endpoint):
-            metadata = try InstanceMetadata(endpoint: endpoint, on: loop)
+        case .key(let id, _): credentials = files.secret.map { S3Credentials(accessKeyID: id, secret: $0) }
+        case .environment: credentials = try S3Credentials.environment()
+        case .instance(let endpoint): metadata = try InstanceMetadata(endpoint: endpoint, on: loop)
         }
-        client = try HTTPClient(on: loop, settings: TransferSettings(options: options.http, tls: material.contents))
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options.http, tls: files.tls))
         scope = "aws:amz:\(options.region):s3"
         staticHeaders = options.staticHeaders
-        followsFiles = material.hasFiles || hasSecretFile
-        nextLook = time.bootTime + .seconds(1)
+        followsFiles = files.areAny
     }
 
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
@@ -122,23 +106,13 @@ public actor S3Output: MeasuredOutput {
 
     private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
         var headers = staticHeaders
-        headers.append("x-amz-content-sha256: \(S3Output.digest(of: body))")
+        headers.append("x-amz-content-sha256: \(SHA256.hexadecimal(body))")
         if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.text)") }
         sentBytes += body.count
         let path = options.key.path(of: header, installID: installID, compression: options.http.compression)
         return HTTPRequest(
             method: .put, url: baseURL + path, headers: headers, body: body, answerLimit: 4096,
             signature: AWSSignature(scope: scope, accessKeyID: credentials.accessKeyID, secret: credentials.secret))
-    }
-
-    /// SHA-256 in hexadecimal.
-    private static func digest(of bytes: [UInt8]) -> String {
-        var digest = [UInt8](repeating: 0, count: 32)
-        var length: UInt32 = 0
-        // It fails only for want of memory; the server then refuses the request, and it is tried again.
-        guard EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil) == 1 else { return "" }
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
     /// The credentials to sign with, renewed when their end is near.
@@ -161,37 +135,12 @@ public actor S3Output: MeasuredOutput {
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult private func readChangedFiles() async -> Bool {
-        let now = time.bootTime
-        guard now >= nextLook else { return false }
-        nextLook = now + .seconds(1)
-        var renewed = false
-        var hasNewSecret = false
-        do throws(OutputError) {
-            if material.hasChanged {
-                try material.refresh()
-                certificates.ownExpiry = material.certificateExpiry
-                certificates.authorityExpiry = material.authorityExpiry
-                renewed = true
-            }
-            if case .key(let id, _) = options.credentials, secret?.hasChanged ?? false {
-                try secret?.refresh()
-                credentials = secret?.current.map { S3Credentials(accessKeyID: id, secret: $0) }
-                hasNewSecret = true
-                log.info("secret read again", ["destination": name])
-            }
-            lastComplaint = nil
-        } catch {
-            certificates.failedReloads += 1
-            if error.message != lastComplaint {
-                lastComplaint = error.message
-                log.warning(
-                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
-            }
+        let changes = files.readChanged(at: time.bootTime, &certificates) { secret in
+            guard case .key(let id, _) = options.credentials else { return }
+            credentials = secret.map { S3Credentials(accessKeyID: id, secret: $0) }
         }
-        guard renewed else { return hasNewSecret }
-        log.info("certificates read again", ["destination": name])
-        await client.use(TransferSettings(options: options.http, tls: material.contents))
-        return true
+        if changes.hasCertificates { await client.use(TransferSettings(options: options.http, tls: files.tls)) }
+        return changes.areAny
     }
 }
 

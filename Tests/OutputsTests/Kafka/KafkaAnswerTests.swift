@@ -48,10 +48,10 @@ struct KafkaAnswerTests {
     func batches() {
         let late = KafkaAnswer.outcome(of: 7)
         let large = KafkaAnswer.outcome(of: 10)
-        #expect(KafkaOutput.outcome(of: []) == .acknowledged)
-        #expect(KafkaOutput.outcome(of: [.acknowledged, .acknowledged]) == .acknowledged)
-        #expect(KafkaOutput.outcome(of: [.acknowledged, late, large]) == .partial(rejected: [], retry: [1, 2]))
-        #expect(KafkaOutput.outcome(of: [large, late]) == large)
+        #expect(Outcome(of: []) == .acknowledged)
+        #expect(Outcome(of: [.acknowledged, .acknowledged]) == .acknowledged)
+        #expect(Outcome(of: [.acknowledged, late, large]) == .partial(rejected: [], retry: [1, 2]))
+        #expect(Outcome(of: [large, late]) == large)
     }
 
     @Test(

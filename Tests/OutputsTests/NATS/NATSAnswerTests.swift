@@ -113,7 +113,7 @@ struct NATSAnswerTests {
     func parts() {
         let retry = Outcome.retry(Failure(kind: .connect, message: "r"))
         let large = Outcome.tooLarge(wireBytes: 9, Failure(kind: .status, message: "l"))
-        func outcome(_ outcomes: [Outcome]) -> Outcome { NATSOutput.outcome(of: NATSReport(outcomes: outcomes)) }
+        func outcome(_ outcomes: [Outcome]) -> Outcome { Outcome(of: outcomes) }
         #expect(outcome([.acknowledged, .acknowledged]) == .acknowledged)
         #expect(outcome([.acknowledged, retry, large]) == .partial(rejected: [], retry: [1, 2]))
         #expect(outcome([large, retry]) == large)

@@ -1,0 +1,87 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// A destination's certificates and its secret, which may be in files: looked at once a second at most, and read again when
+/// they change. What cannot be used leaves the last good one in force.
+struct FollowedFiles {
+    /// What is in use that was not before.
+    struct Changes {
+        var hasCertificates = false
+        var hasSecret = false
+
+        var areAny: Bool { hasCertificates || hasSecret }
+    }
+
+    private var material: TLSMaterial
+    private var provider: SecretProvider?
+    private let name: DestinationName
+    private let log: Log
+    private var nextLook: BootInstant
+    private var lastComplaint: String?
+
+    /// Reads them for the first time.
+    ///
+    /// - Throws: `OutputError`: a file that cannot be read or used.
+    init(
+        _ name: DestinationName, _ tls: TLSOptions, secret: SecretProvider?, log: Log, at now: BootInstant
+    ) throws(OutputError) {
+        material = try TLSMaterial(tls)
+        try material.refresh()
+        provider = secret
+        try provider?.refresh()
+        self.name = name
+        self.log = log
+        nextLook = now + .seconds(1)
+    }
+
+    /// The certificates in use.
+    var tls: TLSMaterial.Contents { material.contents }
+    /// The secret in use; nil without one.
+    var secret: Secret? { provider?.current }
+    /// Whether anything is in a file.
+    var areAny: Bool { material.hasFiles || provider?.hasFile ?? false }
+
+    /// Says when the certificates expire.
+    func note(in certificates: inout OutputCertificates) {
+        certificates.ownExpiry = material.certificateExpiry
+        certificates.authorityExpiry = material.authorityExpiry
+    }
+
+    /// Reads what has changed.
+    ///
+    /// - Parameters:
+    ///   - certificates: what is said of them.
+    ///   - use: takes a new secret into use; throws when it cannot be used.
+    mutating func readChanged(
+        at now: BootInstant, _ certificates: inout OutputCertificates,
+        use: (Secret?) throws(OutputError) -> Void = { _ in }
+    ) -> Changes {
+        var changes = Changes()
+        guard now >= nextLook else { return changes }
+        nextLook = now + .seconds(1)
+        do throws(OutputError) {
+            if material.hasChanged {
+                try material.refresh()
+                note(in: &certificates)
+                log.info("certificates read again", ["destination": name])
+                changes.hasCertificates = true
+            }
+            if provider?.hasChanged ?? false {
+                try provider?.refresh()
+                try use(provider?.current)
+                log.info("secret read again", ["destination": name])
+                changes.hasSecret = true
+            }
+            lastComplaint = nil
+        } catch {
+            certificates.failedReloads += 1
+            if error.message != lastComplaint {
+                lastComplaint = error.message
+                log.warning(
+                    "changed file not used, the last good one stays", ["destination": name, "reason": error.message])
+            }
+        }
+        return changes
+    }
+}
