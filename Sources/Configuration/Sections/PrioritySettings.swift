@@ -19,7 +19,7 @@ public struct PriorityRule: Sendable, Equatable {
     public var event: String?
     /// Their priority.
     public var priority = Priority.critical
-    /// Whether it stands above what the event itself says.
+    /// Whether it overrides what the event itself says.
     public var force = false
 
     /// A rule for every event.
@@ -51,6 +51,6 @@ extension PriorityRule: SettingsSection {
             "event", \.event, optional: .text(range: "a name, or its beginning and *"),
             "The event's name; every one when not set.", example: "\"Payment*\""),
         .setting("priority", \.priority, .choice, "Their priority."),
-        .setting("force", \.force, .boolean, "true stands above what the event itself says."),
+        .setting("force", \.force, .boolean, "true overrides what the event itself says."),
     ]
 }

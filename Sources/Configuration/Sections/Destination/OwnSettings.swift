@@ -25,7 +25,7 @@ extension OwnSettings {
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
             "interval", \.own.interval, optional: .dispatchInterval,
-            "In place of dispatch.interval. `spoolship interval` stands above both.", example: "\"1m\""),
+            "In place of dispatch.interval. `spoolship interval` overrides both.", example: "\"1m\""),
         .setting(
             "batch_events", \.own.batchEvents, optional: DispatchSettings.batchEventsType,
             "In place of dispatch.batch_events: an object store wants thousands, a pager one.", example: "10000"),
