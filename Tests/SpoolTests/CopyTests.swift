@@ -55,6 +55,27 @@ struct CopyTests {
         await reader.stop()
     }
 
+    @Test("fault02: a copy that is shifted once another has its name is known by its content")
+    func shiftedOnceAnotherHasItsName() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.afterRead = .keep }
+        let first = lines("first", 200)
+        spool.write(text(first), to: "x.jsonl")
+        await spool.untilLines(first)
+        let second = lines("second", 200)
+        // When the reader looks at x.jsonl.1 for the first time, it is the second copy; the first one is x.jsonl.2 then.
+        await atOnce(spool) { [self] in
+            rotate(spool, to: "x.jsonl.1", holding: first)
+            spool.rename("x.jsonl.1", to: "x.jsonl.2")
+            spool.append(text(second), to: "x.jsonl")
+            rotate(spool, to: "x.jsonl.1", holding: second)
+        }
+        let third = lines("third", 3)
+        spool.append(text(third), to: "x.jsonl")
+        await expectOnce(spool, first + second + third)
+        await reader.stop()
+    }
+
     @Test(
         "fault02: of a file that is emptied more often than copies are looked at every copy is known",
         arguments: [true, false])

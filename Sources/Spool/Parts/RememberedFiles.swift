@@ -18,9 +18,15 @@ struct RememberedFiles {
     /// Drop files that stay and were found; only during the first listing.
     var seen: Set<FileID> = []
     /// Files that are gone, in the order in which they were missed.
-    private var missing = Queue<FileID>()
+    private var missing = Queue<Missed>()
     /// Files that were missed together with their directories: when those come back, so do they.
-    private var away = Queue<FileID>()
+    private var away = Queue<Missed>()
+
+    private struct Missed {
+        var id: FileID
+        /// As its checkpoint has it. If that has another time by now, it came back and was missed again since.
+        var since: Int64?
+    }
 
     init(_ checkpoints: [Checkpoint]) {
         kept = Dictionary(checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
@@ -41,9 +47,13 @@ struct RememberedFiles {
         trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
         checkpoint.state = trace.encoded
         let id = FileID(bytes: checkpoint.key)
-        kept[id] = checkpoint
-        pass.keep(checkpoint, of: id)
-        if isAway { away.append(id) } else { missing.append(id) }
+        // At a start most are kept as they are already.
+        if kept[id] != checkpoint {
+            kept[id] = checkpoint
+            pass.keep(checkpoint, of: id)
+        }
+        let missed = Missed(id: id, since: trace.missingSince)
+        if isAway { away.append(missed) } else { missing.append(missed) }
         let oldest = time.milliseconds - RememberedFiles.memory.nanosecondsClamped / 1_000_000
         for id in RememberedFiles.forgotten(&missing, kept, atMost: RememberedFiles.mostMissing, oldest: oldest)
             + RememberedFiles.forgotten(&away, kept, atMost: .max, oldest: oldest)
@@ -55,14 +65,15 @@ struct RememberedFiles {
 
     /// Takes out files that have been gone for long, or are too many; those that were found again are only taken out.
     private static func forgotten(
-        _ gone: inout Queue<FileID>, _ kept: [FileID: Checkpoint], atMost limit: Int, oldest: Int64
+        _ gone: inout Queue<Missed>, _ kept: [FileID: Checkpoint], atMost limit: Int, oldest: Int64
     ) -> [FileID] {
         var forgotten: [FileID] = []
         while let first = gone.first {
-            let since = kept[first].flatMap { FileTrace($0.state)?.missingSince }
-            guard since == nil || gone.count > limit || since ?? 0 < oldest else { break }
+            let since = kept[first.id].flatMap { FileTrace($0.state)?.missingSince }
+            let isMissing = since != nil && since == first.since
+            guard !isMissing || gone.count > limit || since ?? 0 < oldest else { break }
             _ = gone.popFirst()
-            if since != nil { forgotten.append(first) }
+            if isMissing { forgotten.append(first.id) }
         }
         return forgotten
     }
@@ -70,6 +81,9 @@ struct RememberedFiles {
     /// Every directory was listed once: what was not found is missing. Gives those, the first that went first.
     mutating func endFirstListing(at time: Timestamp) -> [(id: FileID, checkpoint: Checkpoint, trace: FileTrace?)] {
         inodes = []
+        // All that is missing is missed once more in order, what was missed before this among it.
+        missing = Queue()
+        away = Queue()
         let unseen = kept.filter { !seen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
         seen = []
         let now = time.milliseconds

@@ -26,7 +26,7 @@ extension SpoolReader {
     /// or nobody's. So it is the new name that says which file it is.
     ///
     /// - Parameter wasRotated: whether the old name was one that rotation gives: then it may be a copy, shifted by now.
-    func renamed(_ file: AppendFile?, to directory: SpoolDirectory, _ name: FileName, wasRotated: Bool = false) {
+    func renamed(_ file: AppendFile?, to directory: SpoolDirectory, _ name: FileName, wasRotated: Bool) {
         guard let raw = descriptor(of: directory) else { return }
         do {
             let looked = try FileSystem.look(raw, name)

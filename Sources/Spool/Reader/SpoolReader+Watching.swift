@@ -191,7 +191,7 @@ extension SpoolReader {
             appeared(directory, name, isComplete: false)
         } else if mask & Int(IN_MOVED_TO) != 0 {
             if let file = watching.moved.removeValue(forKey: event.cookie) {
-                renamed(file, to: directory, name)
+                renamed(file, to: directory, name, wasRotated: file.name.isRotatedName)
             } else if let wasRotated = watching.movedUnseen.removeValue(forKey: event.cookie), !name.isHidden,
                 !name.isUnfinished
             {
