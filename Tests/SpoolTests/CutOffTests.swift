@@ -13,11 +13,14 @@ struct CutOffTests {
     }
 
     /// A reader whose commits wait: what is written now is seen, and not read.
-    private func heldBack(_ spool: SpoolHarness, after count: Int) async throws -> SpoolReader {
+    private func heldBack(
+        _ spool: SpoolHarness, after count: Int, _ change: (inout SpoolOptions) -> Void = { _ in }
+    ) async throws -> SpoolReader {
         let reader = try await spool.start {
             $0.afterRead = .keep
             $0.linger = .zero
             $0.settleTime = .milliseconds(50)
+            change(&$0)
         }
         await spool.until("what lies there is read") { spool.queue.lines.count == count }
         // Two commits wait, of a line each; then nothing more is taken.
@@ -128,6 +131,52 @@ struct CutOffTests {
             reader.figures.bytesGivenUp.value == end.utf8.count
         }
         #expect(spool.queue.lines.count == 63)
+        await reader.stop()
+    }
+
+    /// Files that are seen and not read, of which few are open: what has no name any more is gone.
+    private func seenAndClosed(_ spool: SpoolHarness, _ text: String) async throws -> SpoolReader {
+        let reader = try await heldBack(spool, after: 0) {
+            $0.maxOpenFiles = 1
+            $0.settleTime = .milliseconds(200)
+        }
+        for number in 0..<20 { spool.write(text, to: "late\(number).jsonl") }
+        await seen(reader, spool, unread: 20 * text.utf8.count)
+        return reader
+    }
+
+    @Test("20: a file that is away before it is read, and comes back under another name, is read and not given up")
+    func awayUnread() async throws {
+        let spool = try SpoolHarness()
+        let outside = try TemporaryDirectory()
+        let text = lines("late", 10)
+        let reader = try await seenAndClosed(spool, text)
+        for number in 0..<20 { rename("\(spool.path)/late\(number).jsonl", "\(outside.path)/\(number)") }
+        release(spool)
+        await spool.until("they are looked for") { reader.figures.appendFiles <= 2 }
+        for number in 0..<20 { rename("\(outside.path)/\(number)", "\(spool.path)/late\(number).jsonl.1") }
+        await spool.until("all is read") { spool.queue.lines.count == 203 }
+        // Longer than they would be waited for.
+        await spool.pause(.seconds(7))
+        #expect(spool.queue.lines.count == 203)
+        #expect(reader.figures.bytesGivenUp == 0)
+        await reader.stop()
+    }
+
+    @Test("20: a file that was deleted before it was read is counted and logged, where no descriptor of it is left")
+    func deletedUnread() async throws {
+        let spool = try SpoolHarness()
+        let text = lines("late", 10)
+        let reader = try await seenAndClosed(spool, text)
+        for number in 0..<20 { spool.remove("late\(number).jsonl") }
+        release(spool)
+        // Those that happened to be open are read.
+        await spool.until("they are counted") {
+            let read = (spool.queue.lines.count - 3) / 10
+            return reader.figures.bytesGivenUp.value == Int64((20 - read) * text.utf8.count)
+        }
+        #expect(reader.figures.bytesGivenUp > 0)
+        #expect(spool.log.messages.contains { "\($0)".contains("file vanished before it was read") })
         await reader.stop()
     }
 }

@@ -69,6 +69,7 @@ extension SpoolReader {
         file.isCopySuspect = file.isRotated && earlier != .current && remembered.kept[id] == nil && name.claimed == nil
         if name.claimed != nil { file.isRotated = true }
         resume(file)
+        foundAgain(id)
         file.trace.inode = status.inode
         appends.known[id] = file
         directory.files[name] = file

@@ -68,12 +68,7 @@ extension SpoolReader {
 
     /// A file that is gone and of which no descriptor is left.
     func abandon(_ file: AppendFile) {
-        if file.size > file.taken.offset {
-            counters.bytesGivenUp += ByteCount(file.size - file.taken.offset)
-            log.error(
-                "file vanished before it was read",
-                ["path": file.path.text, "offset": file.taken.offset, "bytes": file.size - file.taken.offset])
-        }
+        vanished(file)
         leave(file)
     }
 

@@ -2,10 +2,12 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
-/// What an append file was seen to hold beyond the place that was read when it was truncated: a copy that rotation made
-/// may have it.
+/// What an append file was seen to hold beyond the place that was read when it was truncated, or when it was gone: a copy
+/// that rotation made may have it, or the file has another name by now.
 struct CutOff {
     var path: FileName
+    /// The file that is gone, which may turn up under another name; nil if it was truncated.
+    var gone: FileID?
     /// The name that the file and its copies share.
     var stem: FileName
     var directory: SpoolDirectory
@@ -15,6 +17,8 @@ struct CutOff {
     var begin: Int64
     /// So far the file was seen to reach.
     var end: Int64
+    /// When that was noticed.
+    var at: BootInstant
 }
 
 /// A file under a rotated name, in which nothing was known from before.
@@ -27,7 +31,8 @@ struct WholeFile {
     var at: BootInstant
 }
 
-/// Bytes that were truncated before they could be read: counted once it is known that no copy has them.
+/// Bytes that were truncated, or whose file was gone, before they could be read: counted once it is known that no copy has
+/// them and that no other name leads to them.
 extension SpoolReader {
     /// How long a copy is waited for, in times to settle: it is looked for at once and settles first.
     private static let patienceForCopies = 30
@@ -41,8 +46,8 @@ extension SpoolReader {
         guard end > begin else { return }
         let name = file.name.claimed ?? file.name
         var cut = CutOff(
-            path: file.path, stem: name.stem, directory: file.directory, fingerprint: file.trace.fingerprint,
-            begin: begin, end: end)
+            path: file.path, gone: nil, stem: name.stem, directory: file.directory,
+            fingerprint: file.trace.fingerprint, begin: begin, end: end, at: now)
         if cut.fingerprint.length == 0 {
             // Its copy may have been read before this was noticed.
             let top = SpoolReader.top(file.directory.path.bytes)
@@ -51,10 +56,29 @@ extension SpoolReader {
             }
         }
         guard cut.begin < cut.end else { return }
+        lookFor(cut)
+    }
+
+    /// A file is gone, and no descriptor of it is left: it was deleted, or renamed and not seen under its new name yet.
+    func vanished(_ file: AppendFile) {
+        let end = max(file.size, file.reached)
+        file.reached = 0
+        guard end > file.taken.offset else { return }
+        lookFor(
+            CutOff(
+                path: file.path, gone: file.id, stem: (file.name.claimed ?? file.name).stem, directory: file.directory,
+                fingerprint: file.trace.fingerprint, begin: file.taken.offset, end: end, at: now))
+    }
+
+    /// A file was found that was not known: it may be one that was gone, and goes on where its checkpoint says.
+    func foundAgain(_ id: FileID) {
+        guard !appends.cutOffs.isEmpty else { return }
+        appends.cutOffs.removeAll { $0.gone == id }
+    }
+
+    private func lookFor(_ cut: CutOff) {
         guard appends.cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
-        if appends.cutOffs.isEmpty {
-            remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies)
-        }
+        if appends.cutOffs.isEmpty { remember(.lookForCopies, after: patience) }
         appends.cutOffs.append(cut)
     }
 
@@ -70,14 +94,16 @@ extension SpoolReader {
     /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
     func readWhole(_ name: FileName, in directory: SpoolDirectory, length: Int64) {
         let (stem, top) = ((name.claimed ?? name).stem, SpoolReader.top(directory.path.bytes))
-        let (now, window) = (now, options.settleTime * SpoolReader.patienceForCopies)
+        let (now, window) = (now, patience)
         appends.readWhole.removeAll { now - $0.at > window }
         if appends.readWhole.count < SpoolReader.mostCutOffs {
             appends.readWhole.append(WholeFile(stem: stem, top: top, length: length, at: now))
         }
         guard !appends.cutOffs.isEmpty else { return }
         for index in appends.cutOffs.indices
-        where appends.cutOffs[index].stem == stem && appends.cutOffs[index].fingerprint.length == 0 {
+        where appends.cutOffs[index].stem == stem && appends.cutOffs[index].fingerprint.length == 0
+            && appends.cutOffs[index].gone == nil
+        {
             guard SpoolReader.top(appends.cutOffs[index].directory.path.bytes) == top else { continue }
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
@@ -90,7 +116,9 @@ extension SpoolReader {
         if !isHeldBack {
             var left: [CutOff] = []
             for cut in appends.cutOffs {
-                if undecidedFiles(near: cut.directory, named: cut.stem).contains(where: \.isCopySuspect) {
+                if now - cut.at < patience
+                    || undecidedFiles(near: cut.directory, named: cut.stem).contains(where: \.isCopySuspect)
+                {
                     left.append(cut)
                 } else {
                     giveUp(cut)
@@ -99,15 +127,18 @@ extension SpoolReader {
             appends.cutOffs = left
             publish()
         }
-        if !appends.cutOffs.isEmpty {
-            remember(.lookForCopies, after: options.settleTime * SpoolReader.patienceForCopies)
-        }
+        guard let oldest = appends.cutOffs.first else { return }
+        let due = oldest.at + patience
+        remember(.lookForCopies, at: due > now ? due : now + patience)
     }
+
+    /// How long a copy, or a new name, is waited for.
+    private var patience: Duration { options.settleTime * SpoolReader.patienceForCopies }
 
     private func giveUp(_ cut: CutOff) {
         counters.bytesGivenUp += ByteCount(cut.end - cut.begin)
         log.error(
-            "file was truncated before it was read",
+            cut.gone == nil ? "file was truncated before it was read" : "file vanished before it was read",
             ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
     }
 }
