@@ -31,16 +31,9 @@ extension SpoolReader {
             guard trace.fingerprint.length > 0 else { return }
             contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
         }
-        func add(_ file: AppendFile) {
-            // A name begins with its stem; that is seen more quickly than what its stem is.
-            let original = file.name.claimed ?? file.name
-            guard original.bytes.starts(with: stem.bytes), original.stem == stem, !file.isCopySuspect else { return }
+        for file in namesakes(near: directory, named: name) where !file.isCopySuspect {
             add(file.trace, file.taken, file)
         }
-        for directory in tree.directories.values where SpoolReader.top(directory.path.bytes) == top {
-            for file in directory.files.values { add(file) }
-        }
-        for file in appends.nameless.values where SpoolReader.top(file.directory.path.bytes) == top { add(file) }
         for checkpoint in remembered.kept.values where SpoolReader.mayBegin(checkpoint.path, with: stem) {
             guard SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top,
                 SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
@@ -90,9 +83,9 @@ extension SpoolReader {
         let isOld = now - file.firstSeen >= options.settleTime * SpoolReader.patience
         let isQuiet = isOld || now - file.lastChange >= options.settleTime
         guard file.size > 0 || isOld else { return false }
-        // A file that begins like it, and of which nothing was read yet, is read first; then this may be its copy.
-        let unread = undecidedFiles(near: file.directory, named: file.name).filter { !$0.isCopySuspect && $0 !== file }
-        for other in unread where try isAlike(other, head) {
+        // What begins like it and was not read yet is read first; then this may be its copy.
+        for other in namesakes(near: file.directory, named: file.name)
+        where other !== file && !other.isCopySuspect && beginsUnread(other, like: head, near: file.directory) {
             makeReady(other)
             return false
         }
@@ -141,13 +134,13 @@ extension SpoolReader {
     }
 
     /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
-    private func isListed(near directory: SpoolDirectory) -> Bool {
+    func isListed(near directory: SpoolDirectory) -> Bool {
         let top = SpoolReader.top(directory.path.bytes)
         return tree.directories.values.allSatisfy { $0.wasListed || SpoolReader.top($0.path.bytes) != top }
     }
 
     /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
-    private func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
+    func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
         guard file.taken.offset >= file.size, !file.isReady else { return false }
         do throws(SystemError) {
             try open(file)
@@ -174,122 +167,54 @@ extension SpoolReader {
         log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
     }
 
-    // MARK: Archives
-
-    /// Where to go on in an archive of an append file.
-    enum ArchiveMatch {
-        /// It is not one of ours.
-        case unknown
-        /// That cannot be told before the file itself is read to its end.
-        case later
-        /// It is one; all before this place was read.
-        case known(Mark)
-    }
-
-    /// Compares an archive with what was read.
-    func match(
-        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, named name: FileName
-    ) throws(SystemError) -> ArchiveMatch {
-        let contents = knownContents(near: directory, named: name)
-        let undecided = undecidedFiles(near: directory, named: name)
-        guard !contents.isEmpty || !undecided.isEmpty else {
-            readWhole(name, in: directory, length: .max)
-            return .unknown
-        }
-        guard isListed(near: directory) else { return .later }
-        // It is read first, and then this is an archive of it.
-        if !undecided.isEmpty, let packed = packed(format) {
-            try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
-            for file in undecided where try isAlike(file, packed.lines) { return .later }
-        }
-        var best: Mark?
-        var known = Fingerprint.empty
-        for content in contents {
-            guard let seen = try place(of: content, in: format, descriptor) else { continue }
-            if let live = content.live, try !isReadToItsEnd(live) { return .later }
-            if seen.offset > best?.offset ?? 0 { (best, known) = (seen, content.fingerprint) }
-        }
-        if best == nil {
-            readWhole(name, in: directory, length: .max)
-        } else {
-            recognised(known, upTo: .max)
-        }
-        return best.map { .known($0) } ?? .unknown
-    }
+    // MARK: Namesakes
 
     /// Files of which nothing is known but that they are there: copies that are still to be told apart, and files that nothing
     /// was read of yet.
     func undecidedFiles(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
+        namesakes(near: directory, named: name).filter { $0.isCopySuspect || $0.trace.fingerprint.length == 0 }
+    }
+
+    /// The files of a top directory of the spool whose name was the same before rotation changed it.
+    func namesakes(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
         let (stem, top) = (name.stem, SpoolReader.top(directory.path.bytes))
         func isOne(_ file: AppendFile) -> Bool {
-            guard file.isCopySuspect || file.trace.fingerprint.length == 0 else { return false }
-            return (file.name.claimed ?? file.name).stem == stem
+            // A name begins with its stem; that is seen more quickly than what its stem is.
+            let original = file.name.claimed ?? file.name
+            return original.bytes.starts(with: stem.bytes) && original.stem == stem
         }
-        var undecided: [AppendFile] = []
+        var files: [AppendFile] = []
         for directory in tree.directories.values where SpoolReader.top(directory.path.bytes) == top {
-            undecided += directory.files.values.filter(isOne)
+            files += directory.files.values.filter(isOne)
         }
-        return undecided
+        return files
             + appends.nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
     }
 
-    /// Whether a file begins with these bytes, as far as both go.
-    private func isAlike(_ file: AppendFile, _ lines: some Collection<UInt8>) throws(SystemError) -> Bool {
-        guard let descriptor = file.descriptor?.raw else { return false }
-        let head = try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
-        return !head.isEmpty && !lines.isEmpty && lines.prefix(head.count).elementsEqual(head.prefix(lines.count))
-    }
-
-    /// The place up to which the archive is content that was read; nil if it is another content.
-    private func place(
-        of content: KnownContent, in format: DropFormat, _ descriptor: Int32
-    ) throws(SystemError) -> Mark? {
-        let (seen, whole) = try place(content.place, of: content, in: format, descriptor)
-        guard seen == nil, let whole, whole < content.place.offset else { return seen }
-        // Shorter than what was read, as a copy may be: an earlier place is the proof that there is nothing new in it.
-        guard let mark = content.marks.last(where: { $0.offset <= whole }),
-            try place(mark, of: content, in: format, descriptor).seen != nil
-        else { return nil }
-        return Mark(offset: whole, hash: 0)
-    }
-
-    /// - Returns: the place, if the archive has the content up to there; and how long the archive is, if it is shorter.
-    private func place(
-        _ place: Mark, of content: KnownContent, in format: DropFormat, _ descriptor: Int32
-    ) throws(SystemError) -> (seen: Mark?, whole: Int64?) {
-        guard let packed = packed(format) else { return (nil, nil) }
-        try packed.fill(from: descriptor, atMost: KnownContent.farthestBeginning)
-        let length = content.fingerprint.length
-        guard packed.lines.count >= length,
-            ByteHash.of(UnsafeRawBufferPointer(rebasing: packed.lines.prefix(length))) == content.fingerprint.hash
-        else { return (nil, nil) }
-        // The bytes before the last place tell whether it is the same all the way.
-        var tail: [UInt8] = []
-        while packed.offset + Int64(packed.lines.count) < place.offset, packed.end == nil {
-            tail = Array((tail + packed.lines.suffix(Mark.window)).suffix(Mark.window))
-            packed.take(packed.lines.count)
-            try packed.fill(from: descriptor)
-        }
-        let whole = packed.offset + Int64(packed.lines.count)
-        guard whole >= place.offset else { return (nil, packed.end == .whole ? whole : nil) }
-        let rest = packed.lines.dropFirst(Int(place.offset - packed.offset))
-        tail += packed.lines.prefix(Int(place.offset - packed.offset))
-        // A line must end there, as in a copy.
-        guard tail.last == 0x0A || rest.first == 0x0A || (rest.isEmpty && packed.end == .whole) else {
-            return (nil, nil)
-        }
-        let hash = tail.suffix(place.covered).withUnsafeBytes { ByteHash.of($0) }
-        return (hash == place.hash ? place : nil, nil)
-    }
-
-    /// A decompressor for a format; nil if there is no memory for one.
-    func packed(_ format: DropFormat) -> PackedLines? {
-        do {
-            return try PackedLines(format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
+    /// Whether a file begins with these bytes, as far as both go, and that beginning was not read: nothing of the file was, or
+    /// it was rewritten since.
+    func beginsUnread(
+        _ file: AppendFile, like lines: some Collection<UInt8>, near directory: SpoolDirectory
+    ) -> Bool {
+        let known = file.trace.fingerprint
+        // Others are as they were read. Many files may have one name in many directories: few are opened for this.
+        let mayHaveChanged = file.isReady || !file.isRotated && file.directory === directory
+        guard known.length == 0 || file.isCopySuspect || mayHaveChanged else { return false }
+        do throws(SystemError) {
+            if file.descriptor == nil {
+                guard mayHaveChanged, !file.isCopySuspect else { return false }
+                try open(file)
+            }
+            guard let descriptor = file.descriptor?.raw else { return false }
+            let head = try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
+            guard !head.isEmpty, !lines.isEmpty, lines.prefix(head.count).elementsEqual(head.prefix(lines.count)) else {
+                return false
+            }
+            return known.length == 0 || known.length > head.count
+                || head[..<known.length].withUnsafeBytes { ByteHash.of($0) } != known.hash
         } catch {
-            counters.errors += 1
-            log.error("cannot unpack", ["error": error.message])
-            return nil
+            // It is gone, or out of reach: reading it finds out which.
+            return false
         }
     }
 
