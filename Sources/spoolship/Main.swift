@@ -2,6 +2,7 @@
 //  each command is one file in Commands/ and one line in the table. What a command does happens in the modules: it
 //  knows nothing of how they work inside.
 
+internal import CLinux
 internal import Glibc
 
 /// The program. Not async: nothing runs on Swift's default executor.
@@ -9,6 +10,7 @@ internal import Glibc
 enum Main {
     static func main() {
         waitForReloads()
+        clinux_bound_memory()
         takeStandardDescriptors()
         // Whoever may set it could read what TLS hides; libcurl and OpenSSL look for it.
         unsetenv("SSLKEYLOGFILE")

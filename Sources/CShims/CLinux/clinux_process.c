@@ -51,3 +51,9 @@ pid_t clinux_spawn(const char *const *arguments, const char *const *environment,
 }
 
 void clinux_release_memory(void) { malloc_trim(0); }
+
+void clinux_bound_memory(void) {
+    // Fails for no value that malloc knows.
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 2 << 20);
+}

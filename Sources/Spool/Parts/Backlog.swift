@@ -22,4 +22,7 @@ struct Backlog {
     var dropFiles = 0
     var dropBytes: ByteCount = 0
     var oldestDrop: Timestamp?
+    /// When freed memory went back last, and what had been read by then.
+    var released = BootInstant(nanoseconds: 0)
+    var readWhenReleased: ByteCount = 0
 }

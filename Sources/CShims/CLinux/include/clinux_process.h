@@ -20,4 +20,8 @@ pid_t clinux_spawn(const char *const *arguments, const char *const *environment,
 /// Gives memory that was freed back to the system, as far as whole pages of it are free.
 void clinux_release_memory(void);
 
+/// Has malloc give back each large block (1 MiB and more) as soon as it is free. By itself it raises its limits with the blocks that
+/// come and keeps more and more.
+void clinux_bound_memory(void);
+
 #endif
