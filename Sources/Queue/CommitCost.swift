@@ -6,7 +6,7 @@ internal import Model
 extension QuarantineRecord {
     /// What it counts for in the bound of the quarantine.
     var cost: Int {
-        QueueStore.keptCost(content.count + detail.utf8.count + app.utf8.count + path.utf8.count)
+        keptCost(content.count + detail.utf8.count + app.utf8.count + path.utf8.count)
     }
 }
 
@@ -45,13 +45,21 @@ extension Commit {
     ///
     /// - Parameter quarantine: the bound of the quarantine: no more than that is written, whatever it brings.
     func cost(quarantine: Int) -> Int {
-        let frames = chunks.reduce(0) { $0 + chunkCost(frame: $1.frame.count, destinations: $1.destinations.count) }
+        let frames = chunks.reduce(0) { $0 + $1.cost }
         var kept = 0
         for record in quarantined where kept < quarantine { kept += record.cost }
         let gone = progress.forgotten.count + progress.unlinked.count + requeued.count
         return frames + min(kept, quarantine) + placesCost + gone * rowCost
     }
 }
+
+extension NewChunk {
+    /// What it counts for in the storage cap.
+    var cost: Int { chunkCost(frame: frame.count, destinations: destinations.count) }
+}
+
+/// What a dead letter or a quarantined line counts for in its bound.
+func keptCost(_ content: Int) -> Int { content + rowCost }
 
 /// What a row of a table with keys of its own costs: a large one leaves most of a page to itself.
 func placeCost(_ content: Int) -> Int { content + rowCost + (content > largePlace ? 4_096 : 0) }

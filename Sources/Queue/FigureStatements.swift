@@ -136,7 +136,7 @@ final class FigureStatements {
         lane.batchedBytes = row.integer(2)
     }
 
-    /// Writes what changed, inside the caller's transaction.
+    /// Writes what changed; for `TableWriter`.
     func write(_ figures: inout Figures) throws(QueueError) {
         var isCopyOld = false
         for index in figures.lanes.indices where figures.lanes[index].isDirty {

@@ -88,7 +88,7 @@ struct DeadLetter {
     }
 
     /// What it counts for in its bound.
-    var cost: Int { QueueStore.keptCost(event.count + message.utf8.count + excerpt.utf8.count) }
+    var cost: Int { keptCost(event.count + message.utf8.count + excerpt.utf8.count) }
 
     /// The record without the event.
     func json(_ figures: Figures) -> [JSONValue.Member] {

@@ -90,6 +90,12 @@ final class Database {
         _ = sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
     }
 
+    /// Sets the bound of the file, in pages, back to what it was.
+    func restoreLimit(_ pages: Int) {
+        // Setting a number in memory: where that fails everything does, and the next statement says so.
+        _ = sqlite3_exec(handle, "PRAGMA max_page_count = \(pages)", nil, nil, nil)
+    }
+
     // MARK: The WAL
 
     /// Counts the WAL's pages from here on, instead of SQLite's own checkpoints.

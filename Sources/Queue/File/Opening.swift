@@ -68,24 +68,19 @@ struct Opening {
         }
         // A start needs a page or two, however full the file is; one that asks for more names pages that are not there.
         try file.grant(1 << 20)
-        try file.database.begin()
-        do throws(QueueError) {
-            for name in options.destinations where !figures.lanes.contains(where: { $0.name == name }) {
-                try figures.add(name, to: file)
-            }
-            figures.totals.maxSize = cap
-            try file.write(&figures)
-            try file.database.commit()
-            var kept = options
-            kept.maxSize = cap
-            try file.limit(to: FileBounds(kept))
-            // What waited before this start waits on from its own time, without any change that would tell of it.
-            for index in figures.lanes.indices {
-                try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
-            }
-        } catch {
-            file.database.rollback()
-            throw error
+        let tables = try TableWriter(file)
+        for name in options.destinations where !figures.lanes.contains(where: { $0.name == name }) {
+            try figures.add(name, to: tables)
+        }
+        figures.totals.maxSize = cap
+        try tables.write(&figures)
+        try tables.commit()
+        var kept = options
+        kept.maxSize = cap
+        try file.limit(to: FileBounds(kept))
+        // What waited before this start waits on from its own time, without any change that would tell of it.
+        for index in figures.lanes.indices {
+            try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
         }
         return Opening(file: file, figures: figures, recoveries: recoveries)
     }
@@ -108,9 +103,9 @@ struct Opening {
 }
 
 extension Figures {
-    /// Adds a destination's row and its lanes, inside the caller's transaction.
-    mutating func add(_ name: DestinationName, to file: QueueFile) throws(QueueError) {
-        let insert = try file.statement("INSERT INTO destination (name) VALUES (?) RETURNING id")
+    /// Adds a destination's row and its lanes.
+    mutating func add(_ name: DestinationName, to tables: borrowing TableWriter) throws(QueueError) {
+        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id")
         insert.bind(1, name.text)
         guard try insert.step() else { throw QueueError(.io, "the database gave no id for destination \(name)") }
         let id = Int64(insert.integer(0))
@@ -181,12 +176,10 @@ extension QueueFile {
 
 extension QueueSnapshot {
     /// A snapshot of the store's state.
-    static func of(
-        _ figures: Figures, _ options: QueueOptions, health: Health, refusal: (reason: WaitReason, needs: Int)?,
-        isFullOfCritical: Bool = false, file: QueueFile?
-    ) -> QueueSnapshot {
+    static func of(_ state: QueueState, _ health: Health, _ file: QueueFile?) -> QueueSnapshot {
+        let figures = state.figures
         var snapshot = QueueSnapshot()
-        let configured = options.destinations
+        let configured = state.options.destinations
         let orphans = figures.lanes.filter { !configured.contains($0.name) }
         let ordered = configured.flatMap { name in figures.lanes.filter { $0.name == name } } + orphans
         snapshot.lanes = ordered.map { lane in
@@ -210,12 +203,15 @@ extension QueueSnapshot {
             count: totals.deadLetters, bytes: totals.deadLetterBytes, purged: totals.deadLettersPurged)
         snapshot.quarantine = Kept(
             count: totals.quarantineRecords, bytes: totals.quarantineBytes, purged: totals.quarantinePurged)
-        snapshot.accepting = refusal.map { .nothing($0.reason) } ?? (isFullOfCritical ? .critical : .all)
+        snapshot.accepting =
+            state.refusal.map { .nothing($0.reason) }
+            ?? (state.fullEpisode?.isFullOfCritical ?? false ? .critical : .all)
+        snapshot.walReader = state.walReader
         snapshot.failure = health.failure
         snapshot.commitFailure = health.commitFailure
         snapshot.commits = health.commits
         snapshot.failures = health.failures
-        snapshot.lateSettlements = health.lateSettlements
+        snapshot.lateSettlements = state.lateSettlements
         snapshot.recoveries = health.recoveries
         snapshot.unknownLosses = health.unknownLosses
         snapshot.transactions = health.transactions

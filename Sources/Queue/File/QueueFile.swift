@@ -3,22 +3,20 @@ internal import Frames
 internal import Glibc
 internal import Model
 
-/// The tables as values: each method is one or two statements. What to store and when is decided by `QueueStore`.
+/// The tables as values: each method is one or two statements. They are written by `TableWriter`.
 final class QueueFile {
     let database: Database
     let pageSize: Int
 
-    private let insertChunkStatement: Statement
     private let readChunkStatement: Statement
     private let chunkFactsStatement: Statement
-    private let deleteChunkStatement: Statement
-    private let insertDeliveryStatement: Statement
-    private let deleteDeliveryStatement: Statement
     private let findDeliveryStatement: Statement
     private let walkStatement: Statement
     private let formedRowsStatement: Statement
     private let lookUpBatchStatement: Statement
-    private let figures: FigureStatements
+    /// For `TableWriter`.
+    let writing: WriteStatements
+    let figures: FigureStatements
     private var others: [String: Statement] = [:]
 
     /// Opens the database, makes or upgrades its tables.
@@ -28,17 +26,12 @@ final class QueueFile {
             try Schema.prepare(database, options)
             self.database = database
             pageSize = try database.integer("PRAGMA page_size") ?? 4096
-            insertChunkStatement = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            writing = try WriteStatements(database)
             readChunkStatement = try database.prepare(
                 "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame "
                     + "FROM chunk WHERE id = ?")
             chunkFactsStatement = try database.prepare(
                 "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
-            deleteChunkStatement = try database.prepare("DELETE FROM chunk WHERE id = ?")
-            insertDeliveryStatement = try database.prepare(
-                "INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-            deleteDeliveryStatement = try database.prepare(
-                "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
             findDeliveryStatement = try database.prepare(
                 "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
             let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines"
@@ -135,33 +128,6 @@ final class QueueFile {
 
     // MARK: Chunks
 
-    func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
-        let statement = insertChunkStatement
-        statement.bind(1, id)
-        statement.bind(2, Int64(chunk.priority.rawValue))
-        statement.bind(3, chunk.destinations.count)
-        statement.bind(4, chunk.events)
-        statement.bind(5, chunk.bytes)
-        statement.bind(6, chunk.eventTimes.lowerBound.nanoseconds)
-        statement.bind(7, chunk.eventTimes.upperBound.nanoseconds)
-        statement.bind(8, chunk.acceptedAt.nanoseconds)
-        statement.bind(9, Int64(chunk.compression.rawValue))
-        statement.bind(10, Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
-        statement.bind(12, destinations)
-        try statement.run(chunk.frame, at: 11)
-    }
-
-    /// A chunk's events are for another destination too; salvage makes rows for nobody else. Where it is not known for whom
-    /// they are, it stays so.
-    func want(_ chunk: Int64, by destination: Int64) throws(QueueError) {
-        let update = try statement(
-            "UPDATE chunk SET wanted_by = wanted_by || ',' || ?1 "
-                + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0")
-        update.bind(1, destination)
-        update.bind(2, chunk)
-        try update.run()
-    }
-
     /// A chunk with its frame, verified; nil when it is missing or its bytes are not what was stored.
     func readChunk(_ id: Int64) throws(QueueError) -> StoredChunk? {
         let statement = readChunkStatement
@@ -194,37 +160,7 @@ final class QueueFile {
         )
     }
 
-    func deleteChunk(_ id: Int64) throws(QueueError) {
-        deleteChunkStatement.bind(1, id)
-        try deleteChunkStatement.run()
-    }
-
     // MARK: Deliveries
-
-    func insert(_ row: DeliveryRow, destination: Int64, priority: Priority) throws(QueueError) {
-        let statement = insertDeliveryStatement
-        statement.bind(1, destination)
-        statement.bind(2, Int64(priority.rawValue))
-        statement.bind(3, row.chunk)
-        statement.bind(4, row.first)
-        statement.bind(5, row.events)
-        statement.bind(6, row.bytes)
-        statement.bind(7, row.firstTime.nanoseconds)
-        statement.bind(8, row.acceptedAt.nanoseconds)
-        if let batch = row.batch { statement.bind(9, batch.bytes) } else { statement.bindNull(9) }
-        statement.bind(10, row.isFormed ? 1 : 0)
-        if let deadlines = row.deadlines { statement.bind(11, deadlines.text) } else { statement.bindNull(11) }
-        try statement.run()
-    }
-
-    func deleteDelivery(destination: Int64, priority: Priority, chunk: Int64, first: Int) throws(QueueError) {
-        let statement = deleteDeliveryStatement
-        statement.bind(1, destination)
-        statement.bind(2, Int64(priority.rawValue))
-        statement.bind(3, chunk)
-        statement.bind(4, first)
-        try statement.run()
-    }
 
     /// Whether a destination still waits for any of a chunk.
     func waits(destination: Int64, priority: Priority, chunk: Int64) throws(QueueError) -> Bool {
@@ -310,8 +246,6 @@ final class QueueFile {
     // MARK: Figures
 
     func load() throws(QueueError) -> Figures { try figures.load() }
-
-    func write(_ changed: inout Figures) throws(QueueError) { try figures.write(&changed) }
 }
 
 /// A chunk as it was read back.

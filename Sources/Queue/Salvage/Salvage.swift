@@ -46,15 +46,15 @@ struct Salvage {
         defer { target.database.close() }
         // It may hold rows that were deleted already, for a moment.
         try target.database.execute("PRAGMA max_page_count = 4294967294")
-        try target.database.begin()
         var isWhole = false
         if let image = PageImage(damaged) {
             var copy = try SalvageCopy(image, target)
             try copy.copyAll()
             isWhole = copy.hasLedger
         }
-        let loss = try SalvageBalance(target, options).settle(hasLedger: isWhole)
-        try target.database.commit()
+        let tables = try TableWriter(target)
+        let loss = try SalvageBalance(target, options).settle(hasLedger: isWhole, tables)
+        try tables.commit()
         try target.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return loss
     }
@@ -74,10 +74,11 @@ private struct SalvageCopy {
         self.image = image
         self.target = target
         unpacker = try FrameUnpacker()
-        try target.database.execute("DELETE FROM total")
     }
 
     mutating func copyAll() throws(QueueError) {
+        try target.database.begin()
+        try target.database.execute("DELETE FROM total")
         for number in stride(from: 1, through: image.count, by: 1) {
             guard let page = image.page(number), let tree = TreePage(page, isFirst: number == 1), isUsed(number) else {
                 continue
@@ -89,6 +90,7 @@ private struct SalvageCopy {
                 try insert(row)
             }
         }
+        try target.database.commit()
     }
 
     /// Whether a page that looks like rows is none that was given back with old ones on it.

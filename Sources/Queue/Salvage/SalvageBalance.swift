@@ -21,7 +21,7 @@ struct SalvageBalance {
     }
 
     /// - Parameter hasLedger: whether rows of the ledger were found.
-    func settle(hasLedger: Bool) throws(QueueError) -> Loss {
+    func settle(hasLedger: Bool, _ tables: borrowing TableWriter) throws(QueueError) -> Loss {
         let database = target.database
         try database.execute("INSERT OR IGNORE INTO total (id) VALUES (1)")
         let copy = try readCopy()
@@ -57,7 +57,7 @@ struct SalvageBalance {
             figures.lanes[index].ledger = expected ?? Ledger()
             try fill(
                 figures.lanes[index], figures,
-                missing: expected.map { $0.queued - found[LaneKey(lane), default: 0] } ?? .max)
+                missing: expected.map { $0.queued - found[LaneKey(lane), default: 0] } ?? .max, tables)
             loss.events += try balance(&figures.lanes[index])
         }
         if figures.lanes.isEmpty { loss.isKnown = false }
@@ -68,7 +68,7 @@ struct SalvageBalance {
                 "INSERT INTO switch VALUES ('\(Salvage.unknownLosses)', '1') "
                     + "ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1")
         }
-        try target.write(&figures)
+        try tables.write(&figures)
         return loss
     }
 
@@ -139,7 +139,9 @@ struct SalvageBalance {
     /// Makes rows anew for chunks whose rows were lost, the newest first: those before them have most likely been sent.
     ///
     /// - Parameter events: how many events had rows that are lost; where nobody knows, what may have been sent goes again.
-    private func fill(_ lane: Lane, _ figures: Figures, missing events: Int) throws(QueueError) {
+    private func fill(
+        _ lane: Lane, _ figures: Figures, missing events: Int, _ tables: borrowing TableWriter
+    ) throws(QueueError) {
         var missing = events
         let all = Set(figures.lanes.map(\.destination)).count
         let chunks = try target.database.prepare(
@@ -148,13 +150,13 @@ struct SalvageBalance {
             // To nobody else than whom it was accepted for, whatever is lost.
             let wanted = chunks.text(2).split(separator: ",").compactMap { Int64($0) }
             guard wanted.isEmpty ? chunks.integer(1) >= all : wanted.contains(lane.destination) else { continue }
-            missing -= try fill(Int64(chunks.integer(0)), lane)
+            missing -= try fill(Int64(chunks.integer(0)), lane, tables)
         }
         chunks.reset()
     }
 
     /// Makes rows for the events of a chunk that a lane has none for; returns how many.
-    private func fill(_ id: Int64, _ lane: Lane) throws(QueueError) -> Int {
+    private func fill(_ id: Int64, _ lane: Lane, _ tables: borrowing TableWriter) throws(QueueError) -> Int {
         let rows = try target.rows(of: id, lane)
         guard let chunk = try target.readChunk(id) else { return 0 }
         var gaps: [Range<Int>] = []
@@ -171,7 +173,7 @@ struct SalvageBalance {
             let row = DeliveryRow(
                 chunk: id, first: gap.lowerBound, events: gap.count, bytes: lines.size(gap), firstTime: chunk.firstTime,
                 acceptedAt: Timestamp(nanoseconds: Int64(accepted)), batch: nil, isFormed: false, deadlines: nil)
-            try target.insert(row, destination: lane.destination, priority: lane.priority)
+            try tables.insert(row, destination: lane.destination, priority: lane.priority)
             filled += gap.count
         }
         return filled

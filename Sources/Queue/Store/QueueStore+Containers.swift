@@ -35,8 +35,8 @@ extension QueueStore {
 
     /// Keeps a copy of a container in place of an older one; durable when it returns.
     public func saveContainer(_ id: String, _ copy: SavedContainer) async throws(QueueError) {
-        try await write { () throws(QueueError) in
-            let change = try self.opened().statement(
+        try await write { transaction throws(QueueError) in
+            let change = try transaction.tables.statement(
                 "REPLACE INTO container (id, version, etag, confirmed_at, file) VALUES (?, ?, ?, ?, ?)")
             change.bind(1, id)
             change.bind(2, copy.version)
@@ -49,8 +49,8 @@ extension QueueStore {
 
     /// Notes that the server has confirmed the saved copy.
     public func confirmContainer(_ id: String, at time: Timestamp) async throws(QueueError) {
-        try await write { () throws(QueueError) in
-            let change = try self.opened().statement("UPDATE container SET confirmed_at = ? WHERE id = ?")
+        try await write { transaction throws(QueueError) in
+            let change = try transaction.tables.statement("UPDATE container SET confirmed_at = ? WHERE id = ?")
             change.bind(1, time.nanoseconds)
             change.bind(2, id)
             try change.run()

@@ -12,47 +12,22 @@ extension QueueStore {
     /// - Returns: how many deliveries were deleted.
     public func discardAll(reason: String, atOnce: Int = 64 << 20) async throws(QueueError) -> Int {
         var discarded = 0
-        if figures.totals.stored > atOnce {
+        if state.figures.totals.stored > atOnce {
             var round = 0
             repeat {
-                try await write { self.endLeases() }
+                try await write { $0.endLeases() }
                 round = 0
-                for name in Set(figures.lanes.map(\.name)) { round += try await discardLanes(name, nil, reason) }
+                for name in Set(state.figures.lanes.map(\.name)) { round += try await discardLanes(name, nil, reason) }
                 discarded += round
-            } while round > 0 && figures.totals.stored > atOnce
+            } while round > 0 && state.figures.totals.stored > atOnce
         }
         discarded += try await discardAtOnce(reason)
         if discarded > 0 { log.warning("queue discarded", ["reason": reason, "deliveries": discarded]) }
         return discarded
     }
 
-    /// Takes all batches back that are in flight; those that are acknowledged already leave with this transaction.
-    private func endLeases() {
-        for (id, batch) in held where batch.status == .leased {
-            held[id]?.status = .free
-            figures.lanes[batch.lane].freeBatches += 1
-        }
-    }
-
     private func discardAtOnce(_ reason: String) async throws(QueueError) -> Int {
-        try await write { () throws(QueueError) in
-            let file = try self.opened()
-            var discarded = 0
-            for index in self.figures.lanes.indices {
-                let queued = self.figures.lanes[index].ledger.queued
-                guard queued > 0 else { continue }
-                self.discard(queued, self.figures.lanes[index].queuedBytes, index, reason)
-                self.figures.lanes[index].batchedEvents = 0
-                self.figures.lanes[index].batchedBytes = 0
-                self.figures.lanes[index].freeBatches = 0
-                discarded += queued
-            }
-            try file.database.execute("DELETE FROM delivery")
-            try file.database.execute("DELETE FROM chunk")
-            self.figures.totals.stored = 0
-            self.held.removeAll()
-            return discarded
-        }
+        try await write { transaction throws(QueueError) in try transaction.discardAll(reason) }
     }
 
     /// Deletes what is queued for one destination, configured or not, and counts it as discarded.
@@ -80,8 +55,8 @@ extension QueueStore {
             var from: Int64 = 0
             while from != .max {
                 let start = from
-                let part = try await write { () throws(QueueError) in
-                    try self.discardSome(destination, priority, from: start, reason)
+                let part = try await write { transaction throws(QueueError) in
+                    try transaction.discardSome(destination, priority, from: start, reason)
                 }
                 total += part.events
                 from = part.next
@@ -89,63 +64,91 @@ extension QueueStore {
         }
         return total
     }
+}
+
+extension Transaction {
+    /// Takes all batches back that are in flight; those that are acknowledged already leave with this transaction.
+    fileprivate mutating func endLeases() {
+        for (id, batch) in state.held where batch.status == .leased {
+            state.held[id]?.status = .free
+            state.figures.lanes[batch.lane].freeBatches += 1
+        }
+    }
+
+    fileprivate mutating func discardAll(_ reason: String) throws(QueueError) -> Int {
+        var discarded = 0
+        for index in state.figures.lanes.indices {
+            let queued = state.figures.lanes[index].ledger.queued
+            guard queued > 0 else { continue }
+            discard(queued, state.figures.lanes[index].queuedBytes, index, reason)
+            state.figures.lanes[index].batchedEvents = 0
+            state.figures.lanes[index].batchedBytes = 0
+            state.figures.lanes[index].freeBatches = 0
+            discarded += queued
+        }
+        try tables.execute("DELETE FROM delivery")
+        try tables.execute("DELETE FROM chunk")
+        state.figures.totals.stored = 0
+        state.held.removeAll()
+        return discarded
+    }
 
     /// Deletes some rows of a lane; tells where to go on, `Int64.max` for nowhere.
-    private func discardSome(
+    fileprivate mutating func discardSome(
         _ destination: DestinationName, _ priority: Priority, from: Int64, _ reason: String
     ) throws(QueueError) -> (events: Int, next: Int64) {
-        let file = try opened()
-        guard let lane = figures.lane(destination, priority) else { return (0, .max) }
+        guard let lane = state.figures.lane(destination, priority) else { return (0, .max) }
         var rows: [DeliveryRow] = []
         var next = Int64.max
-        let start = figures.lanes[lane]
+        let start = state.figures.lanes[lane]
         try file.walk(destination: start.destination, priority: priority, from: from) { row in
             guard rows.count < 1_000 || row.chunk == rows.last?.chunk else {
                 next = row.chunk
                 return false
             }
-            if !isInFlight(row) { rows.append(row) }
+            if !state.isInFlight(row) { rows.append(row) }
             return true
         }
-        return (try discard(rows, lane, reason, file), next)
+        return (try discard(rows, lane, reason), next)
     }
 
-    /// Discards rows that are not in flight, with the batches that they are in, inside the running transaction.
-    func discard(
-        _ rows: [DeliveryRow], _ lane: Int, _ reason: String, _ file: QueueFile
+    /// Discards rows that are not in flight, with the batches that they are in.
+    mutating func discard(
+        _ rows: [DeliveryRow], _ lane: Int, _ reason: String
     ) throws(QueueError) -> Int {
         var events = 0
-        for row in rows where !isInFlight(row) {
+        for row in rows where !state.isInFlight(row) {
             if row.isFormed, let id = row.batch {
                 // The whole batch goes with its first row.
                 guard let batch = try file.lookUp(id) else { continue }
                 leaveBatch(batch.rows, lane)
-                for member in batch.rows { events += try discard(member, lane, reason, file) }
+                for member in batch.rows { events += try discard(member, lane, reason) }
             } else {
                 leaveBatch([row], lane)
-                events += try discard(row, lane, reason, file)
+                events += try discard(row, lane, reason)
             }
         }
         return events
     }
 
-    private func discard(
-        _ row: DeliveryRow, _ lane: Int, _ reason: String, _ file: QueueFile
+    private mutating func discard(
+        _ row: DeliveryRow, _ lane: Int, _ reason: String
     ) throws(QueueError) -> Int {
-        try file.deleteDelivery(
-            destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority, chunk: row.chunk,
+        try tables.deleteDelivery(
+            destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
+            chunk: row.chunk,
             first: row.first)
         discard(row.events, row.bytes, lane, reason)
-        try dismiss(chunk: row.chunk, from: file)
+        try dismiss(chunk: row.chunk)
         return row.events
     }
 
-    /// Takes events out of a lane's figures as discarded, inside the running transaction.
-    func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
-        figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
-        figures.lanes[lane].oldestIsStale = true
-        figures.countDiscarded(
-            events, destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority,
+    /// Takes events out of a lane's figures as discarded.
+    mutating func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
+        state.figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
+        state.figures.lanes[lane].oldestIsStale = true
+        state.figures.countDiscarded(
+            events, destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
             reason: reason)
     }
 }

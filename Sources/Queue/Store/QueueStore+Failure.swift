@@ -9,7 +9,7 @@ extension QueueStore {
     func failed(_ error: QueueError, _ operations: [Operation]) {
         health.count(error)
         switch error.code {
-        case .corrupt where options.opener == .agent:
+        case .corrupt where state.options.opener == .agent:
             recover(error, operations)
         case .fileFull:
             makeFit(error, operations)
@@ -30,7 +30,7 @@ extension QueueStore {
             // One call that was wrong: the others are tried again without it.
             end(operations, error)
         }
-        if !acknowledged.isEmpty { armAcknowledgementTimer() }
+        if !state.acknowledged.isEmpty { armAcknowledgementTimer() }
         publish()
         if !waiting.isEmpty { schedule() }
     }
@@ -46,7 +46,7 @@ extension QueueStore {
             log.error("queue cannot be written", ["code": error.code.rawValue, "error": error.message])
         }
         health.failure = error
-        refusal = (reason, 0)
+        state.refusal = QueueState.Refusal(reason: reason)
         armRoomTimer()
     }
 
@@ -66,20 +66,19 @@ extension QueueStore {
             // Transactions that failed at their end have left whole frames behind the WAL's end. Once a shorter one is written
             // over their beginning, they look like what a start finds behind damage.
             _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-            try file.database.begin()
-            try file.database.execute("UPDATE total SET max_size = max_size")
-            try file.database.commit()
+            let tables = try TableWriter(file)
+            try tables.execute("UPDATE total SET max_size = max_size")
+            try tables.commit()
         } catch {
-            file.database.rollback()
             if error.code == .corrupt { return failed(error, []) }
             health.count(error)
             return armRoomTimer()
         }
         guard ballast.restore() else { return armRoomTimer() }
-        refusal = nil
+        state.refusal = nil
         succeeded()
         publish()
-        if !acknowledged.isEmpty { armAcknowledgementTimer() }
+        if !state.acknowledged.isEmpty { armAcknowledgementTimer() }
     }
 
     /// Ends calls that could not be done: commits wait with their callers, others fail.
@@ -117,9 +116,9 @@ extension QueueStore {
         damaged.database.close()
         file = nil
         do throws(QueueError) {
-            let salvaged = try Salvage.run(options, directory, now: time.wallTime, log)
+            let salvaged = try Salvage.run(state.options, directory, now: time.wallTime, log)
             file = salvaged.file
-            figures = salvaged.figures
+            state.figures = salvaged.figures
             health.unknownLosses = try salvaged.file.unknownLosses()
             takeUpHeld(salvaged.file)
             health.recoveries += 1
@@ -127,7 +126,7 @@ extension QueueStore {
         } catch {
             health.count(error)
             health.failure = error
-            refusal = (.readOnly, 0)
+            state.refusal = QueueState.Refusal(reason: .readOnly)
             log.error("queue database cannot be replaced", ["code": error.code.rawValue, "error": error.message])
             end(operations, error, .readOnly)
             armRoomTimer()
@@ -137,9 +136,9 @@ extension QueueStore {
     /// Opens the database again after a recovery that failed.
     func reopen() {
         do throws(QueueError) {
-            let opening = try Opening.open(options, directory, now: time.wallTime, log)
+            let opening = try Opening.open(state.options, directory, now: time.wallTime, log)
             file = opening.file
-            figures = opening.figures
+            state.figures = opening.figures
             health.unknownLosses = try opening.file.unknownLosses()
             takeUpHeld(opening.file)
             health.recoveries += opening.recoveries
@@ -152,62 +151,66 @@ extension QueueStore {
 
     /// Keeps the leases of batches that were salvaged whole; the others are gone.
     private func takeUpHeld(_ file: QueueFile) {
-        for (id, batch) in held {
+        for (id, batch) in state.held {
             do throws(QueueError) {
                 var found = try file.lookUp(id)
-                if found == nil { found = try restoreRows(of: batch, id, in: file) }
+                if found == nil {
+                    found = try change(file) { transaction throws(QueueError) in try transaction.restoreRows(of: batch)
+                    }
+                }
                 let isWhole =
                     found.map {
                         $0.rows.elementsEqual(batch.rows) { $0.chunk == $1.chunk && $0.first == $1.first }
                     } ?? false
                 // Its lane's place may be another now: a destination may have been lost.
-                guard isWhole, let found, let lane = figures.lane(found.destination, found.priority),
+                guard isWhole, let found, let lane = state.figures.lane(found.destination, found.priority),
                     let first = batch.rows.first
                 else {
-                    held[id] = nil
+                    state.held[id] = nil
                     continue
                 }
-                held[id]?.lane = lane
+                state.held[id]?.lane = lane
                 if first.isFormed {
-                    if batch.status != .free { figures.lanes[lane].freeBatches -= 1 }
+                    if batch.status != .free { state.figures.lanes[lane].freeBatches -= 1 }
                 } else {
-                    figures.lanes[lane].batchedEvents += batch.header.events
-                    figures.lanes[lane].batchedBytes += batch.header.bytes
-                    if batch.status == .free { figures.lanes[lane].freeBatches += 1 }
+                    state.figures.lanes[lane].batchedEvents += batch.header.events
+                    state.figures.lanes[lane].batchedBytes += batch.header.bytes
+                    if batch.status == .free { state.figures.lanes[lane].freeBatches += 1 }
                 }
             } catch {
                 // Damaged again: the next transaction meets it.
                 health.count(error)
-                held[id] = nil
+                state.held[id] = nil
             }
         }
-        acknowledged.removeAll { held[$0] == nil }
+        let held = state.held
+        state.acknowledged.removeAll { held[$0] == nil }
     }
+}
 
+extension Transaction {
     /// Gives a batch its rows back that were made anew without its id; nil if they are not all there.
-    private func restoreRows(
-        of batch: HeldBatch, _ id: BatchID, in file: QueueFile
+    fileprivate mutating func restoreRows(
+        of batch: HeldBatch
     ) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
-        guard let place = figures.lane(batch.header.destination, batch.header.priority) else { return nil }
-        let lane = figures.lanes[place]
+        guard let place = state.figures.lane(batch.header.destination, batch.header.priority) else { return nil }
+        let lane = state.figures.lanes[place]
         for row in batch.rows {
             let isThere = try file.rows(of: row.chunk, lane).contains {
                 $0.first == row.first && $0.events == row.events && $0.batch == nil
             }
             guard isThere else { return nil }
         }
-        try file.database.begin()
         for row in batch.rows {
-            try file.deleteDelivery(
+            try tables.deleteDelivery(
                 destination: lane.destination, priority: lane.priority, chunk: row.chunk, first: row.first)
-            try file.insert(row, destination: lane.destination, priority: lane.priority)
+            try tables.insert(row, destination: lane.destination, priority: lane.priority)
         }
-        try file.database.commit()
         if batch.rows.first?.isFormed ?? false {
             // As if it had been read at the start.
-            figures.lanes[place].freeBatches += 1
-            figures.lanes[place].batchedEvents += batch.header.events
-            figures.lanes[place].batchedBytes += batch.header.bytes
+            state.figures.lanes[place].freeBatches += 1
+            state.figures.lanes[place].batchedEvents += batch.header.events
+            state.figures.lanes[place].batchedBytes += batch.header.bytes
         }
         return (lane.destination, lane.priority, batch.rows)
     }

@@ -2,7 +2,7 @@ internal import EventLoops
 internal import Model
 
 // What comes next in a lane, without changing anything.
-extension QueueStore {
+extension QueueState {
     /// What comes next in a lane.
     enum Candidate {
         /// A full chunk, under the id that was drawn when it was stored.
@@ -19,7 +19,7 @@ extension QueueStore {
     private static let mostJoined = 2_000
 
     /// Looks for what comes next, from the lane's cursor on, and moves the cursor over what is held.
-    func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Candidate {
+    mutating func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Candidate {
         if let urgent = request.urgentBefore {
             let found = try scan(lane, request, urgentBefore: urgent, file)
             if case .nothing = found {} else { return found }
@@ -27,7 +27,7 @@ extension QueueStore {
         return try scan(lane, request, urgentBefore: nil, file)
     }
 
-    private func scan(
+    private mutating func scan(
         _ lane: Int, _ request: LeaseRequest, urgentBefore: Timestamp?, _ file: QueueFile
     ) throws(QueueError) -> Candidate {
         // How far it looks over what it does not take: for urgent events among others, and past batches formed before.
@@ -48,7 +48,7 @@ extension QueueStore {
             if let id = row.batch {
                 guard rows.isEmpty else { return true }
                 let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
-                let mayHaveBeenSent = row.chunk <= lastChunkAtOpen && start.allows(row)
+                let mayHaveBeenSent = row.chunk <= surroundings.lastChunkAtOpen && start.allows(row)
                 if !mayHaveBeenSent, isToBeSifted(row, in: lane) {
                     result = .sift(row)
                     return false
@@ -64,7 +64,7 @@ extension QueueStore {
             budget += 1
             events += row.events
             bytes += row.bytes
-            return events < request.maxEvents && bytes < request.maxBytes && rows.count < QueueStore.mostJoined
+            return events < request.maxEvents && bytes < request.maxBytes && rows.count < QueueState.mostJoined
         }
         if let cursor { figures.lanes[lane].cursor = cursor }
         return rows.isEmpty ? result : .join(rows)

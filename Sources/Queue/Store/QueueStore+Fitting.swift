@@ -28,25 +28,27 @@ extension QueueStore {
     func makeFit(_ error: QueueError, _ operations: [Operation]) {
         guard let file else { return }
         do throws(QueueError) {
-            if !relief.isReplaced, try isBeyondNeed(operations, file) {
-                relief.isReplaced = true
+            if !state.relief.isReplaced, try isBeyondNeed(operations, file) {
+                state.relief.isReplaced = true
                 return recover(
                     QueueError(.corrupt, "\(file.database.path) is damaged (it names pages beyond its end)"), operations
                 )
             }
             // Places of files are paid for: without them nothing is exact, and files can be many.
-            if try file.payForPlaces(operations.reduce(0) { $0 + $1.places }, bounds) { return tryAgain(operations) }
+            if try file.payForPlaces(operations.reduce(0) { $0 + $1.places }, state.bounds) {
+                return tryAgain(operations)
+            }
             guard operations.count <= 1 else { return end(operations, error) }
             if let commit = operations.first, commit.wait != nil, giveWay(to: commit) {
                 return tryAgain(operations)
             }
-            guard !relief.isGranted else {
-                relief.isGranted = false
-                try file.limit(to: bounds)
+            guard !state.relief.isGranted else {
+                state.relief.isGranted = false
+                try file.limit(to: state.bounds)
                 return end(operations, error)
             }
-            relief.isGranted = true
-            try file.grant(2 * bounds.transaction + (operations.first?.places ?? 0) * 2)
+            state.relief.isGranted = true
+            try file.grant(2 * state.bounds.transaction + (operations.first?.places ?? 0) * 2)
             tryAgain(operations)
         } catch {
             health.count(error)
@@ -56,7 +58,7 @@ extension QueueStore {
 
     /// Whether the file has far more room than the calls can need: then a damaged number asked for a page that is not there.
     private func isBeyondNeed(_ operations: [Operation], _ file: QueueFile) throws(QueueError) -> Bool {
-        let need = operations.reduce(2 * bounds.transaction) { $0 + min($1.bytes, 1 << 40) + $1.places }
+        let need = operations.reduce(2 * state.bounds.transaction) { $0 + min($1.bytes, 1 << 40) + $1.places }
         return try file.database.room() > (8 << 20) + 4 * need
     }
 
@@ -64,22 +66,23 @@ extension QueueStore {
 
     /// Takes the next step for a commit that does not fit by itself; false when none is left.
     private func giveWay(to commit: Operation) -> Bool {
-        let totals = figures.totals
+        let totals = state.figures.totals
         let isHeldByKept = totals.quarantineBytes + totals.deadLetterBytes > totals.stored
         if commit.bringsEvents, !isHeldByKept, lowerCap() { return true }
-        if quarantineBound > 0 {
+        if state.quarantineBound > 0 {
             noteRelief()
-            relief.quarantine = Relief.half(of: max(totals.quarantineBytes, min(commit.bytes, quarantineBound)))
+            state.relief.quarantine = Relief.half(
+                of: max(totals.quarantineBytes, min(commit.bytes, state.quarantineBound)))
             return true
         }
-        if totals.deadLetterBytes > 0, relief.deadLetters != 0 {
+        if totals.deadLetterBytes > 0, state.relief.deadLetters != 0 {
             noteRelief()
-            relief.deadLetters = Relief.half(of: totals.deadLetterBytes)
+            state.relief.deadLetters = Relief.half(of: totals.deadLetterBytes)
             return true
         }
         if commit.bringsEvents, lowerCap() { return true }
-        guard commit.bringsEvents, !relief.dropsEvents else { return false }
-        relief.dropsEvents = true
+        guard commit.bringsEvents, !state.relief.dropsEvents else { return false }
+        state.relief.dropsEvents = true
         log.error(
             "queue file cannot hold what comes: events are dropped and counted as quarantined",
             ["stored_bytes": totals.stored])
@@ -88,37 +91,31 @@ extension QueueStore {
 
     /// One line for as long as anything is given up.
     private func noteRelief() {
-        guard relief.isNone else { return }
+        guard state.relief.isNone else { return }
         log.warning(
             "queue file is full before its bounds",
             [
-                "quarantine_bytes": figures.totals.quarantineBytes, "dead_letter_bytes": figures.totals.deadLetterBytes,
-                "stored_bytes": figures.totals.stored, "hint": "the oldest kept lines are purged",
+                "quarantine_bytes": state.figures.totals.quarantineBytes,
+                "dead_letter_bytes": state.figures.totals.deadLetterBytes,
+                "stored_bytes": state.figures.totals.stored, "hint": "the oldest kept lines are purged",
             ])
     }
 
     /// The cap comes down to what the file holds, until half of it is free.
     private func lowerCap() -> Bool {
-        let cap = figures.totals.stored / 20 * 19
-        guard cap < effectiveCap, cap > 0 else { return false }
-        effectiveCap = cap
-        log.warning("queue file is full before its cap", ["stored_bytes": figures.totals.stored])
+        let cap = state.figures.totals.stored / 20 * 19
+        guard cap < state.effectiveCap, cap > 0 else { return false }
+        state.effectiveCap = cap
+        log.warning("queue file is full before its cap", ["stored_bytes": state.figures.totals.stored])
         return true
-    }
-
-    /// Does first what was given up, inside the running transaction.
-    func giveUpKept(_ file: QueueFile) throws(QueueError) {
-        guard !relief.isNone else { return }
-        try trimQuarantine(file)
-        try trimDeadLetters(file)
     }
 
     /// The bound holds again after a transaction that was let through.
     func endGrant(_ file: QueueFile) {
-        guard relief.isGranted else { return }
-        relief.isGranted = false
+        guard state.relief.isGranted else { return }
+        state.relief.isGranted = false
         do throws(QueueError) {
-            try file.limit(to: bounds)
+            try file.limit(to: state.bounds)
         } catch {
             // The file is larger by one transaction at most; the next change of the bounds sets it.
             health.count(error)
@@ -127,8 +124,17 @@ extension QueueStore {
 
     /// Nothing more is given up once half of the file is free.
     func endRelief(_ file: QueueFile) throws(QueueError) {
-        guard !relief.isNone else { return }
+        guard !state.relief.isNone else { return }
         let used = file.fileBytes - (try file.freeBytes())
-        if used < bounds.file / 2 { relief = Relief() }
+        if used < state.bounds.file / 2 { state.relief = Relief() }
+    }
+}
+
+extension Transaction {
+    /// Does first what was given up.
+    mutating func giveUpKept() throws(QueueError) {
+        guard !state.relief.isNone else { return }
+        try trimQuarantine()
+        try trimDeadLetters()
     }
 }

@@ -1,125 +1,122 @@
 internal import EventLoops
 internal import Model
 
-// Making batches of what waits. All of it runs inside the running transaction.
-extension QueueStore {
+// Making batches of what waits.
+extension Transaction {
     /// Forms and leases what comes next in a lane.
-    func form(_ request: LeaseRequest, _ lane: Int) throws(QueueError) -> Batch? {
-        let file = try opened()
+    mutating func form(_ request: LeaseRequest, _ lane: Int) throws(QueueError) -> Batch? {
         // Each round that gives no batch has taken something out of the lane: lost or expired.
         while true {
-            switch try next(in: lane, request, of: file) {
+            switch try state.next(in: lane, request, of: file) {
             case .nothing:
                 return nil
             case .whole(let row, let id):
-                if let batch = try takeWhole(row, id, lane, request, file) { return batch }
+                if let batch = try takeWhole(row, id, lane, request) { return batch }
             case .join(let rows):
-                if let batch = try join(rows, request, lane, file) { return batch }
+                if let batch = try join(rows, request, lane) { return batch }
             case .sift(let row):
-                try sift(row, lane, file)
+                try sift(row, lane)
             }
         }
     }
 
     /// Leases a full chunk for which a write is needed first; nil if it was lost or has expired.
-    private func takeWhole(
-        _ row: DeliveryRow, _ id: BatchID, _ lane: Int, _ request: LeaseRequest?, _ file: QueueFile
+    private mutating func takeWhole(
+        _ row: DeliveryRow, _ id: BatchID, _ lane: Int, _ request: LeaseRequest?
     ) throws(QueueError) -> Batch? {
-        guard let loaded = try load([row], id, lane, of: file) else {
-            try lose(chunk: row.chunk, of: file)
+        guard let loaded = try state.load([row], id, lane, of: file) else {
+            try lose(chunk: row.chunk)
             return nil
         }
-        guard !isExpired(loaded.newest, in: lane) else {
-            try takeOut([row], lane, \.expired, of: file)
+        guard !state.isExpired(loaded.newest, in: lane) else {
+            try takeOut([row], lane, \.expired)
             return nil
         }
-        if !figures.lanes[lane].allows(row) { try allow(row, request, in: lane, of: file) }
-        hold(loaded, lane, isNew: true)
+        if !state.figures.lanes[lane].allows(row) { try allow(row, request, in: lane) }
+        state.hold(loaded, lane, isNew: true)
         return loaded.batch
     }
 
     /// Leases a batch that this process does not hold yet; nil if there is none of that id, or it went.
-    func takeUp(_ id: BatchID) throws(QueueError) -> Batch? {
-        let file = try opened()
-        guard held[id] == nil, let found = try file.lookUp(id),
-            let lane = figures.lane(found.destination, found.priority), let first = found.rows.first
+    mutating func takeUp(_ id: BatchID) throws(QueueError) -> Batch? {
+        guard state.held[id] == nil, let found = try file.lookUp(id),
+            let lane = state.figures.lane(found.destination, found.priority), let first = found.rows.first
         else { return nil }
-        guard first.isFormed else { return try takeWhole(first, id, lane, nil, file) }
-        guard let loaded = try load(found.rows, id, lane, of: file) else {
-            try loseDamaged(found.rows, of: file)
+        guard first.isFormed else { return try takeWhole(first, id, lane, nil) }
+        guard let loaded = try state.load(found.rows, id, lane, of: file) else {
+            try loseDamaged(found.rows)
             return nil
         }
-        guard !isExpired(loaded.newest, in: lane) else {
-            try takeOut(found.rows, lane, \.expired, of: file)
+        guard !state.isExpired(loaded.newest, in: lane) else {
+            try takeOut(found.rows, lane, \.expired)
             return nil
         }
-        hold(loaded, lane, isNew: false)
+        state.hold(loaded, lane, isNew: false)
         return loaded.batch
     }
 
     /// Takes out a held batch that has expired; of one whose bytes are damaged, what is sound waits again.
-    func removeUnfit(_ id: BatchID) throws(QueueError) {
-        let file = try opened()
-        guard let known = held[id], known.status == .free else { return }
-        if try load(known.rows, id, known.lane, of: file) == nil {
-            try loseDamaged(known.rows, of: file)
+    mutating func removeUnfit(_ id: BatchID) throws(QueueError) {
+        guard let known = state.held[id], known.status == .free else { return }
+        if try state.load(known.rows, id, known.lane, of: file) == nil {
+            try loseDamaged(known.rows)
         } else {
-            try takeOut(known.rows, known.lane, \.expired, of: file)
+            try takeOut(known.rows, known.lane, \.expired)
         }
     }
 
     /// Joins small chunks into a batch, the last one in part where that fills it; nil if some were lost or expired.
-    private func join(
-        _ rows: [DeliveryRow], _ request: LeaseRequest, _ lane: Int, _ file: QueueFile
+    private mutating func join(
+        _ rows: [DeliveryRow], _ request: LeaseRequest, _ lane: Int
     ) throws(QueueError) -> Batch? {
-        let destination = figures.lanes[lane].destination
+        let destination = state.figures.lanes[lane].destination
         let id = drawID()
         var taken: [DeliveryRow] = []
         var room = (events: request.maxEvents, bytes: request.maxBytes)
         for row in rows {
             guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil else {
-                try lose(chunk: row.chunk, of: file)
+                try lose(chunk: row.chunk)
                 if taken.isEmpty { return nil } else { break }
             }
-            if isExpired(chunk.lastTime, in: lane) {
-                try takeOut([row], lane, \.expired, of: file)
+            if state.isExpired(chunk.lastTime, in: lane) {
+                try takeOut([row], lane, \.expired)
                 if taken.isEmpty { return nil } else { break }
             }
             guard let run = fit(row, chunk, room, isFirst: taken.isEmpty) else { break }
             guard run.events > 0 else {
-                try lose(chunk: row.chunk, of: file)
+                try lose(chunk: row.chunk)
                 if taken.isEmpty { return nil } else { break }
             }
-            let mine = try split(row, run, id, destination, request.priority, file)
+            let mine = try split(row, run, id, destination, request.priority)
             taken.append(mine)
             room.events -= run.events
             room.bytes -= run.bytes
             if run.events < row.events { break }
         }
-        guard let loaded = try load(taken, id, lane, of: file) else { return nil }
-        hold(loaded, lane, isNew: true)
+        guard let loaded = try state.load(taken, id, lane, of: file) else { return nil }
+        state.hold(loaded, lane, isNew: true)
         return loaded.batch
     }
 
     /// Gives the first events of a row to a batch; what is left waits on.
-    private func split(
+    private mutating func split(
         _ row: DeliveryRow, _ run: (events: Int, bytes: Int), _ id: BatchID, _ destination: Int64,
-        _ priority: Priority, _ file: QueueFile
+        _ priority: Priority
     ) throws(QueueError) -> DeliveryRow {
         var mine = row
         mine.events = run.events
         mine.bytes = run.bytes
         mine.batch = id
         mine.isFormed = true
-        try file.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
-        try file.insert(mine, destination: destination, priority: priority)
+        try tables.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
+        try tables.insert(mine, destination: destination, priority: priority)
         if run.events < row.events {
             var rest = row
             rest.first += run.events
             rest.events -= run.events
             rest.bytes -= run.bytes
             rest.batch = nil
-            try file.insert(rest, destination: destination, priority: priority)
+            try tables.insert(rest, destination: destination, priority: priority)
         }
         return mine
     }
@@ -145,20 +142,20 @@ extension QueueStore {
     }
 
     /// Notes that full chunks of that size, or as large as is asked for, may have been sent as they are.
-    private func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int, of file: QueueFile)
+    private mutating func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int)
         throws(QueueError)
     {
-        let destination = figures.lanes[lane].destination
-        let events = max(figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
-        let bytes = max(figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
-        let update = try file.statement("UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?")
+        let destination = state.figures.lanes[lane].destination
+        let events = max(state.figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
+        let bytes = max(state.figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
+        let update = try tables.statement("UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?")
         update.bind(1, events)
         update.bind(2, bytes)
         update.bind(3, destination)
         try update.run()
-        for index in figures.lanes.indices where figures.lanes[index].destination == destination {
-            figures.lanes[index].leaseEvents = events
-            figures.lanes[index].leaseBytes = bytes
+        for index in state.figures.lanes.indices where state.figures.lanes[index].destination == destination {
+            state.figures.lanes[index].leaseEvents = events
+            state.figures.lanes[index].leaseBytes = bytes
         }
     }
 }

@@ -23,27 +23,27 @@ extension QueueStore {
 
     private func findNext(_ request: LeaseRequest) async throws(QueueError) -> Batch? {
         let file = try opened()
-        guard let lane = figures.lane(request.destination, request.priority) else { return nil }
-        guard figures.lanes[lane].ledger.queued > 0, !isLeasingStopped else { return nil }
+        guard let lane = state.figures.lane(request.destination, request.priority) else { return nil }
+        guard state.figures.lanes[lane].ledger.queued > 0, !isLeasingStopped else { return nil }
         try file.database.begin()
-        while let free = try oldestFree(in: lane, except: request.except, of: file) {
+        while let free = try state.oldestFree(in: lane, except: request.except, of: file) {
             // One that is gone when it is looked at (expired, damaged) is free no more.
             if let batch = try await find(free) { return batch }
         }
-        switch try next(in: lane, request, of: file) {
+        switch try state.next(in: lane, request, of: file) {
         case .nothing:
             return nil
         case .whole(let row, let id):
-            guard figures.lanes[lane].allows(row), let loaded = try load([row], id, lane, of: file),
-                !isExpired(loaded.newest, in: lane)
+            guard state.figures.lanes[lane].allows(row), let loaded = try state.load([row], id, lane, of: file),
+                !state.isExpired(loaded.newest, in: lane)
             else { break }
-            hold(loaded, lane, isNew: true)
+            state.hold(loaded, lane, isNew: true)
             publishSoon()
             return loaded.batch
         case .join, .sift:
             break
         }
-        return try await write { () throws(QueueError) in try self.form(request, lane) }
+        return try await write { transaction throws(QueueError) in try transaction.form(request, lane) }
     }
 
     /// Leases a batch again whose lease was given back.
@@ -62,37 +62,40 @@ extension QueueStore {
     private func find(_ id: BatchID) async throws(QueueError) -> Batch? {
         let file = try opened()
         guard !isLeasingStopped else { return nil }
-        guard let known = held[id] else { return try await write { () throws(QueueError) in try self.takeUp(id) } }
+        guard let known = state.held[id] else {
+            return try await write { transaction throws(QueueError) in try transaction.takeUp(id) }
+        }
         guard known.status == .free else { return nil }
         try file.database.begin()
-        guard let loaded = try load(known.rows, id, known.lane, of: file), !isExpired(loaded.newest, in: known.lane)
+        guard let loaded = try state.load(known.rows, id, known.lane, of: file),
+            !state.isExpired(loaded.newest, in: known.lane)
         else {
-            try await write { () throws(QueueError) in try self.removeUnfit(id) }
+            try await write { transaction throws(QueueError) in try transaction.removeUnfit(id) }
             return nil
         }
-        held[id]?.status = .leased
-        figures.lanes[known.lane].freeBatches -= 1
-        figures.lanes[known.lane].handedOut += known.header.events
+        state.held[id]?.status = .leased
+        state.figures.lanes[known.lane].freeBatches -= 1
+        state.figures.lanes[known.lane].handedOut += known.header.events
         publishSoon()
         return loaded.batch
     }
 
     /// Gives a lease back: the batch stays as it is, free for another attempt by its id. Leases live in memory only.
     public func release(_ id: BatchID) {
-        guard let batch = held[id], batch.status == .leased else { return }
-        held[id]?.status = .free
-        figures.lanes[batch.lane].freeBatches += 1
+        guard let batch = state.held[id], batch.status == .leased else { return }
+        state.held[id]?.status = .free
+        state.figures.lanes[batch.lane].freeBatches += 1
         publish()
     }
 
     /// Whether a reader outside has made the WAL so long that nothing may add to it.
     private var isLeasingStopped: Bool {
         guard let file else { return true }
-        return file.walBytes > bounds.leaseBelow
+        return file.walBytes > state.bounds.leaseBelow
     }
+}
 
-    // MARK: Holding
-
+extension QueueState {
     /// Reads a batch's frames; nil if one of them is damaged.
     func load(
         _ rows: [DeliveryRow], _ id: BatchID, _ lane: Int, of file: QueueFile
@@ -118,7 +121,7 @@ extension QueueStore {
 
     /// Leases a batch: it is known from now on. A new one's events wait no more; one that was formed before this start
     /// was counted then.
-    func hold(_ loaded: LoadedBatch, _ lane: Int, isNew: Bool) {
+    mutating func hold(_ loaded: LoadedBatch, _ lane: Int, isNew: Bool) {
         let header = loaded.batch.header
         held[header.id] = HeldBatch(
             header: header, lane: lane, rows: loaded.rows, soleCost: loaded.soleCost, status: .leased)

@@ -32,13 +32,15 @@ extension QueueStore {
         let from = after.flatMap { Place($0) }
         var isReached = from == nil
         for priority in Priority.allCases.reversed() where selection.priority ?? priority == priority {
-            for lane in figures.lanes.indices where figures.lanes[lane].priority == priority {
-                guard selection.destination ?? figures.lanes[lane].name == figures.lanes[lane].name else { continue }
+            for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
+                guard selection.destination ?? state.figures.lanes[lane].name == state.figures.lanes[lane].name else {
+                    continue
+                }
                 let isStart = from?.lane == lane
                 guard isReached || isStart else { continue }
                 isReached = true
                 var isOver = false
-                let start = figures.lanes[lane]
+                let start = state.figures.lanes[lane]
                 let chunk = isStart ? from?.chunk ?? 0 : 0
                 try file.walk(destination: start.destination, priority: priority, from: chunk) {
                     row throws(QueueError) in
@@ -55,7 +57,7 @@ extension QueueStore {
     }
 
     private func id(_ lane: Int, _ row: DeliveryRow) -> String {
-        "\(figures.lanes[lane].name)/\(row.chunk).\(row.first)"
+        "\(state.figures.lanes[lane].name)/\(row.chunk).\(row.first)"
     }
 
     private func matches(_ lane: Int, _ row: DeliveryRow, _ ids: Set<String>?) -> Bool {
@@ -64,16 +66,16 @@ extension QueueStore {
     }
 
     private func json(_ lane: Int, _ row: DeliveryRow) -> [JSONValue.Member] {
-        let state =
-            switch row.batch.flatMap({ held[$0]?.status }) {
+        let word =
+            switch row.batch.flatMap({ state.held[$0]?.status }) {
             case .leased?: "in_flight"
             case .acknowledged?: "acknowledged"
             case .free?: "retry"
             case nil: row.isFormed ? "retry" : row.batch == nil ? "waiting" : "full"
             }
         return [
-            .init("id", .string(id(lane, row))), .init("destination", .string(figures.lanes[lane].name.text)),
-            .init("priority", .string(figures.lanes[lane].priority.name)), .init("state", .string(state)),
+            .init("id", .string(id(lane, row))), .init("destination", .string(state.figures.lanes[lane].name.text)),
+            .init("priority", .string(state.figures.lanes[lane].priority.name)), .init("state", .string(word)),
             .init("events", .integer(row.events)), .init("bytes", .integer(row.bytes)),
             .init("batch", JSONValue(row.batch?.description)),
             .init("accepted_ms", .integer(Int(row.acceptedAt.milliseconds))),
@@ -97,29 +99,12 @@ extension QueueStore {
         return page
     }
 
-    /// The rows that an id names: one row, or all of a batch.
-    private func rows(_ id: String, _ file: QueueFile) throws(QueueError) -> (lane: Int, rows: [DeliveryRow])? {
-        if let batch = BatchID(id) {
-            guard let found = try file.lookUp(batch), let lane = figures.lane(found.destination, found.priority)
-            else { return nil }
-            return (lane, found.rows)
-        }
-        guard let slash = id.lastIndex(of: "/") else { return nil }
-        let numbers = id[id.index(after: slash)...].split(separator: ".").compactMap { Int64($0) }
-        guard numbers.count == 2 else { return nil }
-        let name = DestinationName(String(id[..<slash]))
-        for lane in figures.lanes.indices where figures.lanes[lane].name == name {
-            let found = try file.rows(of: numbers[0], figures.lanes[lane]).filter { $0.first == Int(numbers[1]) }
-            if !found.isEmpty { return (lane, found) }
-        }
-        return nil
-    }
-
     func showQueue(_ id: String, _ file: QueueFile) throws(QueueError) -> JSONValue? {
-        guard let (lane, rows) = try rows(id, file), let first = rows.first else { return nil }
+        guard let (lane, rows) = try state.rows(id, file), let first = rows.first else { return nil }
         var events: [JSONValue] = []
         for row in rows {
-            guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else { continue }
+            guard let chunk = try file.readChunk(row.chunk), let lines = state.surroundings.unpacker.lines(of: chunk)
+            else { continue }
             for line in row.first..<row.first + row.events {
                 events.append(QueueStore.readable(lines.slice(line..<line + 1)))
             }
@@ -146,7 +131,8 @@ extension QueueStore {
         }
         for (_, row) in found {
             // What is damaged is left out here, and counted as lost when it is to be sent.
-            guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else { continue }
+            guard let chunk = try file.readChunk(row.chunk), let lines = state.surroundings.unpacker.lines(of: chunk)
+            else { continue }
             page.lines += lines.slice(row.first..<row.first + row.events)
         }
         return page
@@ -155,18 +141,37 @@ extension QueueStore {
     func purgeQueue(_ selection: RecordSelection) async throws(QueueError) -> Int {
         var total = 0
         guard let ids = selection.ids else {
-            for name in Set(figures.lanes.map(\.name)) where selection.destination ?? name == name {
+            for name in Set(state.figures.lanes.map(\.name)) where selection.destination ?? name == name {
                 total += try await discard(name, selection.priority, reason: "purged")
             }
             return total
         }
         for id in ids {
-            total += try await write { () throws(QueueError) in
-                let file = try self.opened()
-                guard let (lane, rows) = try self.rows(id, file) else { return 0 }
-                return try self.discard(rows, lane, "purged", file)
+            total += try await write { transaction throws(QueueError) in
+                guard let (lane, rows) = try transaction.state.rows(id, transaction.file) else { return 0 }
+                return try transaction.discard(rows, lane, "purged")
             }
         }
         return total
+    }
+}
+
+extension QueueState {
+    /// The rows that an id names: one row, or all of a batch.
+    func rows(_ id: String, _ file: QueueFile) throws(QueueError) -> (lane: Int, rows: [DeliveryRow])? {
+        if let batch = BatchID(id) {
+            guard let found = try file.lookUp(batch), let lane = figures.lane(found.destination, found.priority)
+            else { return nil }
+            return (lane, found.rows)
+        }
+        guard let slash = id.lastIndex(of: "/") else { return nil }
+        let numbers = id[id.index(after: slash)...].split(separator: ".").compactMap { Int64($0) }
+        guard numbers.count == 2 else { return nil }
+        let name = DestinationName(String(id[..<slash]))
+        for lane in figures.lanes.indices where figures.lanes[lane].name == name {
+            let found = try file.rows(of: numbers[0], figures.lanes[lane]).filter { $0.first == Int(numbers[1]) }
+            if !found.isEmpty { return (lane, found) }
+        }
+        return nil
     }
 }

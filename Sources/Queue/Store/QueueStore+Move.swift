@@ -20,8 +20,8 @@ extension QueueStore {
     public func move(
         _ source: DestinationName, to target: DestinationName, _ only: Priority? = nil
     ) async throws(QueueError) -> MovedEvents {
-        guard options.destinations.contains(target) else {
-            let known = options.destinations.map(\.text).joined(separator: ", ")
+        guard state.options.destinations.contains(target) else {
+            let known = state.options.destinations.map(\.text).joined(separator: ", ")
             throw QueueError(.misuse, "there is no destination \(target); the configuration has: \(known)")
         }
         guard source != target else { throw QueueError(.misuse, "\(target) is where they are") }
@@ -30,8 +30,8 @@ extension QueueStore {
             var from: Int64 = 0
             while from != .max {
                 let start = from
-                let part = try await write { () throws(QueueError) in
-                    try self.moveSome(source, target, priority, from: start)
+                let part = try await write { transaction throws(QueueError) in
+                    try transaction.moveSome(source, target, priority, from: start)
                 }
                 total.moved += part.events.moved
                 total.kept += part.events.kept
@@ -45,19 +45,20 @@ extension QueueStore {
         }
         return total
     }
+}
 
+extension Transaction {
     /// Moves some rows of a lane; tells where to go on, `Int64.max` for nowhere.
-    private func moveSome(
+    fileprivate mutating func moveSome(
         _ source: DestinationName, _ target: DestinationName, _ priority: Priority, from: Int64
     ) throws(QueueError) -> (events: MovedEvents, next: Int64) {
-        let file = try opened()
         var events = MovedEvents()
-        guard let lane = figures.lane(source, priority), let other = figures.lane(target, priority) else {
+        guard let lane = state.figures.lane(source, priority), let other = state.figures.lane(target, priority) else {
             return (events, .max)
         }
         var rows: [DeliveryRow] = []
         var next = Int64.max
-        let start = figures.lanes[lane]
+        let start = state.figures.lanes[lane]
         try file.walk(destination: start.destination, priority: priority, from: from) { row in
             guard rows.count < 1_000 || row.chunk == rows.last?.chunk else {
                 next = row.chunk
@@ -76,11 +77,11 @@ extension QueueStore {
                 members = batch.rows
             }
             let count = members.reduce(0) { $0 + $1.events }
-            let stays = isInFlight(row) ? true : try isQueued(members, other, file)
+            let stays = state.isInFlight(row) ? true : try isQueued(members, other)
             if stays {
                 events.kept += count
             } else {
-                try move(members, lane, to: other, file)
+                try move(members, lane, to: other)
                 events.moved += count
             }
         }
@@ -88,9 +89,9 @@ extension QueueStore {
     }
 
     /// Whether a lane has some of the same events.
-    private func isQueued(_ rows: [DeliveryRow], _ lane: Int, _ file: QueueFile) throws(QueueError) -> Bool {
+    private func isQueued(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Bool {
         for row in rows {
-            let there = try file.rows(of: row.chunk, figures.lanes[lane])
+            let there = try file.rows(of: row.chunk, state.figures.lanes[lane])
             if there.contains(where: { $0.first < row.first + row.events && row.first < $0.first + $0.events }) {
                 return true
             }
@@ -98,36 +99,39 @@ extension QueueStore {
         return false
     }
 
-    /// Moves all rows of one batch, or one row that is in none, inside the running transaction.
-    private func move(_ rows: [DeliveryRow], _ lane: Int, to other: Int, _ file: QueueFile) throws(QueueError) {
+    /// Moves all rows of one batch, or one row that is in none.
+    private mutating func move(_ rows: [DeliveryRow], _ lane: Int, to other: Int) throws(QueueError) {
         guard let first = rows.first else { return }
         // A full chunk that was leased stays a batch under its id, whatever the other destination's limits are.
-        let wasLeased = first.batch.map { held[$0] != nil } ?? false
+        let wasLeased = first.batch.map { state.held[$0] != nil } ?? false
         let mayHaveBeenSent =
             first.isFormed || wasLeased
-            || first.batch != nil && first.chunk <= lastChunkAtOpen && figures.lanes[lane].allows(first)
+            || first.batch != nil && first.chunk <= state.surroundings.lastChunkAtOpen
+                && state.figures.lanes[lane].allows(first)
         leaveBatch(rows, lane)
         for row in rows {
             var moved = row
             moved.isFormed = mayHaveBeenSent
-            try file.deleteDelivery(
-                destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority, chunk: row.chunk,
+            try tables.deleteDelivery(
+                destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
+                chunk: row.chunk,
                 first: row.first)
-            try file.insert(
-                moved, destination: figures.lanes[other].destination, priority: figures.lanes[other].priority)
-            try file.want(row.chunk, by: figures.lanes[other].destination)
+            try tables.insert(
+                moved, destination: state.figures.lanes[other].destination,
+                priority: state.figures.lanes[other].priority)
+            try tables.want(row.chunk, by: state.figures.lanes[other].destination)
             discard(row.events, row.bytes, lane, "moved")
-            figures.lanes[other].add(
+            state.figures.lanes[other].add(
                 events: row.events, bytes: row.bytes, acceptedAt: row.acceptedAt, firstTime: row.firstTime,
                 deadlines: row.deadlines)
-            figures.lanes[other].ledger.accepted += row.events
+            state.figures.lanes[other].ledger.accepted += row.events
             if mayHaveBeenSent {
-                figures.lanes[other].batchedEvents += row.events
-                figures.lanes[other].batchedBytes += row.bytes
+                state.figures.lanes[other].batchedEvents += row.events
+                state.figures.lanes[other].batchedBytes += row.bytes
             }
-            figures.lanes[other].cursor = min(figures.lanes[other].cursor, row.chunk)
+            state.figures.lanes[other].cursor = min(state.figures.lanes[other].cursor, row.chunk)
         }
-        if mayHaveBeenSent { figures.lanes[other].freeBatches += 1 }
-        figures.lanes[other].oldestIsStale = true
+        if mayHaveBeenSent { state.figures.lanes[other].freeBatches += 1 }
+        state.figures.lanes[other].oldestIsStale = true
     }
 }

@@ -15,7 +15,7 @@ extension QueueStore {
         let file = try opened()
         let limit = min(max(limit, 1), 1_000)
         guard kind != .queue else { return try listQueue(selection, after, limit, file) }
-        let rows = KeptRows(kind, selection, figures, after: after.flatMap { Int64($0) } ?? 0)
+        let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
         var page = RecordPage()
         var last: Int64 = 0
         let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
@@ -23,7 +23,7 @@ extension QueueStore {
         while try row.step() {
             last = Int64(row.integer(0))
             page.records.append(
-                .object(kind == .deadLetters ? DeadLetter(row).json(figures) : StoredQuarantineRecord(row).json))
+                .object(kind == .deadLetters ? DeadLetter(row).json(state.figures) : StoredQuarantineRecord(row).json))
         }
         page.next = page.records.count == limit ? "\(last)" : nil
         return page
@@ -38,15 +38,16 @@ extension QueueStore {
         case .queue:
             return try showQueue(id, file)
         case .deadLetters:
-            let row = try KeptRows(kind, selection, figures, after: 0).select(DeadLetter.columns, limit: 1, in: file)
+            let row = try KeptRows(kind, selection, state.figures, after: 0).select(
+                DeadLetter.columns, limit: 1, in: file)
             guard try row.step() else { return nil }
             let letter = DeadLetter(row)
             return .object(
-                letter.json(figures) + [
+                letter.json(state.figures) + [
                     .init("answer", .string(letter.excerpt)), .init("event", QueueStore.readable(letter.event[...])),
                 ])
         case .quarantine:
-            let row = try KeptRows(kind, selection, figures, after: 0)
+            let row = try KeptRows(kind, selection, state.figures, after: 0)
                 .select(StoredQuarantineRecord.columns, limit: 1, in: file)
             guard try row.step() else { return nil }
             let record = StoredQuarantineRecord(row)
@@ -61,7 +62,7 @@ extension QueueStore {
     ) throws(QueueError) -> RecordLines {
         let file = try opened()
         guard kind != .queue else { return try exportQueue(selection, after, file) }
-        let rows = KeptRows(kind, selection, figures, after: after.flatMap { Int64($0) } ?? 0)
+        let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
         var page = RecordLines()
         let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
         let row = try rows.select(columns, limit: 10_000, in: file)
@@ -106,51 +107,13 @@ extension QueueStore {
         var after: Int64 = 0
         while true {
             let start = after
-            let part = try await write { () throws(QueueError) in try self.retrySome(selection, after: start) }
+            let part = try await write { transaction throws(QueueError) in
+                try transaction.retrySome(selection, after: start)
+            }
             total += part.count
             guard let last = part.last else { return total }
             after = last
         }
-    }
-
-    private func retrySome(
-        _ selection: RecordSelection, after: Int64
-    ) throws(QueueError) -> (count: Int, last: Int64?) {
-        let file = try opened()
-        var letters: [DeadLetter] = []
-        let row = try KeptRows(.deadLetters, selection, figures, after: after)
-            .select(DeadLetter.columns, limit: 500, in: file)
-        while try row.step() { letters.append(DeadLetter(row)) }
-        var rest = letters[...]
-        while let first = rest.first {
-            let run = rest.prefix { $0.destination == first.destination && $0.priority == first.priority }
-                .prefix(max(1, options.batchEvents))
-            rest.removeFirst(run.count)
-            guard let lane = figures.lane(first.destination, first.priority) else { continue }
-            try requeue(Array(run), lane, file)
-        }
-        return (letters.count, letters.last?.id)
-    }
-
-    private func requeue(_ letters: [DeadLetter], _ lane: Int, _ file: QueueFile) throws(QueueError) {
-        guard let first = letters.first else { return }
-        let frame = letters.flatMap(\.event)
-        let chunk = NewChunk(
-            priority: first.priority, destinations: [figures.lanes[lane].name], events: letters.count,
-            bytes: frame.count,
-            eventTimes: letters.reduce(first.eventTimes) {
-                min($0.lowerBound, $1.eventTimes.lowerBound)...max($0.upperBound, $1.eventTimes.upperBound)
-            }, acceptedAt: time.wallTime, compression: .none, frame: frame, isFull: false)
-        guard figures.totals.stored + cost(chunk) <= effectiveCap else {
-            throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
-        }
-        try insert(chunk, file)
-        // They were accepted before: once is enough.
-        figures.totals.intake.accepted -= letters.count
-        figures.lanes[lane].ledger.accepted -= letters.count
-        figures.lanes[lane].ledger.retried += letters.count
-        figures.lanes[lane].deadLetters -= letters.count
-        for letter in letters { try remove(.deadLetters, letter.id, letter.cost, file) }
     }
 
     // MARK: Removing
@@ -164,47 +127,11 @@ extension QueueStore {
         guard kind != .queue else { return try await purgeQueue(selection) }
         var total = 0
         while true {
-            let count = try await write { () throws(QueueError) in try self.purgeSome(kind, selection) }
+            let count = try await write { transaction throws(QueueError) in
+                try transaction.purgeSome(kind, selection)
+            }
             guard count > 0 else { return total }
             total += count
-        }
-    }
-
-    private func purgeSome(_ kind: RecordKind, _ selection: RecordSelection) throws(QueueError) -> Int {
-        let file = try opened()
-        var found: [(id: Int64, cost: Int)] = []
-        let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
-        let row = try KeptRows(kind, selection, figures, after: 0).select(columns, limit: 500, in: file)
-        while try row.step() {
-            if kind == .deadLetters {
-                let letter = DeadLetter(row)
-                figures.forgetDeadLetter(letter.destination, letter.priority)
-                found.append((letter.id, letter.cost))
-            } else {
-                found.append((Int64(row.integer(0)), StoredQuarantineRecord(row).cost))
-            }
-        }
-        for record in found { try remove(kind, record.id, record.cost, file) }
-        if kind == .deadLetters {
-            figures.totals.deadLettersPurged += found.count
-        } else {
-            figures.totals.quarantinePurged += found.count
-        }
-        return found.count
-    }
-
-    /// Removes a dead letter or a quarantined line, inside the running transaction.
-    func remove(_ kind: RecordKind, _ id: Int64, _ cost: Int, _ file: QueueFile) throws(QueueError) {
-        let isDeadLetter = kind == .deadLetters
-        let delete = try file.statement("DELETE FROM \(isDeadLetter ? "dead_letter" : "quarantine") WHERE id = ?")
-        delete.bind(1, id)
-        try delete.run()
-        if isDeadLetter {
-            figures.totals.deadLetters -= 1
-            figures.totals.deadLetterBytes -= cost
-        } else {
-            figures.totals.quarantineRecords -= 1
-            figures.totals.quarantineBytes -= cost
         }
     }
 
@@ -217,29 +144,107 @@ extension QueueStore {
         _ selection: RecordSelection = RecordSelection(), after: Int64 = 0
     ) throws(QueueError) -> [StoredQuarantineRecord] {
         var records: [StoredQuarantineRecord] = []
-        let row = try KeptRows(.quarantine, selection, figures, after: after)
+        let row = try KeptRows(.quarantine, selection, state.figures, after: after)
             .select(StoredQuarantineRecord.columns, limit: 100, in: try opened())
         while try row.step() { records.append(StoredQuarantineRecord(row)) }
         return records
     }
+}
 
-    /// Takes lines out of the quarantine that a commit has read again, inside the running transaction.
-    func removeRequeued(_ ids: [Int64], _ file: QueueFile) throws(QueueError) {
+extension Transaction {
+    fileprivate mutating func retrySome(
+        _ selection: RecordSelection, after: Int64
+    ) throws(QueueError) -> (count: Int, last: Int64?) {
+        var letters: [DeadLetter] = []
+        let row = try KeptRows(.deadLetters, selection, state.figures, after: after)
+            .select(DeadLetter.columns, limit: 500, in: file)
+        while try row.step() { letters.append(DeadLetter(row)) }
+        var rest = letters[...]
+        while let first = rest.first {
+            let run = rest.prefix { $0.destination == first.destination && $0.priority == first.priority }
+                .prefix(max(1, state.options.batchEvents))
+            rest.removeFirst(run.count)
+            guard let lane = state.figures.lane(first.destination, first.priority) else { continue }
+            try requeue(Array(run), lane)
+        }
+        return (letters.count, letters.last?.id)
+    }
+
+    private mutating func requeue(_ letters: [DeadLetter], _ lane: Int) throws(QueueError) {
+        guard let first = letters.first else { return }
+        let frame = letters.flatMap(\.event)
+        let chunk = NewChunk(
+            priority: first.priority, destinations: [state.figures.lanes[lane].name], events: letters.count,
+            bytes: frame.count,
+            eventTimes: letters.reduce(first.eventTimes) {
+                min($0.lowerBound, $1.eventTimes.lowerBound)...max($0.upperBound, $1.eventTimes.upperBound)
+            }, acceptedAt: time.wallTime, compression: .none, frame: frame, isFull: false)
+        guard state.figures.totals.stored + chunk.cost <= state.effectiveCap else {
+            throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
+        }
+        try insert(chunk)
+        // They were accepted before: once is enough.
+        state.figures.totals.intake.accepted -= letters.count
+        state.figures.lanes[lane].ledger.accepted -= letters.count
+        state.figures.lanes[lane].ledger.retried += letters.count
+        state.figures.lanes[lane].deadLetters -= letters.count
+        for letter in letters { try remove(.deadLetters, letter.id, letter.cost) }
+    }
+
+    fileprivate mutating func purgeSome(_ kind: RecordKind, _ selection: RecordSelection) throws(QueueError) -> Int {
+        var found: [(id: Int64, cost: Int)] = []
+        let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
+        let row = try KeptRows(kind, selection, state.figures, after: 0).select(columns, limit: 500, in: file)
+        while try row.step() {
+            if kind == .deadLetters {
+                let letter = DeadLetter(row)
+                state.figures.forgetDeadLetter(letter.destination, letter.priority)
+                found.append((letter.id, letter.cost))
+            } else {
+                found.append((Int64(row.integer(0)), StoredQuarantineRecord(row).cost))
+            }
+        }
+        for record in found { try remove(kind, record.id, record.cost) }
+        if kind == .deadLetters {
+            state.figures.totals.deadLettersPurged += found.count
+        } else {
+            state.figures.totals.quarantinePurged += found.count
+        }
+        return found.count
+    }
+
+    /// Removes a dead letter or a quarantined line.
+    mutating func remove(_ kind: RecordKind, _ id: Int64, _ cost: Int) throws(QueueError) {
+        let isDeadLetter = kind == .deadLetters
+        let delete = try tables.statement("DELETE FROM \(isDeadLetter ? "dead_letter" : "quarantine") WHERE id = ?")
+        delete.bind(1, id)
+        try delete.run()
+        if isDeadLetter {
+            state.figures.totals.deadLetters -= 1
+            state.figures.totals.deadLetterBytes -= cost
+        } else {
+            state.figures.totals.quarantineRecords -= 1
+            state.figures.totals.quarantineBytes -= cost
+        }
+    }
+
+    /// Takes lines out of the quarantine that a commit has read again.
+    mutating func removeRequeued(_ ids: [Int64]) throws(QueueError) {
         guard !ids.isEmpty else { return }
         var selection = RecordSelection()
         selection.ids = ids.map { "\($0)" }
-        let row = try KeptRows(.quarantine, selection, figures, after: 0)
+        let row = try KeptRows(.quarantine, selection, state.figures, after: 0)
             .select(StoredQuarantineRecord.columns, limit: ids.count, in: file)
         var found: [StoredQuarantineRecord] = []
         while try row.step() { found.append(StoredQuarantineRecord(row)) }
         for record in found {
-            try remove(.quarantine, record.id, record.cost, file)
+            try remove(.quarantine, record.id, record.cost)
             if record.record.reason == .refused {
-                figures.totals.intake.refused -= 1
+                state.figures.totals.intake.refused -= 1
             } else {
-                figures.totals.intake.quarantined -= 1
+                state.figures.totals.intake.quarantined -= 1
             }
-            figures.totals.intake.read -= 1
+            state.figures.totals.intake.read -= 1
         }
     }
 }

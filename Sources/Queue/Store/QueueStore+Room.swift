@@ -10,8 +10,8 @@ struct FullEpisode {
     var isFullOfCritical = false
 }
 
-// The storage cap: waiting, evicting, refusing (ac07 to ac11). All of it runs inside the running transaction.
-extension QueueStore {
+// The storage cap: waiting, evicting, refusing (ac07 to ac11).
+extension Transaction {
     /// Which chunks of a commit can never be stored, and what the others need.
     ///
     /// Those larger than the whole queue; and where nothing is evicted, what a commit brings beyond all that the queue
@@ -19,9 +19,9 @@ extension QueueStore {
     func neverFitting(_ commit: Commit) -> (chunks: [Bool], needs: Int) {
         var needs = 0
         let chunks = commit.chunks.map { chunk in
-            let cost = cost(chunk)
-            let fits = options.whenFull == .evict || needs + cost <= options.maxSize
-            guard fits, cost <= options.maxSize, !relief.dropsEvents else { return true }
+            let cost = chunk.cost
+            let fits = state.options.whenFull == .evict || needs + cost <= state.options.maxSize
+            guard fits, cost <= state.options.maxSize, !state.relief.dropsEvents else { return true }
             needs += cost
             return false
         }
@@ -29,67 +29,60 @@ extension QueueStore {
     }
 
     /// Why a commit that needs so many bytes has to wait; nil if it may be stored.
-    func waitReason(_ needs: Int, _ file: QueueFile) throws(QueueError) -> WaitReason? {
-        if let refusal, refusal.reason != .full { return refusal.reason }
-        if file.walBytes > bounds.storeBelow {
-            refusal = (.walPinned, 0)
-            walReader = WALReader.find(file.database.path)
-            log.warning(
-                "storing waits for a reader of the database",
-                ["wal_bytes": file.walBytes, "reader": walReader ?? "unknown", "help": "end the program that reads it"])
-            armRoomTimer()
+    mutating func waitReason(_ needs: Int) throws(QueueError) -> WaitReason? {
+        if let refusal = state.refusal, refusal.reason != .full { return refusal.reason }
+        if file.walBytes > state.bounds.storeBelow {
+            let reader = WALReader.find(file.database.path)
+            state.refusal = QueueState.Refusal(reason: .walPinned)
+            state.walReader = reader
+            let bytes = file.walBytes
+            note {
+                $0.warning(
+                    "storing waits for a reader of the database",
+                    ["wal_bytes": bytes, "reader": reader ?? "unknown", "help": "end the program that reads it"])
+            }
             return .walPinned
         }
-        guard options.whenFull == .wait, needs > 0 else { return nil }
-        if let refusal { return refusal.reason }
-        guard figures.totals.stored + needs > effectiveCap else { return nil }
-        try expireOldest(file, atMost: 1_000)
-        guard figures.totals.stored + needs > effectiveCap else { return nil }
-        refusal = (.full, needs)
-        log.info("queue is full", ["stored_bytes": figures.totals.stored, "max_size": options.maxSize])
+        guard state.options.whenFull == .wait, needs > 0 else { return nil }
+        if let refusal = state.refusal { return refusal.reason }
+        guard state.figures.totals.stored + needs > state.effectiveCap else { return nil }
+        try expireOldest(atMost: 1_000)
+        guard state.figures.totals.stored + needs > state.effectiveCap else { return nil }
+        state.refusal = QueueState.Refusal(reason: .full, needs: needs)
+        let (stored, cap) = (state.figures.totals.stored, state.options.maxSize)
+        note { $0.info("queue is full", ["stored_bytes": stored, "max_size": cap]) }
         return .full
-    }
-
-    /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for who was turned away (ac07).
-    func reconsiderRefusal(_ file: QueueFile) {
-        let stored = figures.totals.stored
-        if stored < options.maxSize / 2 { effectiveCap = options.maxSize }
-        guard stored < effectiveCap / 10 * 9 else { return }
-        if let refusal, refusal.reason == .full, stored + refusal.needs <= effectiveCap { self.refusal = nil }
-        if let episode = fullEpisode {
-            fullEpisode = nil
-            log.warning("queue was full", ["evicted": episode.evicted, "refused": episode.refused])
-        }
     }
 
     /// Takes a chunk into the queue, evicting others where that is asked for.
     ///
     /// - Returns: how many of its events were refused.
-    func admit(_ chunk: NewChunk, _ file: QueueFile) throws(QueueError) -> Int {
-        let needs = cost(chunk)
-        if figures.totals.stored + needs > effectiveCap {
-            try expireOldest(file, atMost: 1_000)
+    mutating func admit(_ chunk: NewChunk) throws(QueueError) -> Int {
+        let needs = chunk.cost
+        if state.figures.totals.stored + needs > state.effectiveCap {
+            try expireOldest(atMost: 1_000)
             // Decided first: what is refused evicts nothing.
-            guard try canEvict(figures.totals.stored + needs - effectiveCap, notAbove: chunk.priority, file) else {
-                try refuse(chunk, .refused, "the queue is full of critical events", file)
+            guard try canEvict(state.figures.totals.stored + needs - state.effectiveCap, notAbove: chunk.priority)
+            else {
+                try refuse(chunk, .refused, "the queue is full of critical events")
                 return chunk.events
             }
-            while figures.totals.stored + needs > effectiveCap {
-                guard try evictOne(notAbove: chunk.priority, file) else { break }
+            while state.figures.totals.stored + needs > state.effectiveCap {
+                guard try evictOne(notAbove: chunk.priority) else { break }
             }
         }
-        try insert(chunk, file)
-        if chunk.priority == .normal { fullEpisode?.isFullOfCritical = false }
+        try insert(chunk)
+        if chunk.priority == .normal { state.fullEpisode?.isFullOfCritical = false }
         return 0
     }
 
     /// Whether eviction makes room for so many bytes. A chunk that is evicted goes for all who wait for it, so that what it
     /// costs is free then.
-    private func canEvict(_ bytes: Int, notAbove limit: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
+    private func canEvict(_ bytes: Int, notAbove limit: Priority) throws(QueueError) -> Bool {
         var missing = bytes
         for priority in Priority.allCases where priority <= limit && missing > 0 {
             var from: Int64 = 0
-            while missing > 0, let chunk = try oldestEvictable(priority, from: from, file) {
+            while missing > 0, let chunk = try oldestEvictable(priority, from: from) {
                 missing -= try file.chunkFacts(chunk)?.cost ?? 0
                 from = chunk + 1
             }
@@ -98,12 +91,12 @@ extension QueueStore {
     }
 
     /// Evicts the oldest chunk of the lowest priority, for all who still wait for it; false if there is none.
-    private func evictOne(notAbove limit: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
+    private mutating func evictOne(notAbove limit: Priority) throws(QueueError) -> Bool {
         for priority in Priority.allCases where priority <= limit {
-            guard let chunk = try oldestEvictable(priority, from: 0, file) else { continue }
-            for lane in figures.lanes.indices where figures.lanes[lane].priority == priority {
+            guard let chunk = try oldestEvictable(priority, from: 0) else { continue }
+            for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
                 // Read anew each time: other rows of the chunk may go with a row's batch.
-                while let row = try file.rows(of: chunk, figures.lanes[lane]).first { try evict(row, lane, file) }
+                while let row = try file.rows(of: chunk, state.figures.lanes[lane]).first { try evict(row, lane) }
             }
             return true
         }
@@ -111,58 +104,60 @@ extension QueueStore {
     }
 
     /// Evicts a row, or the whole batch that it is in: once attempted it goes whole or stays whole (invariant 2).
-    private func evict(_ row: DeliveryRow, _ lane: Int, _ file: QueueFile) throws(QueueError) {
+    private mutating func evict(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
         var rows = [row]
         if row.isFormed, let id = row.batch, let batch = try file.lookUp(id) { rows = batch.rows }
-        if fullEpisode == nil {
-            fullEpisode = FullEpisode()
-            log.warning("queue is full, evicting", ["max_size": options.maxSize])
+        if state.fullEpisode == nil {
+            state.fullEpisode = FullEpisode()
+            let cap = state.options.maxSize
+            note { $0.warning("queue is full, evicting", ["max_size": cap]) }
         }
-        fullEpisode?.evicted += rows.reduce(0) { $0 + $1.events }
-        try takeOut(rows, lane, \.evicted, of: file)
+        state.fullEpisode?.evicted += rows.reduce(0) { $0 + $1.events }
+        try takeOut(rows, lane, \.evicted)
     }
 
     /// The oldest chunk of a priority, from one on, that nobody has in flight.
     private func oldestEvictable(
-        _ priority: Priority, from start: Int64, _ file: QueueFile
+        _ priority: Priority, from start: Int64
     ) throws(QueueError) -> Int64? {
         var from = start
         while true {
             var oldest: Int64?
-            for lane in figures.lanes where lane.priority == priority && lane.ledger.queued > 0 {
+            for lane in state.figures.lanes where lane.priority == priority && lane.ledger.queued > 0 {
                 try file.walk(destination: lane.destination, priority: priority, from: from) { row in
                     oldest = min(oldest ?? row.chunk, row.chunk)
                     return false
                 }
             }
             guard let chunk = oldest else { return nil }
-            if try !isInFlight(chunk, priority, file) { return chunk }
+            if try !isInFlight(chunk, priority) { return chunk }
             from = chunk + 1
         }
     }
 
     /// Whether anybody has some of a chunk in flight, in a batch that a row of the chunk belongs to.
-    private func isInFlight(_ chunk: Int64, _ priority: Priority, _ file: QueueFile) throws(QueueError) -> Bool {
-        for lane in figures.lanes where lane.priority == priority {
-            if try file.rows(of: chunk, lane).contains(where: { isInFlight($0) }) { return true }
+    private func isInFlight(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
+        for lane in state.figures.lanes where lane.priority == priority {
+            if try file.rows(of: chunk, lane).contains(where: { state.isInFlight($0) }) { return true }
         }
         return false
     }
 
     /// Keeps a chunk's lines in the quarantine instead of storing them.
-    func refuse(
-        _ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String, _ file: QueueFile
+    mutating func refuse(
+        _ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String
     ) throws(QueueError) {
         if reason == .refused {
-            if fullEpisode == nil { fullEpisode = FullEpisode() }
-            if fullEpisode?.isFullOfCritical == false {
-                log.warning("queue is full of critical events, refusing others", ["max_size": options.maxSize])
+            if state.fullEpisode == nil { state.fullEpisode = FullEpisode() }
+            if state.fullEpisode?.isFullOfCritical == false {
+                let cap = state.options.maxSize
+                note { $0.warning("queue is full of critical events, refusing others", ["max_size": cap]) }
             }
-            fullEpisode?.isFullOfCritical = true
-            fullEpisode?.refused += chunk.events
-            figures.totals.intake.refused += chunk.events
+            state.fullEpisode?.isFullOfCritical = true
+            state.fullEpisode?.refused += chunk.events
+            state.figures.totals.intake.refused += chunk.events
         } else {
-            figures.totals.intake.quarantined += chunk.events
+            state.figures.totals.intake.quarantined += chunk.events
         }
         guard let lines = unpacker.lines(chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
         else { throw QueueError(.misuse, "a chunk's frame does not hold the lines that it names") }
@@ -177,7 +172,24 @@ extension QueueStore {
                 time: time.wallTime)
             records.append(record)
         }
-        try keep(newestOf: records, file)
+        try keep(newestOf: records)
+    }
+}
+
+// Waiting for room, between transactions.
+extension QueueStore {
+    /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for who was turned away (ac07).
+    func reconsiderRefusal() {
+        let stored = state.figures.totals.stored
+        if stored < state.options.maxSize / 2 { state.effectiveCap = state.options.maxSize }
+        guard stored < state.effectiveCap / 10 * 9 else { return }
+        if let refusal = state.refusal, refusal.reason == .full, stored + refusal.needs <= state.effectiveCap {
+            state.refusal = nil
+        }
+        if let episode = state.fullEpisode {
+            state.fullEpisode = nil
+            log.warning("queue was full", ["evicted": episode.evicted, "refused": episode.refused])
+        }
     }
 
     /// Looks again after a second whether storing may go on.
@@ -193,12 +205,12 @@ extension QueueStore {
 
     private func lookForRoom() {
         guard let file else { return isClosed ? () : reopen() }
-        guard let refusal, refusal.reason != .full else { return }
+        guard let refusal = state.refusal, refusal.reason != .full else { return }
         guard refusal.reason == .walPinned else { return tryWriting(file) }
         checkpoint(file)
-        if file.walBytes > bounds.storeBelow { return armRoomTimer() }
-        self.refusal = nil
-        walReader = nil
+        if file.walBytes > state.bounds.storeBelow { return armRoomTimer() }
+        state.refusal = nil
+        state.walReader = nil
         log.warning("storing goes on, the database's reader is gone")
         publish()
     }

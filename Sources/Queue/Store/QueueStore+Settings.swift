@@ -10,24 +10,7 @@ extension QueueStore {
     ///   in force (ac11).
     public func apply(_ new: QueueOptions) async throws(QueueError) {
         try new.validate()
-        try await write { () throws(QueueError) in
-            let file = try self.opened()
-            try Opening.checkCap(new, self.figures)
-            for name in new.destinations { _ = try self.place(name, .normal, file) }
-            self.figures.totals.maxSize = new.maxSize
-            var kept = new
-            kept.stateDirectory = self.options.stateDirectory
-            kept.durability = self.options.durability
-            kept.vfs = self.options.vfs
-            let bounds = FileBounds(kept)
-            try file.limit(to: bounds)
-            // Nothing after this fails: the settings change with the COMMIT, or not at all.
-            self.options = kept
-            self.bounds = bounds
-            self.effectiveCap = kept.maxSize
-            try self.trimDeadLetters(file)
-            try self.trimQuarantine(file)
-        }
+        try await write { transaction throws(QueueError) in try transaction.apply(new) }
         evictionBudget = nil
         if health.refusedCap != nil {
             health.refusedCap = nil
@@ -41,9 +24,9 @@ extension QueueStore {
     ///
     /// - Parameter bytes: after so many bytes of events, and the commit that passes them, it waits again; nil: never.
     public func setWhenFull(_ whenFull: QueueOptions.WhenFull, atMost bytes: Int? = nil) {
-        options.whenFull = whenFull
+        state.options.whenFull = whenFull
         evictionBudget = whenFull == .evict ? bytes : nil
-        if whenFull == .evict, refusal?.reason == .full { refusal = nil }
+        if whenFull == .evict, state.refusal?.reason == .full { state.refusal = nil }
         publish()
     }
 
@@ -51,14 +34,14 @@ extension QueueStore {
     func spendEvictionBudget(_ bytes: Int) {
         guard let budget = evictionBudget else { return }
         evictionBudget = budget > bytes ? budget - bytes : nil
-        if evictionBudget == nil { options.whenFull = .wait }
+        if evictionBudget == nil { state.options.whenFull = .wait }
     }
 
     /// Makes durable what was stored with `durability = "crash"`; with `"power_loss"` it is already.
     ///
     /// A sync a second at most: who asks sooner after the last one waits for the next, together with all others.
     public func sync() async throws(QueueError) {
-        guard options.durability == .crash else { return }
+        guard state.options.durability == .crash else { return }
         _ = try opened()
         let result: Result<Void, QueueError> = await withUnsafeContinuation { continuation in
             syncWaiters.append(continuation)
@@ -93,5 +76,23 @@ extension QueueStore {
         lastSync = time.bootTime
         syncs += 1
         try file.database.syncWAL()
+    }
+}
+
+extension Transaction {
+    fileprivate mutating func apply(_ new: QueueOptions) throws(QueueError) {
+        try Opening.checkCap(new, state.figures)
+        for name in new.destinations { _ = try place(name, .normal) }
+        state.figures.totals.maxSize = new.maxSize
+        var kept = new
+        kept.stateDirectory = state.options.stateDirectory
+        kept.durability = state.options.durability
+        kept.vfs = state.options.vfs
+        state.options = kept
+        state.bounds = FileBounds(kept)
+        state.effectiveCap = kept.maxSize
+        try tables.limit(to: state.bounds)
+        try trimDeadLetters()
+        try trimQuarantine()
     }
 }

@@ -11,8 +11,8 @@ extension QueueStore {
     /// - Throws: `QueueError` with code `misuse` if the parts are not all of the batch's events in their order.
     public func settle(_ settlement: Settlement) async throws(QueueError) -> [BatchHeader] {
         _ = try opened()
-        guard let batch = held[settlement.batch], batch.status == .leased else {
-            health.lateSettlements += 1
+        guard let batch = state.held[settlement.batch], batch.status == .leased else {
+            state.lateSettlements += 1
             publishSoon()
             return []
         }
@@ -29,7 +29,7 @@ extension QueueStore {
             try await acknowledge([settlement.batch])
             return []
         }
-        return try await write { () throws(QueueError) in try self.divide(settlement) }
+        return try await write { transaction throws(QueueError) in try transaction.divide(settlement) }
     }
 
     /// Ends batches that were acknowledged as a whole; durable with the next transaction, at the latest after 100 ms.
@@ -39,13 +39,13 @@ extension QueueStore {
     public func acknowledge(_ batches: [BatchID]) async throws(QueueError) {
         _ = try opened()
         for id in batches {
-            guard held[id]?.status == .leased else {
-                health.lateSettlements += 1
+            guard state.held[id]?.status == .leased else {
+                state.lateSettlements += 1
                 publishSoon()
                 continue
             }
-            held[id]?.status = .acknowledged
-            acknowledged.append(id)
+            state.held[id]?.status = .acknowledged
+            state.acknowledged.append(id)
         }
         armAcknowledgementTimer()
     }
@@ -54,11 +54,13 @@ extension QueueStore {
     ///
     /// - Throws: why it could not be written; it is tried again with the next transaction.
     public func flush() async throws(QueueError) {
-        guard !acknowledged.isEmpty else { return }
+        guard !state.acknowledged.isEmpty else { return }
         // It shares the transaction that takes the acknowledgements.
-        try await write { () throws(QueueError) in }
+        try await write { _ in }
     }
+}
 
+extension Transaction {
     /// A run of one row's events with one fate.
     private struct Run {
         let row: DeliveryRow
@@ -68,10 +70,9 @@ extension QueueStore {
         var bytes = 0
     }
 
-    private func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {
-        let file = try opened()
-        guard let batch = held[settlement.batch], batch.status == .leased else {
-            health.lateSettlements += 1
+    fileprivate mutating func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {
+        guard let batch = state.held[settlement.batch], batch.status == .leased else {
+            state.lateSettlements += 1
             return []
         }
         let lane = batch.lane
@@ -79,23 +80,23 @@ extension QueueStore {
         var groups: [Int: [DeliveryRow]] = [:]
         for row in batch.rows {
             let runs = runs(of: row, in: batch, settlement)
-            try file.deleteDelivery(
-                destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority,
+            try tables.deleteDelivery(
+                destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
                 chunk: row.chunk, first: row.first)
             guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else {
                 // It could be sent and now it cannot be read: what the destination has not got is lost.
                 try settleDamaged(row, runs, lane)
-                try dismiss(chunk: row.chunk, from: file)
+                try dismiss(chunk: row.chunk)
                 continue
             }
             for run in runs {
                 let bytes = lines.size(run.events)
                 switch run.disposition {
                 case .acknowledged:
-                    figures.lanes[lane].remove(\.acknowledged, events: run.events.count, bytes: bytes)
+                    state.figures.lanes[lane].remove(\.acknowledged, events: run.events.count, bytes: bytes)
                 case .deadLetter(let failure):
                     try bury(run.events, lines, chunk, row, settlement.batch, lane, failure)
-                    figures.lanes[lane].remove(\.deadLettered, events: run.events.count, bytes: bytes)
+                    state.figures.lanes[lane].remove(\.deadLettered, events: run.events.count, bytes: bytes)
                 case .again(let group):
                     var child = row
                     child.first = run.events.lowerBound
@@ -107,10 +108,10 @@ extension QueueStore {
         }
         var children: [BatchHeader] = []
         for (_, rows) in groups.sorted(by: { $0.key < $1.key }) {
-            children.append(try formChild(rows, lane, file))
+            children.append(try formChild(rows, lane))
         }
-        for row in batch.rows { try dismiss(chunk: row.chunk, from: file) }
-        try trimDeadLetters(file)
+        for row in batch.rows { try dismiss(chunk: row.chunk) }
+        try trimDeadLetters()
         return children
     }
 
@@ -132,38 +133,39 @@ extension QueueStore {
         }
     }
 
-    private func settleDamaged(_ row: DeliveryRow, _ runs: [Run], _ lane: Int) throws(QueueError) {
+    private mutating func settleDamaged(_ row: DeliveryRow, _ runs: [Run], _ lane: Int) throws(QueueError) {
         // The bytes of a part cannot be told any more: they leave with the first run.
         var bytes = row.bytes
         for run in runs {
             let fate: WritableKeyPath<Ledger, Int> =
                 run.disposition == .acknowledged ? \.acknowledged : \.lost
-            figures.lanes[lane].remove(fate, events: run.events.count, bytes: bytes)
+            state.figures.lanes[lane].remove(fate, events: run.events.count, bytes: bytes)
             bytes = 0
         }
-        log.error("stored events are damaged and lost", ["chunk": row.chunk, "deliveries": row.events])
+        note { $0.error("stored events are damaged and lost", ["chunk": row.chunk, "deliveries": row.events]) }
     }
 
-    private func formChild(
-        _ rows: [DeliveryRow], _ lane: Int, _ file: QueueFile
+    private mutating func formChild(
+        _ rows: [DeliveryRow], _ lane: Int
     ) throws(QueueError) -> BatchHeader {
         let id = drawID()
         var mine = rows
         for index in mine.indices {
             mine[index].batch = id
             mine[index].isFormed = true
-            try file.insert(
-                mine[index], destination: figures.lanes[lane].destination, priority: figures.lanes[lane].priority)
+            try tables.insert(
+                mine[index], destination: state.figures.lanes[lane].destination,
+                priority: state.figures.lanes[lane].priority)
         }
         let header = BatchHeader(
-            id: id, destination: figures.lanes[lane].name, priority: figures.lanes[lane].priority,
+            id: id, destination: state.figures.lanes[lane].name, priority: state.figures.lanes[lane].priority,
             events: mine.reduce(0) { $0 + $1.events }, bytes: mine.reduce(0) { $0 + $1.bytes },
             acceptedAt: mine.map(\.acceptedAt).min() ?? time.wallTime,
             firstEventTime: mine.map(\.firstTime).min() ?? time.wallTime)
-        held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
-        figures.lanes[lane].freeBatches += 1
-        figures.lanes[lane].batchedEvents += header.events
-        figures.lanes[lane].batchedBytes += header.bytes
+        state.held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
+        state.figures.lanes[lane].freeBatches += 1
+        state.figures.lanes[lane].batchedEvents += header.events
+        state.figures.lanes[lane].batchedBytes += header.bytes
         return header
     }
 }

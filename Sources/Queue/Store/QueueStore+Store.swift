@@ -16,10 +16,10 @@ extension QueueStore {
         if file == nil, !isClosed { return .wait(.readOnly) }
         do {
             let result = try await write(
-                bytes: commit.cost(quarantine: options.quarantineMaxSize), places: commit.placesCost,
+                bytes: commit.cost(quarantine: state.options.quarantineMaxSize), places: commit.placesCost,
                 bringsEvents: !commit.chunks.isEmpty, wait: { .wait($0) }
-            ) { () throws(QueueError) in
-                try self.insert(commit)
+            ) { transaction throws(QueueError) in
+                try transaction.insert(commit)
             }
             if case .stored = result {
                 health.commits += 1
@@ -38,97 +38,93 @@ extension QueueStore {
             throw error
         }
     }
+}
 
-    private func insert(_ commit: Commit) throws(QueueError) -> StoreResult {
-        let file = try opened()
+extension Transaction {
+    fileprivate mutating func insert(_ commit: Commit) throws(QueueError) -> StoreResult {
         let (neverFit, needs) = neverFitting(commit)
-        if let reason = try waitReason(needs, file) { return .wait(reason) }
-        try giveUpKept(file)
+        if let reason = try waitReason(needs) { return .wait(reason) }
+        try giveUpKept()
         var refused = 0
         for (chunk, neverFits) in zip(commit.chunks, neverFit) {
             guard neverFits else {
-                refused += try admit(chunk, file)
+                refused += try admit(chunk)
                 continue
             }
-            try refuse(chunk, .neverFits, "does not fit queue.max_size", file)
+            try refuse(chunk, .neverFits, "does not fit queue.max_size")
             refused += chunk.events
         }
-        for entry in commit.notStored { try count(entry, file) }
-        try set(commit.progress, file)
-        try removeRequeued(commit.requeued, file)
-        try keep(newestOf: commit.quarantined, file)
-        try set(commit.memory, file)
+        for entry in commit.notStored { try count(entry) }
+        try set(commit.progress)
+        try removeRequeued(commit.requeued)
+        try keep(newestOf: commit.quarantined)
+        try set(commit.memory)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
-        figures.totals.intake.read += commit.read
-        figures.totals.intake.refused += commit.refused
-        figures.totals.intake.quarantined += quarantined
+        state.figures.totals.intake.read += commit.read
+        state.figures.totals.intake.refused += commit.refused
+        state.figures.totals.intake.quarantined += quarantined
         return .stored(refused: refused)
-    }
-
-    /// What a chunk counts for in the storage cap.
-    func cost(_ chunk: NewChunk) -> Int {
-        chunkCost(frame: chunk.frame.count, destinations: chunk.destinations.count)
     }
 
     // MARK: Rows
 
     /// Takes a chunk into the queue.
-    func insert(_ chunk: NewChunk, _ file: QueueFile) throws(QueueError) {
-        figures.totals.lastChunk += 1
-        let id = figures.totals.lastChunk
+    mutating func insert(_ chunk: NewChunk) throws(QueueError) {
+        state.figures.totals.lastChunk += 1
+        let id = state.figures.totals.lastChunk
         var lanes: [Int] = []
-        for name in chunk.destinations { lanes.append(try place(name, chunk.priority, file)) }
-        try file.insert(
+        for name in chunk.destinations { lanes.append(try place(name, chunk.priority)) }
+        try tables.insert(
             chunk, id: id,
-            wantedBy: lanes.map { "\(figures.lanes[$0].destination)" }.joined(separator: ","))
-        figures.totals.stored += cost(chunk)
-        figures.totals.intake.accepted += chunk.events
+            wantedBy: lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ","))
+        state.figures.totals.stored += chunk.cost
+        state.figures.totals.intake.accepted += chunk.events
         for lane in lanes {
-            let isBatch = chunk.isFull && !chunk.otherBatches.contains(figures.lanes[lane].name)
+            let isBatch = chunk.isFull && !chunk.otherBatches.contains(state.figures.lanes[lane].name)
             let row = DeliveryRow(
                 chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
                 firstTime: chunk.eventTimes.lowerBound, acceptedAt: chunk.acceptedAt,
                 batch: isBatch ? drawID() : nil, isFormed: false, deadlines: chunk.deadlines)
-            try file.insert(row, destination: figures.lanes[lane].destination, priority: chunk.priority)
-            figures.lanes[lane].add(
+            try tables.insert(row, destination: state.figures.lanes[lane].destination, priority: chunk.priority)
+            state.figures.lanes[lane].add(
                 events: chunk.events, bytes: chunk.bytes, acceptedAt: chunk.acceptedAt,
                 firstTime: chunk.eventTimes.lowerBound, deadlines: chunk.deadlines)
-            figures.lanes[lane].ledger.accepted += chunk.events
+            state.figures.lanes[lane].ledger.accepted += chunk.events
         }
     }
 
     /// The place of a lane; a destination that the database does not know yet gets its row.
-    func place(_ name: DestinationName, _ priority: Priority, _ file: QueueFile) throws(QueueError) -> Int {
-        if let known = figures.lane(name, priority) { return known }
-        try figures.add(name, to: file)
-        return figures.lanes.count - Priority.allCases.count + Int(priority.rawValue) - 1
+    mutating func place(_ name: DestinationName, _ priority: Priority) throws(QueueError) -> Int {
+        if let known = state.figures.lane(name, priority) { return known }
+        try state.figures.add(name, to: tables)
+        return state.figures.lanes.count - Priority.allCases.count + Int(priority.rawValue) - 1
     }
 
     /// Counts events that were accepted and at once expired or discarded.
-    private func count(_ entry: NotStored, _ file: QueueFile) throws(QueueError) {
-        figures.totals.intake.accepted += entry.events
+    private mutating func count(_ entry: NotStored) throws(QueueError) {
+        state.figures.totals.intake.accepted += entry.events
         for name in entry.destinations {
-            let lane = try place(name, entry.priority, file)
-            figures.lanes[lane].ledger.accepted += entry.events
-            figures.lanes[lane].isDirty = true
+            let lane = try place(name, entry.priority)
+            state.figures.lanes[lane].ledger.accepted += entry.events
+            state.figures.lanes[lane].isDirty = true
             switch entry.fate {
-            case .expired: figures.lanes[lane].ledger.expired += entry.events
+            case .expired: state.figures.lanes[lane].ledger.expired += entry.events
             case .discarded(let reason):
-                figures.lanes[lane].ledger.discarded += entry.events
-                figures.countDiscarded(
-                    entry.events, destination: figures.lanes[lane].destination, priority: entry.priority,
+                state.figures.lanes[lane].ledger.discarded += entry.events
+                state.figures.countDiscarded(
+                    entry.events, destination: state.figures.lanes[lane].destination, priority: entry.priority,
                     reason: reason)
             }
         }
         if entry.destinations.isEmpty {
             let reason = if case .discarded(let reason) = entry.fate { reason } else { "expired" }
-            figures.countDiscarded(entry.events, destination: 0, priority: entry.priority, reason: reason)
+            state.figures.countDiscarded(entry.events, destination: 0, priority: entry.priority, reason: reason)
         }
     }
 
-    private func set(_ progress: SpoolProgress, _ file: QueueFile) throws(QueueError) {
+    private mutating func set(_ progress: SpoolProgress) throws(QueueError) {
         for checkpoint in progress.checkpoints {
-            let set = try file.statement("REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)")
+            let set = try tables.statement("REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)")
             set.bind(1, checkpoint.key)
             set.bind(2, checkpoint.shownPath)
             set.bind(3, checkpoint.offset)
@@ -136,39 +132,31 @@ extension QueueStore {
             try set.run()
         }
         for key in progress.forgotten {
-            let forget = try file.statement("DELETE FROM checkpoint WHERE key = ?")
+            let forget = try tables.statement("DELETE FROM checkpoint WHERE key = ?")
             forget.bind(1, key)
             try forget.run()
         }
         for record in progress.done {
-            try file.run("INSERT OR IGNORE INTO done_record (claim, handle) VALUES (?, ?)", record.claim, record.handle)
+            try tables.run(
+                "INSERT OR IGNORE INTO done_record (claim, handle) VALUES (?, ?)", record.claim, record.handle)
         }
         for record in progress.unlinked {
-            try file.run("DELETE FROM done_record WHERE claim = ? AND handle = ?", record.claim, record.handle)
+            try tables.run("DELETE FROM done_record WHERE claim = ? AND handle = ?", record.claim, record.handle)
         }
     }
 
-    private func set(_ memory: [String: [UInt8]?], _ file: QueueFile) throws(QueueError) {
+    private mutating func set(_ memory: [String: [UInt8]?]) throws(QueueError) {
         for (name, value) in memory {
             if let value {
-                let set = try file.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
+                let set = try tables.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
                 set.bind(1, name)
                 set.bind(2, value)
                 try set.run()
             } else {
-                let remove = try file.statement("DELETE FROM memory WHERE name = ?")
+                let remove = try tables.statement("DELETE FROM memory WHERE name = ?")
                 remove.bind(1, name)
                 try remove.run()
             }
         }
-    }
-}
-
-extension QueueFile {
-    fileprivate func run(_ sql: String, _ first: [UInt8], _ second: [UInt8]) throws(QueueError) {
-        let statement = try statement(sql)
-        statement.bind(1, first)
-        statement.bind(2, second)
-        try statement.run()
     }
 }

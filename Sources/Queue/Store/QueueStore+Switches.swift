@@ -9,9 +9,8 @@ extension QueueStore {
 
     /// Sets a switch, or removes it with nil; durable when it returns.
     public func setSwitch(_ name: String, _ value: String?) async throws(QueueError) {
-        try await write { () throws(QueueError) in
-            let file = try self.opened()
-            let change = try file.statement(
+        try await write { transaction throws(QueueError) in
+            let change = try transaction.tables.statement(
                 value == nil
                     ? "DELETE FROM switch WHERE name = ?" : "REPLACE INTO switch (name, value) VALUES (?, ?)")
             change.bind(1, name)
@@ -22,5 +21,5 @@ extension QueueStore {
 
     /// Says whether old events may expire: not while the clock is not synchronised, nor just after a large step.
     /// Allowed at the start.
-    public func allowExpiry(_ allowed: Bool) { mayExpire = allowed }
+    public func allowExpiry(_ allowed: Bool) { state.mayExpire = allowed }
 }

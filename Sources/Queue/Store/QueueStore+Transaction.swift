@@ -11,7 +11,7 @@ struct Operation {
     /// Whether it brings events, for which there may be room later.
     var bringsEvents = false
     /// Does its part inside the transaction; what it returns resumes the caller after the COMMIT.
-    let apply: () throws(QueueError) -> () -> Void
+    let apply: (inout Transaction) throws(QueueError) -> () -> Void
     /// Resumes the caller with the reason why nothing of it was done.
     let fail: (QueueError) -> Void
     /// Resumes the caller of a commit, who keeps it and waits; nil for others.
@@ -23,14 +23,14 @@ extension QueueStore {
     /// once that is durable.
     func write<Value: Sendable>(
         bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, wait: ((WaitReason) -> Value)? = nil,
-        _ body: @escaping () throws(QueueError) -> Value
+        _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         _ = try opened()
         let result: Result<Value, QueueError> = await withUnsafeContinuation { continuation in
             let operation = Operation(
                 bytes: bytes, places: places, bringsEvents: bringsEvents,
-                apply: { () throws(QueueError) in
-                    let value = try body()
+                apply: { transaction throws(QueueError) in
+                    let value = try body(&transaction)
                     return { continuation.resume(returning: .success(value)) }
                 },
                 fail: { continuation.resume(returning: .failure($0)) },
@@ -57,43 +57,45 @@ extension QueueStore {
     func transact() {
         guard let file else { return }
         let operations = takeWaiting()
-        guard !operations.isEmpty || !acknowledged.isEmpty else { return }
+        guard !operations.isEmpty || !state.acknowledged.isEmpty else { return }
         loop.wakeOthers()
-        let saved = figures
-        let settled = acknowledged.count
-        let savedHeld = held
-        let savedOptions = options
-        var completions: [() -> Void] = []
+        let expiredBefore = state.figures.expired
+        let completions: [() -> Void]
         do throws(QueueError) {
-            // What is accepted must outlive the agent; what was accepted may still be sent.
-            if operations.contains(where: { $0.wait != nil }) { try refuseMoved(file) }
-            try file.database.begin()
-            try removeAcknowledged(from: file)
-            for operation in operations { completions.append(try operation.apply()) }
-            try file.write(&figures)
-            try file.database.commit()
+            completions = try change(file) { transaction throws(QueueError) in
+                // What is accepted must outlive the agent; what was accepted may still be sent.
+                if operations.contains(where: { $0.wait != nil }) { try self.refuseMoved(file) }
+                try transaction.removeAcknowledged()
+                var completions: [() -> Void] = []
+                for operation in operations { completions.append(try operation.apply(&transaction)) }
+                return completions
+            }
         } catch {
-            file.database.rollback()
-            figures = saved
-            held = savedHeld
-            options = savedOptions
-            failed(error, operations)
-            return
+            return failed(error, operations)
         }
-        for id in acknowledged.prefix(settled) { held[id] = nil }
-        acknowledged.removeFirst(settled)
         health.transactions += 1
-        let expired = figures.expired - saved.expired
-        if expired > 0 { log.warning("events expired", ["deliveries": expired, "total": figures.expired]) }
-        relief.isReplaced = false
+        let expired = state.figures.expired - expiredBefore
+        if expired > 0 { log.warning("events expired", ["deliveries": expired, "total": state.figures.expired]) }
+        state.relief.isReplaced = false
         endGrant(file)
-        if health.failure != nil, refusal == nil || refusal?.reason == .full { succeeded() }
-        reconsiderRefusal(file)
+        if health.failure != nil, state.refusal == nil || state.refusal?.reason == .full { succeeded() }
+        if state.refusal?.reason == .walPinned { armRoomTimer() }
+        reconsiderRefusal()
         publish()
         for completion in completions { completion() }
         loop.wakeOthers()
         checkpointIfDue(file)
         if !waiting.isEmpty { schedule() }
+    }
+
+    /// Runs `body` in a transaction: what it did is durable and in force when this returns, and gone when this throws.
+    func change<Value>(
+        _ file: QueueFile, _ body: (inout Transaction) throws(QueueError) -> Value
+    ) throws(QueueError) -> Value {
+        var transaction = try Transaction(file, state)
+        let value = try body(&transaction)
+        state = try transaction.commit(log)
+        return value
     }
 
     /// As many of the waiting calls as one transaction takes.
@@ -102,7 +104,7 @@ extension QueueStore {
         var count = 0
         for operation in waiting {
             bytes += operation.bytes
-            if count > 0 && bytes > bounds.transaction { break }
+            if count > 0 && bytes > state.bounds.transaction { break }
             count += 1
         }
         let taken = Array(waiting.prefix(count))
@@ -111,10 +113,10 @@ extension QueueStore {
     }
 
     private func checkpointIfDue(_ file: QueueFile) {
-        if file.walBytes >= bounds.checkpointAt {
+        if file.walBytes >= state.bounds.checkpointAt {
             checkpoint(file)
             shrinkIfDue(file)
-        } else if figures.totals.stored == 0, file.fileBytes > QueueStore.keptFree + bounds.checkpointAt {
+        } else if state.figures.totals.stored == 0, file.fileBytes > QueueStore.keptFree + state.bounds.checkpointAt {
             // A backlog has gone, and the WAL may not grow for days: the file must not wait for that.
             shrinkIfDue(file)
         }
@@ -140,7 +142,8 @@ extension QueueStore {
     private func isLargerThanNeeded(_ file: QueueFile) -> Bool {
         do throws(QueueError) {
             let free = try file.freeBytes()
-            return free > 0 && file.fileBytes > bounds.file || free > QueueStore.keptFree && free > file.fileBytes / 2
+            return free > 0 && file.fileBytes > state.bounds.file
+                || free > QueueStore.keptFree && free > file.fileBytes / 2
         } catch {
             // The next transaction meets what is wrong.
             health.count(error)
@@ -153,14 +156,13 @@ extension QueueStore {
         guard let file, health.failure == nil else { return }
         loop.wakeOthers()
         do throws(QueueError) {
-            try file.database.begin()
-            try file.database.execute("PRAGMA incremental_vacuum(\(bounds.transaction / file.pageSize))")
-            try file.database.commit()
+            let tables = try TableWriter(file)
+            try tables.execute("PRAGMA incremental_vacuum(\(state.bounds.transaction / file.pageSize))")
+            try tables.commit()
             try file.database.checkpointWAL()
             file.measure()
-            try file.limit(to: bounds)
+            try file.limit(to: state.bounds)
         } catch {
-            file.database.rollback()
             return failed(error, [])
         }
         publish()
@@ -193,24 +195,29 @@ extension QueueStore {
             }
         }
     }
+}
 
-    private func removeAcknowledged(from file: QueueFile) throws(QueueError) {
+extension Transaction {
+    /// Takes the acknowledged batches out, rows and all.
+    fileprivate mutating func removeAcknowledged() throws(QueueError) {
+        let acknowledged = state.acknowledged
+        state.acknowledged.removeAll(keepingCapacity: true)
         for id in acknowledged {
-            guard let batch = held[id] else { continue }
-            let lane = figures.lanes[batch.lane]
+            guard let batch = state.held.removeValue(forKey: id) else { continue }
+            let lane = state.figures.lanes[batch.lane]
             for row in batch.rows {
-                try file.deleteDelivery(
+                try tables.deleteDelivery(
                     destination: lane.destination, priority: lane.priority, chunk: row.chunk, first: row.first)
                 if let cost = batch.soleCost {
-                    try file.deleteChunk(row.chunk)
-                    figures.totals.stored -= cost
+                    try tables.deleteChunk(row.chunk)
+                    state.figures.totals.stored -= cost
                 } else {
-                    try dismiss(chunk: row.chunk, from: file)
+                    try dismiss(chunk: row.chunk)
                 }
             }
-            figures.lanes[batch.lane].batchedEvents -= batch.header.events
-            figures.lanes[batch.lane].batchedBytes -= batch.header.bytes
-            figures.lanes[batch.lane].remove(
+            state.figures.lanes[batch.lane].batchedEvents -= batch.header.events
+            state.figures.lanes[batch.lane].batchedBytes -= batch.header.bytes
+            state.figures.lanes[batch.lane].remove(
                 \.acknowledged, events: batch.header.events, bytes: batch.header.bytes)
         }
     }

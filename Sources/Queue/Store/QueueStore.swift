@@ -23,28 +23,15 @@ public actor QueueStore: BatchStore {
     let observer: @Sendable (QueueSnapshot) -> Void
     /// Tells when an event happened, by its line and its acceptance; nil when the line does not say.
     public typealias EventTimes = @Sendable (_ line: [UInt8], _ acceptedAt: Timestamp) -> Timestamp?
-    let eventTime: EventTimes?
     let directory: StateDirectory
     let ballast: Ballast
     private nonisolated let published: Mutex<QueueSnapshot>
 
-    var options: QueueOptions
-    var bounds: FileBounds
+    /// What a transaction changes: between transactions it agrees with the file.
+    var state: QueueState
     /// Nil once closed, and while a damaged database could not be replaced.
     var file: QueueFile?
     var isClosed = false
-    var figures: Figures
-    var held: [BatchID: HeldBatch] = [:]
-    /// Acknowledged batches whose rows go with the next transaction, in order.
-    var acknowledged: [BatchID] = []
-
-    private var random: any RandomNumberGenerator
-    private var ids = UUIDv7Generator()
-    let unpacker: FrameUnpacker
-    /// The chunks up to this one were stored before this process began.
-    let lastChunkAtOpen: Int64
-    /// Whether old events may expire: not while the clock is not to be trusted.
-    var mayExpire = true
 
     var waiting: [Operation] = []
     var isScheduled = false
@@ -56,18 +43,8 @@ public actor QueueStore: BatchStore {
     /// Syncs since the start.
     var syncs = 0
     var isPublishing = false
-    /// Why nothing is stored, and how many bytes the caller that was turned away needs.
-    var refusal: (reason: WaitReason, needs: Int)?
-    /// Who keeps the WAL from being written back, while storing waits for that.
-    var walReader: String?
-    /// What the cap has forced since it was reached; nil while there is room.
-    var fullEpisode: FullEpisode?
-    /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
-    var effectiveCap: Int
     /// How many bytes of events may still be stored by evicting others; nil: any number.
     var evictionBudget: Int?
-    /// What is given up while the file is full before its bounds.
-    var relief = Relief()
     var roomTimer: EventLoop.TimerID?
     var shrinkTimer: EventLoop.TimerID?
     /// Counters since the start, and the failure that stands.
@@ -99,27 +76,22 @@ public actor QueueStore: BatchStore {
             health.refusedCap = options.maxSize
         }
         options.maxSize = opened.figures.totals.maxSize
-        self.options = options
-        bounds = FileBounds(options)
-        effectiveCap = options.maxSize
+        state = QueueState(
+            options, opened.figures,
+            try Surroundings(
+                time: time, random: random, eventTime: eventTime, lastChunk: opened.figures.totals.lastChunk))
         health.recoveries = opened.recoveries
         health.unknownLosses = try opened.file.unknownLosses()
-        ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: bounds.wal + (1 << 20))
+        ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: state.bounds.wal + (1 << 20))
         if options.opener == .agent, !ballast.restore() {
             log.warning("no room for the queue's ballast", ["path": ballast.path, "bytes": ballast.size])
         }
         file = opened.file
-        figures = opened.figures
-        unpacker = try FrameUnpacker()
-        lastChunkAtOpen = opened.figures.totals.lastChunk
         self.loop = loop
         self.time = time
-        self.random = random
         self.log = log
         self.observer = observer
-        self.eventTime = eventTime
-        published = Mutex(
-            QueueSnapshot.of(opened.figures, options, health: health, refusal: nil, file: opened.file))
+        published = Mutex(QueueSnapshot.of(state, health, opened.file))
     }
 
     // MARK: State
@@ -160,7 +132,9 @@ public actor QueueStore: BatchStore {
         return file
     }
 
-    func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }
+    var options: QueueOptions { state.options }
+
+    var bounds: FileBounds { state.bounds }
 
     // MARK: Publishing
 
@@ -174,23 +148,21 @@ public actor QueueStore: BatchStore {
     func publish() {
         isPublishing = false
         refreshOldest()
-        var state = QueueSnapshot.of(
-            figures, options, health: health, refusal: refusal,
-            isFullOfCritical: fullEpisode?.isFullOfCritical ?? false, file: file)
-        state.walReader = walReader
-        for batch in held.values where batch.status != .acknowledged { state.note(batch.header) }
-        published.withLock { $0 = state }
-        observer(state)
+        var snapshot = QueueSnapshot.of(state, health, file)
+        for batch in state.held.values where batch.status != .acknowledged { snapshot.note(batch.header) }
+        published.withLock { $0 = snapshot }
+        observer(snapshot)
     }
 
     /// Reads the acceptance time of each lane's oldest waiting event again where it changed.
     private func refreshOldest() {
         guard let file else { return }
-        for index in figures.lanes.indices where figures.lanes[index].oldestIsStale {
+        let held = state.held
+        for index in state.figures.lanes.indices where state.figures.lanes[index].oldestIsStale {
             do throws(QueueError) {
-                try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead) {
-                    held[$0] != nil
-                }
+                try file.refreshOldest(
+                    of: &state.figures.lanes[index], lookahead: state.options.eventTimeLookahead
+                ) { held[$0] != nil }
             } catch {
                 // The summary keeps the older time; the next transaction meets the same failure and handles it.
                 health.count(error)
@@ -206,7 +178,6 @@ struct Health {
     var commitFailure: QueueError?
     var commits = 0
     var failures: [QueueError.Code: Int] = [:]
-    var lateSettlements = 0
     var recoveries = 0
     var unknownLosses = 0
     /// A cap below what is stored, which is not in force.

@@ -1,0 +1,137 @@
+internal import EventLoops
+internal import Frames
+internal import Model
+
+/// A running transaction of the database, and the only way to write its tables.
+///
+/// Making one begins the transaction, `commit` ends it. Letting go of one that was not committed rolls back: there is
+/// no other way to do that. One at a time.
+struct TableWriter: ~Copyable {
+    private let file: QueueFile
+    private let statements: WriteStatements
+    /// The bound of the file before this transaction set another, in pages.
+    private var oldLimit: Int?
+    private var isCommitted = false
+
+    /// Begins a transaction. One that has only read until now becomes part of it.
+    init(_ file: QueueFile) throws(QueueError) {
+        try file.database.begin()
+        self.file = file
+        statements = file.writing
+    }
+
+    deinit {
+        guard !isCommitted else { return }
+        file.database.rollback()
+        if let oldLimit { file.database.restoreLimit(oldLimit) }
+    }
+
+    /// Makes everything durable, or throws and rolls back.
+    consuming func commit() throws(QueueError) {
+        try file.database.commit()
+        isCommitted = true
+    }
+
+    // MARK: Tables in general
+
+    /// A statement that writes and is used now and then, prepared once.
+    func statement(_ sql: String) throws(QueueError) -> Statement { try file.statement(sql) }
+
+    /// Runs statements that give nothing worth reading.
+    func execute(_ sql: String) throws(QueueError) { try file.database.execute(sql) }
+
+    /// Runs a statement that takes two values and gives no rows.
+    func run(_ sql: String, _ first: [UInt8], _ second: [UInt8]) throws(QueueError) {
+        let statement = try statement(sql)
+        statement.bind(1, first)
+        statement.bind(2, second)
+        try statement.run()
+    }
+
+    /// Lets the database file grow to other bounds. SQLite does not roll that back; this does.
+    mutating func limit(to bounds: FileBounds) throws(QueueError) {
+        let old = try file.database.integer("PRAGMA max_page_count")
+        if oldLimit == nil { oldLimit = old }
+        try file.limit(to: bounds)
+    }
+
+    /// Writes those figures that have changed.
+    func write(_ figures: inout Figures) throws(QueueError) { try file.figures.write(&figures) }
+
+    // MARK: Chunks
+
+    func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
+        let statement = statements.insertChunk
+        statement.bind(1, id)
+        statement.bind(2, Int64(chunk.priority.rawValue))
+        statement.bind(3, chunk.destinations.count)
+        statement.bind(4, chunk.events)
+        statement.bind(5, chunk.bytes)
+        statement.bind(6, chunk.eventTimes.lowerBound.nanoseconds)
+        statement.bind(7, chunk.eventTimes.upperBound.nanoseconds)
+        statement.bind(8, chunk.acceptedAt.nanoseconds)
+        statement.bind(9, Int64(chunk.compression.rawValue))
+        statement.bind(10, Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
+        statement.bind(12, destinations)
+        try statement.run(chunk.frame, at: 11)
+    }
+
+    /// A chunk's events are for another destination too; salvage makes rows for nobody else. Where it is not known for whom
+    /// they are, it stays so.
+    func want(_ chunk: Int64, by destination: Int64) throws(QueueError) {
+        let update = try statement(
+            "UPDATE chunk SET wanted_by = wanted_by || ',' || ?1 "
+                + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0")
+        update.bind(1, destination)
+        update.bind(2, chunk)
+        try update.run()
+    }
+
+    func deleteChunk(_ id: Int64) throws(QueueError) {
+        statements.deleteChunk.bind(1, id)
+        try statements.deleteChunk.run()
+    }
+
+    // MARK: Deliveries
+
+    func insert(_ row: DeliveryRow, destination: Int64, priority: Priority) throws(QueueError) {
+        let statement = statements.insertDelivery
+        statement.bind(1, destination)
+        statement.bind(2, Int64(priority.rawValue))
+        statement.bind(3, row.chunk)
+        statement.bind(4, row.first)
+        statement.bind(5, row.events)
+        statement.bind(6, row.bytes)
+        statement.bind(7, row.firstTime.nanoseconds)
+        statement.bind(8, row.acceptedAt.nanoseconds)
+        if let batch = row.batch { statement.bind(9, batch.bytes) } else { statement.bindNull(9) }
+        statement.bind(10, row.isFormed ? 1 : 0)
+        if let deadlines = row.deadlines { statement.bind(11, deadlines.text) } else { statement.bindNull(11) }
+        try statement.run()
+    }
+
+    func deleteDelivery(destination: Int64, priority: Priority, chunk: Int64, first: Int) throws(QueueError) {
+        let statement = statements.deleteDelivery
+        statement.bind(1, destination)
+        statement.bind(2, Int64(priority.rawValue))
+        statement.bind(3, chunk)
+        statement.bind(4, first)
+        try statement.run()
+    }
+}
+
+/// The statements of `TableWriter`, prepared once; nobody else runs them.
+final class WriteStatements {
+    fileprivate let insertChunk: Statement
+    fileprivate let deleteChunk: Statement
+    fileprivate let insertDelivery: Statement
+    fileprivate let deleteDelivery: Statement
+
+    init(_ database: Database) throws(QueueError) {
+        insertChunk = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
+        insertDelivery = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        deleteDelivery = try database.prepare(
+            "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
+    }
+}

@@ -1,0 +1,94 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// What the store knows of the queue beside its rows. A transaction changes a copy, which takes its place with the COMMIT.
+struct QueueState {
+    let surroundings: Surroundings
+
+    var options: QueueOptions
+    var bounds: FileBounds
+    /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
+    var effectiveCap: Int
+    var figures: Figures
+    var held: [BatchID: HeldBatch] = [:]
+    /// Acknowledged batches whose rows go with the next transaction, in order.
+    var acknowledged: [BatchID] = []
+    /// Settlements since the start that came for a batch that was gone.
+    var lateSettlements = 0
+    /// Why nothing is stored; nil while events are.
+    var refusal: Refusal?
+    /// Who keeps the WAL from being written back, while storing waits for that.
+    var walReader: String?
+    /// What the cap has forced since it was reached; nil while there is room.
+    var fullEpisode: FullEpisode?
+    /// What is given up while the file is full before its bounds.
+    var relief = Relief()
+    /// Whether old events may expire: not while the clock is not to be trusted.
+    var mayExpire = true
+
+    init(_ options: QueueOptions, _ figures: Figures, _ surroundings: Surroundings) {
+        self.options = options
+        self.figures = figures
+        self.surroundings = surroundings
+        bounds = FileBounds(options)
+        effectiveCap = options.maxSize
+    }
+
+    /// Why nothing is stored, and how many bytes the caller that was turned away needs.
+    struct Refusal {
+        let reason: WaitReason
+        var needs = 0
+    }
+
+    // MARK: What may become of rows
+
+    /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
+    /// kept (ac12).
+    func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
+        guard mayExpire else { return false }
+        let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
+        return surroundings.time.wallTime - newest > own ?? options.maxAge
+    }
+
+    /// Whether some of a row's events may have expired, so that each has to be looked at (ac12).
+    func isToBeSifted(_ row: DeliveryRow, in lane: Int) -> Bool {
+        surroundings.eventTime != nil && isExpired(row.firstTime, in: lane)
+    }
+
+    /// Whether a row's batch is with its destination, or acknowledged and about to go.
+    func isInFlight(_ row: DeliveryRow) -> Bool {
+        guard let id = row.batch, let batch = held[id] else { return false }
+        return batch.status != .free
+    }
+
+    /// What dead letters may hold: their bound, or less while the file is full before it.
+    var deadLettersBound: Int { min(options.deadLettersMaxSize, relief.deadLetters ?? .max) }
+
+    /// What the quarantine may hold: its bound, or less while the file is full before it.
+    var quarantineBound: Int { min(options.quarantineMaxSize, relief.quarantine ?? .max) }
+}
+
+/// What the queue's state is judged by: it stays as it is, or goes on whatever becomes of a transaction.
+final class Surroundings {
+    let time: any TimeSource
+    let eventTime: QueueStore.EventTimes?
+    let unpacker: FrameUnpacker
+    /// The chunks up to this one were stored before this process began.
+    let lastChunkAtOpen: Int64
+    private var random: any RandomNumberGenerator
+    private var ids = UUIDv7Generator()
+
+    init(
+        time: any TimeSource, random: any RandomNumberGenerator, eventTime: QueueStore.EventTimes?, lastChunk: Int64
+    ) throws(QueueError) {
+        self.time = time
+        self.random = random
+        self.eventTime = eventTime
+        lastChunkAtOpen = lastChunk
+        unpacker = try FrameUnpacker()
+    }
+
+    /// An id that no batch has had; a transaction that fails does not give it back.
+    func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }
+}

@@ -1,0 +1,43 @@
+internal import EventLoops
+internal import Logs
+internal import Model
+
+/// A change of the queue: its rows and what the store knows of them change together with the COMMIT, or not at all.
+///
+/// What needs a running transaction is a method of it, in the files `Transaction+….swift`; without one it cannot be
+/// called. Letting go of a transaction rolls it back: the rows by `TableWriter`, the state because only a copy was changed.
+struct Transaction: ~Copyable {
+    /// Reads what the tables hold, changes of this transaction included.
+    let file: QueueFile
+    /// Writes them.
+    var tables: TableWriter
+    /// What takes the place of the store's own state with the COMMIT.
+    var state: QueueState
+    /// What is to be logged once it is true.
+    private var messages: [(Log) -> Void] = []
+
+    init(_ file: QueueFile, _ state: QueueState) throws(QueueError) {
+        tables = try TableWriter(file)
+        self.file = file
+        self.state = state
+    }
+
+    /// Logs once everything is durable; nothing if it never is.
+    mutating func note(_ message: @escaping (Log) -> Void) { messages.append(message) }
+
+    /// Makes everything durable, figures included, or throws and rolls back.
+    ///
+    /// - Returns: the state that holds from now on.
+    consuming func commit(_ log: Log) throws(QueueError) -> QueueState {
+        try tables.write(&state.figures)
+        try tables.commit()
+        for message in messages { message(log) }
+        return state
+    }
+
+    var time: any TimeSource { state.surroundings.time }
+
+    var unpacker: FrameUnpacker { state.surroundings.unpacker }
+
+    func drawID() -> BatchID { state.surroundings.drawID() }
+}
