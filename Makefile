@@ -54,7 +54,7 @@ image: ## make an OCI image of the package, without Docker, and run the agent in
 faults: ## bring about some sixty faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
-	@scripts/fault-table --write
+	@scripts/fault-table --systemd --write
 
 run: ## show the agent at work: events in, batches out over TLS, the ledger; ends by itself
 	@$(MAKE) --no-print-directory build

@@ -382,6 +382,7 @@ def elsewhere(machine):
     """A spool that can be removed: the packaged one is a mount here."""
     machine.stop()
     machine.sh("mkdir -m 755 -p /srv/spool/shop; chown -R spoolship:spoolship /srv/spool")
+    machine.writable("/srv/spool")
     machine.configure(BASE + '[spool]\ndirectory = "/srv/spool"\n')
     machine.start()
     machine.after = lambda: machine.sh("umount /srv/spool 2>/dev/null; rm -rf /srv/spool /srv/old")
