@@ -21,15 +21,28 @@ extension EndToEnd {
 
         @Test(
             "agent killed, server killed or cut off, answers lost: each event is at the reader exactly once",
-            arguments: ["s3", "nats"])
+            arguments: ["s3", "nats", "clickhouse", "elasticsearch"])
         func everyEventOnce(type: String) throws {
             let result = try ship(type)
+            #expect(result.code == 0, "seed \(Seeds.one(1)): \(result.text)")
+        }
+
+        @Test("Kafka: none is lost, and what comes twice has the same id and bytes")
+        func everyEventAtLeastOnce() throws {
+            let result = try ship("kafka")
             #expect(result.code == 0, "seed \(Seeds.one(1)): \(result.text)")
         }
 
         @Test("a stream that forgets ids too soon has events twice, and the count finds them")
         func repeatsAreFound() throws {
             let result = try ship("nats", "--window", "100ms", "--kills", "1", "--cuts", "1")
+            #expect(
+                result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"), "\(result.text)")
+        }
+
+        @Test("a table that remembers no tokens has events twice, and the count finds them")
+        func repeatsAreFoundInTables() throws {
+            let result = try ship("clickhouse", "--remembered", "0", "--kills", "1", "--cuts", "1")
             #expect(
                 result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"), "\(result.text)")
         }
