@@ -140,6 +140,11 @@ extension ReadContext {
                 .conflict, "\(path).url does not end with /v1/logs, where receivers of OTLP take logs",
                 at: position(of: "\(path).url"), severity: .warning)
         case .elasticsearch:
+            if let url = destination.url, !url.path.hasSuffix("/_bulk") {
+                add(
+                    .conflict, "\(path).url does not end with /_bulk, where Elasticsearch and OpenSearch take events",
+                    at: position(of: "\(path).url"), severity: .warning)
+            }
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index) else { break }
             add(.outOfRange, "\(path).index \(mistake)", at: position(of: "\(path).index"))
         default: break

@@ -161,6 +161,18 @@ struct FormatCheckTests {
         #expect(problems(base + remedy).isEmpty)
     }
 
+    @Test("an address of Elasticsearch that does not end with /_bulk is a warning")
+    func elasticsearchPath() {
+        func found(_ url: String) -> [Problem] {
+            problems("format = \"elasticsearch\"\nindex = \"events\"\nurl = \"\(url)\"")
+        }
+        #expect(found("https://a:9200/_bulk").isEmpty && found("https://a/x/_bulk?pipeline=b").isEmpty)
+        for url in ["https://a:9200", "https://a:9200/", "https://a:9200/events", "https://a:9200/?x=/_bulk"] {
+            #expect(found(url).map(\.severity) == [.warning], "\(url)")
+            #expect(found(url).first?.message.contains("does not end with /_bulk") == true, "\(url)")
+        }
+    }
+
     @Test("an address of OTLP that does not end with /v1/logs is a warning")
     func otlpPath() {
         func found(_ url: String) -> [Problem] { problems("format = \"otlp\"\nurl = \"\(url)\"") }
@@ -173,7 +185,7 @@ struct FormatCheckTests {
     @Test("a name of an index that Elasticsearch refuses is an error; Splunk's are another matter")
     func indexNames() {
         func found(_ index: String, _ format: String = "elasticsearch") -> [Problem] {
-            problems("url = \"https://a\"\ntoken = \"t\"\nformat = \"\(format)\"\nindex = \"\(index)\"")
+            problems("url = \"https://a/_bulk\"\ntoken = \"t\"\nformat = \"\(format)\"\nindex = \"\(index)\"")
         }
         for bad in ["Events", "my events", "_a", "a*", "-x", ".", "a,b"] {
             #expect(found(bad).map(\.severity) == [.error], "\(bad)")

@@ -9,30 +9,14 @@ import Testing
 /// moto behind a gate that recomputes each signature with botocore, as a child of the tests; see Fixtures/s3_server.py.
 final class S3Server: Sendable {
     let url: String
-    private let child: pid_t
+    private let server: PythonServer
     private let loop: EventLoop
 
     init(_ bench: Bench) async throws {
-        let here = URL(filePath: #filePath).deletingLastPathComponent()
-        let python = here.deletingLastPathComponent().deletingLastPathComponent().appending(
-            path: "build/python/bin/python3"
-        ).path
-        try #require(access(python, X_OK) == 0, "no \(python): run scripts/bootstrap test")
         let file = "\(bench.directory.path)/s3-port"
-        let words = [python, here.appending(path: "Fixtures/s3_server.py").path, file]
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var pid = pid_t()
-        try #require(posix_spawn(&pid, python, nil, nil, &arguments, environ) == 0)
-        child = pid
-        try #require(await eventually { text(of: file).hasSuffix("\n") }, "the S3 server did not start")
-        url = "http://127.0.0.1:\(text(of: file).dropLast())"
+        server = try await PythonServer("s3_server.py", [file], portFile: file)
+        url = "http://127.0.0.1:\(server.port)"
         loop = bench.loop
-    }
-
-    deinit {
-        kill(child, SIGKILL)
-        waitpid(child, nil, 0)
     }
 
     /// An object of the bucket.

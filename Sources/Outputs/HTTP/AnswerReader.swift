@@ -14,8 +14,10 @@ struct AnswerReader: Sendable {
         lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome {
         let status = answer.status
-        // A person's word stands above the format's, the format's above the table's.
-        if table.overrides[status] == nil, table.classOverrides[status / 100] == nil {
+        // A person's word stands above the format's, the format's above the engine's, the engine's above the table's.
+        let isOverridden = table.overrides[status] != nil || table.classOverrides[status / 100] != nil
+        let engine = answer.clickHouseCode.map(ClickHouseError.init)
+        if !isOverridden {
             // A format whose answers say what became of the events has been told nothing by half an answer.
             if encoder.readsAnswers, (200...299).contains(status), !answer.isComplete {
                 return .retry(
@@ -29,10 +31,12 @@ struct AnswerReader: Sendable {
         func failure() -> Failure {
             Failure(
                 kind: .status, status: status,
-                message: AnswerTable.message(for: status) + hint(for: status) + code(in: answer.body),
+                message: engine?.message(for: status)
+                    ?? AnswerTable.message(for: status) + hint(for: status) + code(in: answer.body),
                 excerpt: AnswerReader.excerpt(answer.body))
         }
-        switch table.meaning(of: status) {
+        let meaning = table.meaning(of: status)
+        switch isOverridden ? meaning : engine?.meaning(beside: meaning) ?? meaning {
         case .acknowledge: return .acknowledged
         case .split: return .tooLarge(wireBytes: wireBytes, failure())
         case .bisect: return .rejected(failure())

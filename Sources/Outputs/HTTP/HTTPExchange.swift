@@ -47,6 +47,8 @@ struct HTTPAnswer: Sendable, Equatable {
     var date: String?
     /// `ETag`, of answers to a GET.
     var etag: String?
+    /// `X-ClickHouse-Exception-Code`.
+    var clickHouseCode: String?
 }
 
 extension HTTPAnswer {

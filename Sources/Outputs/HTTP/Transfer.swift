@@ -186,6 +186,8 @@ final class Transfer {
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
         var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut, isComplete: wholly)
         if method == .get { result.etag = header("ETag") }
+        // Of good answers as well: an error is none.
+        result.clickHouseCode = header("X-ClickHouse-Exception-Code")
         // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.
         if status >= 300 {
             result.retryAfter = header("Retry-After")

@@ -1,0 +1,120 @@
+internal import Model
+
+/// What ClickHouse itself says of a refusal (`X-ClickHouse-Exception-Code`). It is more exact than the status, which is 400 for a query
+/// with a slip and for a row that cannot be read, and 500 for a table with too many parts as for most else.
+///
+/// Source: its error codes; a test compares the names with the engine's.
+struct ClickHouseError {
+    /// What the code means for the events that were sent.
+    enum Kind: CaseIterable {
+        /// A row that the table or the format does not take.
+        case row
+        /// Passes by itself.
+        case passing
+        /// The query in the address is wrong, or does not fit the table.
+        case query
+        /// There is no such table.
+        case table
+        /// Who we are, or what we may.
+        case access
+    }
+
+    /// The number that was sent; nil for nonsense.
+    let code: Int?
+
+    init(_ text: String) { code = text.utf8.count <= 9 ? Int(text) : nil }
+
+    private var known: (name: String, kind: Kind)? { code.flatMap { ClickHouseError.all[$0] } }
+
+    /// What becomes of the batch.
+    ///
+    /// - Parameter status: what the answer's status alone would mean.
+    func meaning(beside status: AnswerTable.Meaning) -> AnswerTable.Meaning {
+        switch known?.kind {
+        case .row: .bisect
+        case .passing: .retry
+        case .query, .table, .access: .hold
+        // An error is no acknowledgement, whatever the status is.
+        case nil: status == .acknowledge ? .retry : status
+        }
+    }
+
+    /// What a person is told.
+    func message(for status: Int) -> String {
+        let hint: String? =
+            switch known?.kind {
+            case .row: "the table does not want (some of) these events"
+            case .query: "the query does not fit the table; check the url"
+            case .table: "there is no such table; create it, or check the query in the url"
+            case .access: "the credentials are wrong, or not allowed to insert"
+            case .passing: "ClickHouse cannot take it now"
+            case nil: nil
+            }
+        let said = hint.map { "answered \(status): \($0)" } ?? AnswerTable.message(for: status)
+        return said + "; ClickHouse's error is "
+            + (known.map { "\($0.name) (\(code ?? 0))" } ?? code.map(String.init) ?? "unreadable")
+    }
+
+    /// By code.
+    static let all: [Int: (name: String, kind: Kind)] = {
+        var all: [Int: (name: String, kind: Kind)] = [:]
+        for (kind, entries) in groups { for (code, name) in entries { all[code] = (name, kind) } }
+        return all
+    }()
+
+    private static let groups: [(Kind, KeyValuePairs<Int, String>)] = [
+        (
+            .row,
+            [
+                6: "CANNOT_PARSE_TEXT", 25: "CANNOT_PARSE_ESCAPE_SEQUENCE", 26: "CANNOT_PARSE_QUOTED_STRING",
+                27: "CANNOT_PARSE_INPUT_ASSERTION_FAILED", 33: "CANNOT_READ_ALL_DATA", 38: "CANNOT_PARSE_DATE",
+                41: "CANNOT_PARSE_DATETIME", 69: "ARGUMENT_OUT_OF_BOUND", 72: "CANNOT_PARSE_NUMBER",
+                117: "INCORRECT_DATA",
+                130: "CANNOT_READ_ARRAY_FROM_TEXT", 131: "TOO_LARGE_STRING_SIZE",
+                321: "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE", 349: "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN",
+                376: "CANNOT_PARSE_UUID", 407: "DECIMAL_OVERFLOW", 441: "CANNOT_PARSE_DOMAIN_VALUE_FROM_STRING",
+                467: "CANNOT_PARSE_BOOL", 469: "VIOLATED_CONSTRAINT", 563: "CANNOT_READ_MAP_FROM_TEXT",
+                632: "UNEXPECTED_DATA_AFTER_PARSED_VALUE", 675: "CANNOT_PARSE_IPV4", 676: "CANNOT_PARSE_IPV6",
+                691: "UNKNOWN_ELEMENT_OF_ENUM",
+            ]
+        ),
+        (
+            .passing,
+            [
+                159: "TIMEOUT_EXCEEDED", 160: "TOO_SLOW", 198: "DNS_ERROR", 201: "QUOTA_EXCEEDED",
+                202: "TOO_MANY_SIMULTANEOUS_QUERIES", 203: "NO_FREE_CONNECTION", 209: "SOCKET_TIMEOUT",
+                210: "NETWORK_ERROR",
+                216: "QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING", 225: "NO_ZOOKEEPER", 236: "ABORTED",
+                241: "MEMORY_LIMIT_EXCEEDED",
+                242: "TABLE_IS_READ_ONLY", 243: "NOT_ENOUGH_SPACE", 252: "TOO_MANY_PARTS", 254: "NO_ACTIVE_REPLICAS",
+                279: "ALL_CONNECTION_TRIES_FAILED", 285: "TOO_FEW_LIVE_REPLICAS",
+                286: "UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE", 289: "REPLICA_IS_NOT_IN_QUORUM",
+                319: "UNKNOWN_STATUS_OF_INSERT",
+                364: "RECEIVED_ERROR_TOO_MANY_REQUESTS", 394: "QUERY_WAS_CANCELLED",
+                574: "DISTRIBUTED_TOO_MANY_PENDING_BYTES",
+                733: "TABLE_IS_BEING_RESTARTED", 745: "SERVER_OVERLOADED", 999: "KEEPER_EXCEPTION",
+            ]
+        ),
+        (
+            .query,
+            [
+                8: "THERE_IS_NO_COLUMN", 16: "NO_SUCH_COLUMN_IN_TABLE", 36: "BAD_ARGUMENTS", 46: "UNKNOWN_FUNCTION",
+                47: "UNKNOWN_IDENTIFIER", 48: "NOT_IMPLEMENTED", 62: "SYNTAX_ERROR", 73: "UNKNOWN_FORMAT",
+                78: "UNKNOWN_TYPE_OF_QUERY", 80: "INCORRECT_QUERY", 85: "FORMAT_IS_NOT_SUITABLE_FOR_INPUT",
+                115: "UNKNOWN_SETTING", 344: "SUPPORT_IS_DISABLED", 392: "QUERY_IS_PROHIBITED",
+                452: "SETTING_CONSTRAINT_VIOLATION",
+                471: "INVALID_SETTING_VALUE", 472: "READONLY_SETTING",
+            ]
+        ),
+        (.table, [60: "UNKNOWN_TABLE", 81: "UNKNOWN_DATABASE", 218: "TABLE_IS_DROPPED"]),
+        (
+            .access,
+            [
+                164: "READONLY", 192: "UNKNOWN_USER", 193: "WRONG_PASSWORD", 194: "REQUIRED_PASSWORD",
+                195: "IP_ADDRESS_NOT_ALLOWED", 291: "DATABASE_ACCESS_DENIED", 497: "ACCESS_DENIED",
+                516: "AUTHENTICATION_FAILED",
+                720: "USER_EXPIRED",
+            ]
+        ),
+    ]
+}

@@ -1,0 +1,157 @@
+import EventLoops
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+/// ClickHouse's engine (chdb) behind a small HTTP server: see Fixtures/clickhouse_server.py.
+@Suite("ClickHouse")
+struct ClickHouseTests {
+    private struct Stage {
+        let bench: Bench
+        let server: PythonServer
+
+        init(_ words: String...) async throws {
+            bench = try Bench()
+            let file = "\(bench.directory.path)/port"
+            let password = "\(bench.directory.path)/password"
+            try PrivateFile.replace(password, with: "secret")
+            server = try await PythonServer(
+                "clickhouse_server.py",
+                ["\(bench.directory.path)/tables", "--ready", file, "--user", "me", "--password-file", password]
+                    + words,
+                portFile: file)
+        }
+
+        func query(_ text: String) async throws -> String {
+            var options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/")
+            options.proxy = .none
+            let client = try HTTPClient(
+                on: bench.loop, settings: TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
+            )
+            let request = HTTPRequest(
+                url: options.url, headers: ["X-ClickHouse-User: me", "X-ClickHouse-Key: secret"],
+                body: Array(text.utf8),
+                answerLimit: 1 << 20)
+            guard case .answered(let answer) = await client.perform(request), answer.status == 200 else {
+                throw Refused(query: text)
+            }
+            return String(decoding: answer.body, as: UTF8.self)
+        }
+
+        struct Refused: Error { var query: String }
+
+        func make(_ table: String, _ settings: String = "non_replicated_deduplication_window = 100") async throws {
+            _ = try await query(
+                "CREATE TABLE \(table) (name String, n UInt16) ENGINE = MergeTree ORDER BY name SETTINGS \(settings)")
+        }
+
+        func output(
+            _ insert: String = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow", password: String = "secret",
+            _ change: (inout HTTPOptions) -> Void = { _ in }
+        ) throws -> HTTPOutput {
+            try bench.output(to: "http://127.0.0.1:\(server.port)/?query=\(insert)") {
+                $0.authorization = .basic(user: "me", password: .inline(Secret(password)))
+                $0.batchIDParameter = "insert_deduplication_token"
+                change(&$0)
+            }
+        }
+    }
+
+    @Test("a batch that is sent twice is stored once; the same events in another batch are stored again")
+    func repeats() async throws {
+        let stage = try await Stage()
+        try await stage.make("events")
+        let output = try stage.output()
+        for number: UInt64 in [1, 1, 2, 1, 2] {
+            #expect(await output.send(try Sample.batch(50, number: number)) == .acknowledged)
+        }
+        #expect(try await stage.query("SELECT count() FROM events") == "100\n")
+    }
+
+    @Test(
+        "a query with a slip, a table that is not there and a wrong password hold; no event is taken for the cause",
+        arguments: [
+            ("INSRT%20INTO%20events%20FORMAT%20JSONEachRow", "secret", "SYNTAX_ERROR (62)"),
+            ("INSERT%20INTO%20events%20(name,m)%20FORMAT%20JSONEachRow", "secret", "NO_SUCH_COLUMN_IN_TABLE (16)"),
+            ("INSERT%20INTO%20events%20FORMAT%20JSONEachRaw", "secret", "UNKNOWN_FORMAT (73)"),
+            ("INSERT%20INTO%20event%20FORMAT%20JSONEachRow", "secret", "UNKNOWN_TABLE (60)"),
+            ("INSERT%20INTO%20shop.events%20FORMAT%20JSONEachRow", "secret", "UNKNOWN_DATABASE (81)"),
+            ("INSERT%20INTO%20events%20FORMAT%20JSONEachRow&no_such_setting=1", "secret", "UNKNOWN_SETTING (115)"),
+            ("INSERT%20INTO%20events%20FORMAT%20JSONEachRow", "wrong", "AUTHENTICATION_FAILED (516)"),
+        ])
+    func holds(insert: String, password: String, words: String) async throws {
+        let stage = try await Stage()
+        try await stage.make("events")
+        let outcome = await (try stage.output(insert, password: password)).send(try Sample.batch(3))
+        guard case .held(let failure) = outcome else {
+            Issue.record("not held: \(outcome)")
+            return
+        }
+        #expect(failure.message.contains(words), "\(failure.message)")
+    }
+
+    @Test("a row that the table does not take is looked for; what the table says is in the excerpt only")
+    func badRows() async throws {
+        let stage = try await Stage()
+        try await stage.make("events")
+        let output = try stage.output()
+        let lines = Array(#"{"name":"a","n":1}"#.utf8) + [10] + Array(#"{"name":"b","n":"private"}"#.utf8) + [10]
+        let part = Batch.Part(compression: .none, frame: lines, bytes: lines.count, eventsInFrame: 2, events: 0..<2)
+        let outcome = await output.send(Sample.batch([part]))
+        guard case .rejected(let failure) = outcome else {
+            Issue.record("not rejected: \(outcome)")
+            return
+        }
+        #expect(failure.message.contains("the table does not want"), "\(failure.message)")
+        #expect(!failure.message.contains("private") && !failure.excerpt.isEmpty)
+        #expect(try await stage.query("SELECT count() FROM events") == "0\n")
+    }
+
+    @Test("a table with too many parts is tried again, and no event is taken for the cause")
+    func tooManyParts() async throws {
+        let stage = try await Stage()
+        try await stage.make("events", "parts_to_delay_insert = 1, parts_to_throw_insert = 1")
+        _ = try await stage.query("SYSTEM STOP MERGES events")
+        let output = try stage.output()
+        #expect(await output.send(try Sample.batch(3, number: 1)) == .acknowledged)
+        var outcome = Outcome.acknowledged
+        for number: UInt64 in 2...4 where outcome == .acknowledged {
+            outcome = await output.send(try Sample.batch(3, number: number))
+        }
+        let failure = retried(outcome)
+        #expect(failure?.message.contains("TOO_MANY_PARTS (252)") == true, "\(outcome)")
+    }
+
+    @Test("the names of the codes are the engine's")
+    func names() async throws {
+        let stage = try await Stage()
+        let codes = ClickHouseError.all.keys.sorted()
+        let list = codes.map(String.init).joined(separator: ", ")
+        let names = try await stage.query("SELECT errorCodeToName(arrayJoin([\(list)]))").split(separator: "\n").map(
+            String.init)
+        #expect(names == codes.compactMap { ClickHouseError.all[$0]?.name })
+    }
+
+    @Test("an error is no acknowledgement, whatever its status; what a person set for a status stands above it")
+    func precedence() {
+        func outcome(_ status: Int, _ code: String, _ overrides: [Int: AnswerTable.Meaning] = [:]) -> Outcome {
+            AnswerReader(table: AnswerTable(overrides: overrides), encoder: NDJSONEncoder()).outcome(
+                of: HTTPAnswer(status: status, clickHouseCode: code), for: Sample.batch([]).header, wireBytes: 1,
+                now: Timestamp(milliseconds: 0)
+            ) { () throws(OutputError) in [] }
+        }
+        for code in ["1", "99999", "", "nonsense", "99999999999999999999", "-1", "252"] {
+            #expect(retried(outcome(200, code)) != nil, "\(code)")
+        }
+        for (code, meaning) in [
+            ("1", "rejected"), ("62", "held"), ("26", "rejected"), ("252", "retry"), ("516", "held"),
+        ] {
+            #expect("\(outcome(400, code))".hasPrefix(meaning), "\(code)")
+        }
+        #expect("\(outcome(500, "252", [500: .bisect]))".hasPrefix("rejected"))
+        #expect("\(outcome(500, "26"))".hasPrefix("rejected"))
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import TestKit
+import Testing
+
+/// A server of Tests/OutputsTests/Fixtures, with the packages that scripts/bootstrap installs, as a child of the tests.
+final class PythonServer: Sendable {
+    let ports: [Int]
+    private let child: pid_t
+
+    /// The port, or the first.
+    var port: Int { ports[0] }
+
+    /// - Parameter portFile: where it writes its ports, a line, when it is ready.
+    init(_ script: String, _ words: [String], portFile: String) async throws {
+        let here = URL(filePath: #filePath).deletingLastPathComponent()
+        let python = here.deletingLastPathComponent().deletingLastPathComponent().appending(
+            path: "build/python/bin/python3"
+        ).path
+        try #require(access(python, X_OK) == 0, "no \(python): run scripts/bootstrap test")
+        var arguments: [UnsafeMutablePointer<CChar>?] =
+            ([python, here.appending(path: "Fixtures/\(script)").path] + words)
+            .map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var pid = pid_t()
+        try #require(posix_spawn(&pid, python, nil, nil, &arguments, environ) == 0)
+        child = pid
+        let isReady = await eventually { text(of: portFile).hasSuffix("\n") }
+        ports = text(of: portFile).dropLast().split(separator: " ").compactMap { Int($0) }
+        guard isReady, !ports.isEmpty else {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+            throw NotStarted(script: script)
+        }
+    }
+
+    deinit {
+        kill(child, SIGKILL)
+        waitpid(child, nil, 0)
+    }
+
+    struct NotStarted: Error { var script: String }
+}
