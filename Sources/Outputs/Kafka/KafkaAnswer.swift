@@ -129,6 +129,9 @@ struct KafkaAnswer: Equatable {
         .init(
             -181, "_SSL", .retry, .tls,
             "TLS failed; check the port, tls.ca_file, and that the certificate is for the name in kafka.brokers"),
+        .init(
+            -199, "_BAD_MSG", .retry, .protocolViolation,
+            "what answers is no Kafka broker; check the port in kafka.brokers"),
         .init(-192, "_MSG_TIMED_OUT", .retry, .timeout, late),
         .init(-185, "_TIMED_OUT", .retry, .timeout, late),
         .init(-166, "_TIMED_OUT_QUEUE", .retry, .timeout, late),
@@ -155,7 +158,9 @@ struct KafkaAnswer: Equatable {
     ]
 
     private static let noTopic = "the cluster has no such topic or partition; create the topic, or check kafka.topic"
-    private static let badLogin = "the brokers refuse these credentials; check user, password_file and kafka.mechanism"
+    private static let badLogin =
+        "the brokers refuse these credentials; check user, password_file and kafka.mechanism; with Kafka 4, SCRAM needs"
+        + " librdkafka 2.6.1 or newer"
     private static let fewReplicas = "too few replicas are in sync (min.insync.replicas)"
     private static let noWay =
         "no connection to the brokers; check kafka.brokers, kafka.tls and the addresses that they tell of"

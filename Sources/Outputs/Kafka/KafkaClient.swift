@@ -176,10 +176,7 @@ actor KafkaClient {
     }
 
     private func note(_ code: Int32, _ words: String, isFatal: Bool, _ producer: KafkaProducer) {
-        // What a person must look at is not covered by the broken connections that follow from it.
-        if !isHeld(producer), code != KafkaCode.allBrokersDown || producer.lastError == nil {
-            producer.lastError = (code, words)
-        }
+        if !isConsequence(code, producer) { producer.lastError = (code, words) }
         guard code == KafkaCode.allBrokersDown || isFatal else { return }
         guard !isFatal, !isHeld(producer) else { return end(producer) }
         // A name may have several addresses, and a broker may be starting: the library goes on trying.
@@ -188,6 +185,16 @@ actor KafkaClient {
         producer.searchTimer = loop.after(options.searchTime) { [weak self] in
             self?.assumeIsolated { $0.giveUp(id) }
         }
+    }
+
+    /// Whether an error only follows from the one before: connections break when TLS fails, a name is not known, or a person must
+    /// look.
+    private func isConsequence(_ code: Int32, _ producer: KafkaProducer) -> Bool {
+        guard let last = producer.lastError else { return false }
+        if isHeld(producer) || code == KafkaCode.allBrokersDown { return true }
+        let causes: [Failure.Kind] = [.tls, .resolve]
+        let consequences: [Failure.Kind] = [.connection, .connect, .timeout]
+        return causes.contains(KafkaAnswer.find(last.code).kind) && consequences.contains(KafkaAnswer.find(code).kind)
     }
 
     /// Whether a person must look at what went wrong last.

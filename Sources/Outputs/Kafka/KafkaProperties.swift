@@ -3,6 +3,9 @@ internal import Model
 
 /// The library's properties for a destination: what the settings mean in its words.
 struct KafkaProperties {
+    /// The largest answer of a broker that is read, in bytes.
+    static let largestAnswer = 8 << 20
+
     private let pairs: [(name: String, value: String)]
     private let topic: String
     private let staysHere: Bool
@@ -18,6 +21,8 @@ struct KafkaProperties {
         }
         var pairs: [(String, String)] = [
             ("client.id", options.agentName), ("socket.keepalive.enable", "true"),
+            // What brokers answer to producers is small; the library would take 100 MB from each that says so.
+            ("receive.message.max.bytes", "\(KafkaProperties.largestAnswer)"),
             // So long a topic that nobody knows may have been created just now.
             ("topic.metadata.propagation.max.ms", milliseconds(min(.seconds(10), options.requestTimeout / 2))),
         ]

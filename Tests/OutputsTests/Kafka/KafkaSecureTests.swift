@@ -1,0 +1,141 @@
+import EventLoops
+import Logs
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+/// The broker tansu behind TLS and SCRAM: see Fixtures/kafka_secure.py.
+@Suite("Kafka over TLS with a password")
+struct KafkaSecureTests {
+    /// Fronts: 0 and 3 are as they should be, 1 has a certificate for another name, 2 wants a certificate of the client. The reader is at 0.
+    private struct Stage {
+        let bench: Bench
+        let server: PythonServer
+
+        init(_ words: String...) async throws {
+            bench = try Bench()
+            let path = bench.directory.path
+            for (file, names) in [("good", ["DNS:localhost", "IP:127.0.0.1"]), ("other", ["DNS:kafka.example.com"])] {
+                let identity = try bench.identity(names: names)
+                try PrivateFile.replace("\(path)/\(file).pem", with: identity.certificate)
+                try PrivateFile.replace("\(path)/\(file).key", with: identity.key)
+            }
+            func front(_ file: String) -> [String] { ["--front", "\(path)/\(file).pem,\(path)/\(file).key"] }
+            var words = [path, "\(path)/ports", "--ca", bench.caFile, "--user", "shop", "--password", "s3cret"] + words
+            words += front("good") + front("other")
+            words += ["--front", "\(path)/good.pem,\(path)/good.key,\(bench.caFile)"] + front("good")
+            server = try await PythonServer("kafka_secure.py", words, portFile: "\(path)/ports")
+        }
+
+        func output(
+            _ front: Int = 0, password: String = "s3cret", _ mechanism: KafkaOptions.Login.Mechanism = .scramSHA512,
+            _ change: (inout KafkaOptions) throws -> Void = { _ in }
+        ) throws -> KafkaOutput {
+            var options = KafkaOptions(topic: "events", brokers: ["localhost:\(server.ports[front])"])
+            options.login = .init(mechanism, user: "shop", password: .inline(Secret(password)))
+            options.tls.caFile = bench.caFile
+            try change(&options)
+            return try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
+        }
+
+        var clients: String { text(of: "\(bench.directory.path)/clients") }
+        var records: [Substring] { text(of: "\(bench.directory.path)/records").split(separator: "\n") }
+
+        /// A failure that is tried again for TLS's sake.
+        func refusal(_ front: Int, _ change: (inout KafkaOptions) -> Void = { _ in }) async throws -> Failure {
+            let output = try output(front) {
+                // A name may have several addresses, of which only one is listened at.
+                $0.brokers = ["127.0.0.1:\(server.ports[front])"]
+                change(&$0)
+            }
+            let outcome = await output.send(try Sample.batch(3))
+            let failure = try #require(retried(outcome), "\(outcome)")
+            #expect(failure.kind == .tls && failure.message.contains("TLS failed"), "\(failure.message)")
+            #expect(await output.connect()?.message.contains("TLS failed") == true)
+            return failure
+        }
+    }
+
+    @Test(
+        "records arrive over TLS with the password proved by SCRAM, and the broker's name is asked for",
+        arguments: [KafkaOptions.Login.Mechanism.scramSHA512, .scramSHA256])
+    func scram(mechanism: KafkaOptions.Login.Mechanism) async throws {
+        let stage = try await Stage()
+        let output = try stage.output(0, mechanism)
+        #expect(await output.connect() == nil)
+        #expect(await eventually { await output.send((try? Sample.batch(200)) ?? Sample.batch([])) == .acknowledged })
+        #expect(await eventually { stage.records.count == 200 })
+        #expect(stage.clients.contains(#""mechanism": "\#(mechanism.rawValue)""#))
+        #expect(stage.clients.contains(#""name": "localhost""#))
+        #expect(!stage.clients.contains("failed"), "\(stage.clients)")
+    }
+
+    @Test("a wrong password and a mechanism that the broker does not offer hold, and no record arrives")
+    func refused() async throws {
+        let stage = try await Stage()
+        for (output, words) in [
+            (try stage.output(password: "wrong"), "refuse these credentials"),
+            (try stage.output(0, .plain), "mechanism"),
+        ] {
+            let outcome = await output.send(try Sample.batch(3))
+            guard case .held(let failure) = outcome else {
+                Issue.record("not held: \(outcome)")
+                continue
+            }
+            #expect(failure.message.contains(words) && !failure.message.contains("wrong"), "\(failure.message)")
+            #expect(await output.connect()?.message.contains(words) == true)
+        }
+        #expect(stage.records.isEmpty)
+    }
+
+    @Test("a broker whose authority is not ours is a retry that names the reason, and never learns of user or events")
+    func strangeAuthority() async throws {
+        let stage = try await Stage()
+        let other = try CertificateAuthority(now: SystemTime().wallTime)
+        let file = "\(stage.bench.directory.path)/other-ca.pem"
+        try PrivateFile.replace(file, with: other.certificate)
+        let failure = try await stage.refusal(3) { $0.tls.caFile = file }
+        #expect(failure.words?.contains("certificate verify failed") == true, "\(failure.excerpt)")
+        let seen = stage.clients.split(separator: "\n").filter { $0.contains("\(stage.server.ports[3])") }
+        #expect(!seen.isEmpty && seen.allSatisfy { $0.contains("failed") }, "\(seen)")
+        #expect(stage.records.isEmpty)
+    }
+
+    @Test("a certificate for another name is a retry that names the reason")
+    func otherName() async throws {
+        let stage = try await Stage()
+        let failure = try await stage.refusal(1)
+        #expect(failure.words?.contains("certificate verify failed") == true, "\(failure.excerpt)")
+        #expect(stage.records.isEmpty)
+    }
+
+    @Test("a broker that wants a client's certificate gets the one of the settings; without it there is a retry")
+    func clientCertificate() async throws {
+        let stage = try await Stage()
+        let path = stage.bench.directory.path
+        let identity = try stage.bench.identity(names: ["DNS:shop-agent"], isClient: true)
+        try PrivateFile.replace("\(path)/client.pem", with: identity.certificate)
+        try PrivateFile.replace("\(path)/client.key", with: identity.key)
+        let shown = try stage.output(2) {
+            $0.tls.certificateFile = "\(path)/client.pem"
+            $0.tls.keyFile = "\(path)/client.key"
+        }
+        #expect(await shown.connect() == nil, "\(stage.clients)")
+        let port = stage.server.ports[2]
+        #expect(await eventually { stage.clients.contains(#""port": \#(port), "name""#) }, "\(stage.clients)")
+        let outcome = await (try stage.output(2)).send(try Sample.batch(3))
+        #expect(retried(outcome) != nil, "\(outcome)")
+        #expect(stage.clients.contains(#""port": \#(port), "failed""#), "\(stage.clients)")
+    }
+
+    @Test("a broker that lets us in without knowing the password is not believed")
+    func impostor() async throws {
+        let stage = try await Stage("--impostor")
+        let outcome = await (try stage.output()).send(try Sample.batch(3))
+        #expect(outcome != .acknowledged)
+        #expect(stage.records.isEmpty)
+    }
+}
