@@ -60,6 +60,30 @@ struct SettingsTests {
         #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .local]])
     }
 
+    @Test("ac15: without a route to its own servers a destination is not cut off from those that it learned of")
+    func ac15_learnedServersCount() {
+        var settings = Settings()
+        var bus = DestinationSettings()
+        bus.name = "bus"
+        bus.kind = .nats
+        bus.url = EndpointURL("tls://192.0.2.7:4222")
+        bus.nats.subject = "events"
+        settings.destinations = [bus]
+        #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 7]), .name]])
+        bus.nats.followCluster = false
+        settings.destinations = [bus]
+        #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 7])]])
+        var log = DestinationSettings()
+        log.name = "log"
+        log.kind = .kafka
+        log.kafka.brokers = ["192.0.2.7:9092", "kafka.example.com:9092"]
+        settings.destinations = [log]
+        #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .name]])
+        log.kafka.brokers = ["192.0.2.7:9092"]
+        settings.destinations = [log]
+        #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .name]])
+    }
+
     @Test("fault11: another label, encoding or inline secret makes what was acknowledged before count no more")
     func fault11_fingerprintOfSettings() throws {
         func fingerprint(_ change: (inout DestinationSettings) -> Void) throws -> String {

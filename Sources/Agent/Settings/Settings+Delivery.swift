@@ -52,7 +52,12 @@ extension Settings {
         for destination in destinations {
             let addresses = destination.proxy.map { [$0] } ?? destination.addresses
             guard !addresses.isEmpty else { continue }
-            targets[DestinationName(destination.name)] = addresses.map { NetworkTarget(host: $0.host) }
+            var servers = addresses.map { NetworkTarget(host: $0.host) }
+            // It may be at a server that others told it of, whose address is not known here: only the output finds out.
+            if destination.learnsOfServers, !servers.contains(.local), !servers.contains(.name) {
+                servers.append(.name)
+            }
+            targets[DestinationName(destination.name)] = servers
         }
         // No destination is called like that: their names have no colon.
         for container in containers {
@@ -60,6 +65,17 @@ extension Settings {
             targets[DestinationName(NetworkNews.prefix + container.id)] = [NetworkTarget(host: url.host)]
         }
         return targets
+    }
+}
+
+extension DestinationSettings {
+    /// Whether its servers tell of others, which are then connected to.
+    fileprivate var learnsOfServers: Bool {
+        switch kind {
+        case .kafka: true
+        case .nats: nats.followCluster && proxy == nil
+        default: false
+        }
     }
 }
 
