@@ -66,5 +66,40 @@ extension EndToEnd {
             try bench.expectBalance()
             #expect(try bench.stopAgent() == 0)
         }
+
+        @Test("what has grown older than a destination's own max_age expires there, counted, and goes to the others")
+        func ownAge() throws {
+            let bench = try Workbench()
+            let library = "\(bench.path)/clock.so"
+            let here = #filePath.split(separator: "/").dropLast().joined(separator: "/")
+            let built = try run("cc", ["-shared", "-fPIC", "-o", library, "/\(here)/Fixtures/clock.c"])
+            try #require(built.code == 0, "\(built.text)")
+            for name in ["url", "tls.ca_file"] { bench.settings["destination.\(name)"] = nil }
+            for (section, name) in [("destination", "brief"), ("destination2", "long")] {
+                bench.settings["\(section).name"] = "\"\(name)\""
+                bench.settings["\(section).type"] = "\"file\""
+                bench.settings["\(section).path"] = "\"\(bench.path)/\(name).jsonl\""
+                bench.settings["\(section).interval"] = "\"off\""
+            }
+            bench.settings["destination.max_age"] = "\"1d\""
+            try bench.startAgent()
+            try bench.append(keyed(0..<20), to: "app.jsonl")
+            try wait(.seconds(60), "40 that wait; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_deliveries_queued") == 40
+            }
+            // Two days later, by the machine's clock.
+            bench.killAgent()
+            try bench.startAgent(environment: ["LD_PRELOAD=\(library)", "CLOCK_AHEAD=172800"])
+            #expect(try bench.command("dispatch").code == 0)
+            try wait(.seconds(60), "the end of what waits; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+                try bench.figures().total("spoolship_deliveries_queued") == 0
+            }
+            #expect(Set(keys("\(bench.path)/long.jsonl")) == Set((0..<20).map { "e\($0)" }))
+            #expect(keys("\(bench.path)/brief.jsonl").isEmpty)
+            let log = bench.agentLog
+            #expect(log.contains("events expired") && log.contains("total=20"), "\(log.suffix(1000))")
+            try bench.expectBalance()
+            #expect(try bench.stopAgent() == 0)
+        }
     }
 }

@@ -1,0 +1,20 @@
+// To be preloaded: the time of day is CLOCK_AHEAD seconds ahead, and the kernel says that it is synchronised.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/timex.h>
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *found) {
+    int (*real)(clockid_t, struct timespec *);
+    *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    const int result = real(clock, found);
+    const char *ahead = getenv("CLOCK_AHEAD");
+    if (result == 0 && ahead && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) found->tv_sec += atol(ahead);
+    return result;
+}
+
+int adjtimex(struct timex *found) {
+    *found = (struct timex){0};
+    return TIME_OK;
+}
