@@ -12,7 +12,7 @@ extension DeliveryDriver {
     }
 
     func lookForCredentialsLater() {
-        guard credentialTimer == nil, !isStopped, !stuckWithFiles.isEmpty else { return }
+        guard anyFollowsFiles, credentialTimer == nil, !isStopped, !stuckWithFiles.isEmpty else { return }
         credentialTimer = loop.after(DeliveryDriver.credentialInterval) {
             self.assumeIsolated { $0.beginToLook() }
         }

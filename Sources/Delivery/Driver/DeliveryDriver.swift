@@ -31,7 +31,11 @@ public actor DeliveryDriver {
     private let countLate: CountLate
     private let published = Mutex(DeliverySnapshot())
 
-    var senders: [DestinationName: any BatchSender]
+    var senders: [DestinationName: any BatchSender] {
+        didSet { anyFollowsFiles = senders.values.contains { $0.followsFiles } }
+    }
+    /// Whether any destination's token, key or certificate is in a file.
+    private(set) var anyFollowsFiles: Bool
     private(set) var machine: DeliveryMachine
     private var random = SystemRandomNumberGenerator()
     var batches: [AttemptID: Batch] = [:]
@@ -71,6 +75,7 @@ public actor DeliveryDriver {
         self.loop = loop
         self.store = store
         self.senders = senders
+        anyFollowsFiles = senders.values.contains { $0.followsFiles }
         self.time = time
         self.log = log
         self.summaries = summaries
@@ -273,11 +278,17 @@ public actor DeliveryDriver {
     private func send(_ id: AttemptID) {
         guard let batch = batches[id] else { return }
         let sender = senders[id.destination]
-        sends[id] = Task(executorPreference: loop) {
+        sends[id] = Task(executorPreference: loop) { await self.attempt(id, batch, sender) }
+    }
+
+    /// One attempt, wholly on this actor: from a closure that is nobody's, each call that waits would come back by way of
+    /// the loop's inbox, a dozen times a batch.
+    private func attempt(_ id: AttemptID, _ batch: Batch, _ sender: (any BatchSender)?) async {
+        guard let sender else {
             let missing = Failure(kind: .local, message: "the destination has no sender; reload the configuration")
-            let outcome = await sender?.send(batch) ?? .held(missing)
-            await self.sent(id, outcome)
+            return sent(id, .held(missing))
         }
+        sent(id, await sender.send(batch))
     }
 
     private func sent(_ id: AttemptID, _ outcome: Outcome) {
