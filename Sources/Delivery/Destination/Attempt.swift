@@ -49,6 +49,9 @@ struct TrackedBatch: Sendable {
 }
 
 /// A place that is taken: a batch is asked for, on its way, or being settled.
+///
+/// All attempts are looked at some forty times a batch, and to look at one may copy it. So what tells one from another
+/// lies in a few bytes here; the batch and its end, which are long and seldom asked for, lie behind a reference each.
 struct Attempt: Sendable {
     enum Phase: Sendable {
         /// The queue was asked for a batch.
@@ -72,8 +75,6 @@ struct Attempt: Sendable {
 
     let priority: Priority
     var phase = Phase.leasing
-    /// What is attempted; nil while the queue is still to form it.
-    var batch: TrackedBatch?
     /// Tells whether the destination is well again.
     let isProbe: Bool
     /// Takes up a batch that is free since a restart, rather than new events.
@@ -84,18 +85,49 @@ struct Attempt: Sendable {
     var isAhead = false
     /// The batch is none of ours any more (collection was disabled): its answer is ignored.
     var isForgotten = false
-    /// How the batch ends, until the queue knows.
-    var settlement: Settlement?
-    /// What becomes of the batches that the settlement makes, by group.
-    var children: [Child] = []
-    /// What commands are told when it is settled.
-    var end: AttemptEnd?
+    /// Whether the settlement makes batches.
+    private(set) var makesBatches = false
     /// When the queue is told again, after it could not take the settlement.
     var settleAgainAt: BootInstant?
+    private var batchBox: Boxed<TrackedBatch>?
+    private var endingBox: Boxed<Ending>?
+
+    init(
+        priority: Priority, batch: TrackedBatch? = nil, isProbe: Bool, takesFree: Bool, isPushed: Bool,
+        isAhead: Bool = false
+    ) {
+        self.priority = priority
+        self.isProbe = isProbe
+        self.takesFree = takesFree
+        self.isPushed = isPushed
+        self.isAhead = isAhead
+        self.batch = batch
+    }
+
+    /// What is attempted; nil while the queue is still to form it.
+    var batch: TrackedBatch? {
+        get {
+            guard case .value(let batch) = batchBox else { return nil }
+            return batch
+        }
+        set { batchBox = newValue.map { .value($0) } }
+    }
+
+    /// How it ends; nil while the destination has not answered.
+    var ending: Ending? {
+        get {
+            guard case .value(let ending) = endingBox else { return nil }
+            return ending
+        }
+        set {
+            endingBox = newValue.map { .value($0) }
+            makesBatches = newValue?.children.isEmpty == false
+        }
+    }
 
     /// How many of the batch's events the destination has not got.
     var eventsLeft: Int {
-        guard let settlement else { return batch?.header.events ?? 0 }
+        guard let settlement = ending?.settlement else { return batch?.header.events ?? 0 }
         return settlement.parts.reduce(0) { sum, part in
             if case .again = part.disposition { sum + part.events.count } else { sum }
         }
@@ -104,7 +136,7 @@ struct Attempt: Sendable {
     /// Whether the destination has the whole batch and the queue is only being told: the place is free for the next.
     ///
     /// The queue is asked for that one in the same turn, after it was told, so no more than a place each are ahead of it.
-    var isDone: Bool { phase == .settling && children.isEmpty && settleAgainAt == nil }
+    var isDone: Bool { phase == .settling && !makesBatches && settleAgainAt == nil }
 
     /// Whether it takes one of the destination's places: it is being sent, or will be as soon as the queue answers.
     var takesPlace: Bool { !isDone && !isWaitingAhead }
@@ -113,7 +145,25 @@ struct Attempt: Sendable {
     var isWaitingAhead: Bool { phase == .ready || phase == .leasing && isAhead }
 
     /// Whether the queue still has to hand over a batch that it formed from waiting events.
-    var awaitsNewBatch: Bool { phase == .leasing && batch == nil && !takesFree }
+    var awaitsNewBatch: Bool { phase == .leasing && batchBox == nil && !takesFree }
+
+    /// Whether the queue was asked for a batch that it has already.
+    var awaitsKnownBatch: Bool { phase == .leasing && (takesFree || batchBox != nil) }
+}
+
+/// How an attempt's batch ends, until the queue knows.
+struct Ending: Sendable {
+    /// What happened to each event.
+    let settlement: Settlement
+    /// What becomes of the batches that the settlement makes, by group.
+    let children: [Attempt.Child]
+    /// What commands are told when it is settled.
+    let end: AttemptEnd
+}
+
+/// A value behind a reference: to copy it takes a count, however large it is.
+private indirect enum Boxed<Value: Sendable>: Sendable {
+    case value(Value)
 }
 
 /// How an attempt ended, for commands that wait for it.

@@ -38,7 +38,9 @@ extension DestinationMachine {
     /// Gives back what is ready and may not be sent any more.
     mutating func returnReady(_ gate: Gate) {
         guard attempts.contains(where: { $0.phase == .ready }) else { return }
-        let gone = attempts.keys { $0.phase == .ready && (!maySend($0, gate) || isFullOfRetries($0.priority)) }
+        let permission = permission(gate)
+        let isFull = PerPriority(critical: isFullOfRetries(.critical), normal: isFullOfRetries(.normal))
+        let gone = attempts.keys { $0.phase == .ready && (!permission.allows($0) || isFull[$0.priority]) }
         for number in gone { returnReady(number) }
     }
 

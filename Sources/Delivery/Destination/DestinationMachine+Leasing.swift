@@ -131,9 +131,26 @@ extension DestinationMachine {
 
     /// Whether the state that allowed the attempt to begin still does.
     func maySend(_ attempt: Attempt, _ gate: Gate) -> Bool {
-        guard gate.block == nil, retryAfterUntil == nil, offline == nil else { return false }
-        guard attempt.isProbe || (hold == nil && breaker == nil) else { return false }
-        return gate.automatic != nil || (attempt.isPushed && push != nil)
+        permission(gate).allows(attempt)
+    }
+
+    /// What of the state allows sending: looked up once for many attempts.
+    struct Permission {
+        let isOpen: Bool
+        let isForProbesOnly: Bool
+        let isForCommandsOnly: Bool
+
+        func allows(_ attempt: Attempt) -> Bool {
+            isOpen && (attempt.isProbe || !isForProbesOnly) && (attempt.isPushed || !isForCommandsOnly)
+        }
+    }
+
+    /// Which attempts the state allows to send.
+    func permission(_ gate: Gate) -> Permission {
+        Permission(
+            isOpen: gate.block == nil && retryAfterUntil == nil && offline == nil
+                && (gate.automatic != nil || push != nil),
+            isForProbesOnly: hold != nil || breaker != nil, isForCommandsOnly: gate.automatic == nil)
     }
 
     /// Ends an attempt and keeps the batch for another one.
@@ -149,9 +166,7 @@ extension DestinationMachine {
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [Attempt.Child] = [], end: AttemptEnd) {
         attempts.update(number) {
             $0.phase = .settling
-            $0.settlement = settlement
-            $0.children = children
-            $0.end = end
+            $0.ending = Ending(settlement: settlement, children: children, end: end)
         }
         effects.append(.settle(AttemptID(destination: name, number: number), settlement))
     }
@@ -167,7 +182,8 @@ extension DestinationMachine {
         guard let attempt = attempts.removeValue(forKey: number) else { return }
         storeFailures = 0
         guard !attempt.isForgotten else { return }
-        for (header, child) in zip(headers, attempt.children)
+        guard let ending = attempt.ending else { return }
+        for (header, child) in zip(headers, ending.children)
         where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
             var batch = TrackedBatch(header, notBefore: child.notBefore)
             batch.failures = child.failures
@@ -177,7 +193,7 @@ extension DestinationMachine {
             tracked[header.id] = batch
             if attempt.isPushed { push?.batches.insert(header.id) }
         }
-        if attempt.isPushed, let end = attempt.end { ends.append(end) }
+        if attempt.isPushed { ends.append(ending.end) }
     }
 
     // MARK: Stopping

@@ -53,7 +53,7 @@ extension DestinationMachine {
     private mutating func settleAgain(at now: Moment) {
         for number in attempts.keys(where: { $0.settleAgainAt.map { $0 <= now.boot } ?? false }) {
             attempts.update(number) { $0.settleAgainAt = nil }
-            guard let settlement = attempts.look(number, { $0.settlement }) else { continue }
+            guard let settlement = attempts.look(number, { $0.ending?.settlement }) else { continue }
             effects.append(.settle(AttemptID(destination: name, number: number), settlement))
         }
     }

@@ -155,12 +155,9 @@ struct DestinationMachine: Sendable {
         known += tracked.values.count { $0.header.priority == priority }
         attempts.forEach { _, attempt in
             guard attempt.priority == priority else { return }
-            switch attempt.phase {
-            case .leasing where attempt.takesFree || attempt.batch != nil: known += 1
+            if attempt.awaitsKnownBatch { known += 1 }
             // The queue may have made free batches that we are about to be told of.
-            case .settling where !attempt.children.isEmpty: known += attempt.children.count
-            default: break
-            }
+            if attempt.phase == .settling, attempt.makesBatches { known += attempt.ending?.children.count ?? 0 }
         }
         return max(0, lanes[priority].freeBatches - known)
     }
