@@ -97,6 +97,8 @@ extension EventPass {
         if scanner.has(.country) { ownCountry(scanner.member(.country)) }
     }
 
+    // Inlined, so that the path to the figure is made only where it is used.
+    @inline(__always)
     private mutating func keepIf(
         _ isRight: Bool, _ name: MemberName, _ addition: Additions, orCount figure: WritableKeyPath<EventCounts, Int>
     ) {

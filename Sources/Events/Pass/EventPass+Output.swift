@@ -103,18 +103,21 @@ struct Tail: ~Copyable {
 
     /// Writes the members that are wanted; the id is not one of them here.
     mutating func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        var out = out
-        var from = 0
-        for (addition, end) in [
-            (Additions.app, ends.0), (.sessionID, ends.1), (.country, ends.2), (.device, ends.3), (.observedAt, ends.4),
-        ] {
-            if wanted.contains(addition) {
-                memcpy(out, start + from, end - from)
-                out += end - from
-            }
-            from = end
-        }
-        return out
+        // One after the other: a loop over a list of them makes the list anew for each event.
+        var out = copy(0, ends.0, if: wanted.contains(.app), to: out)
+        out = copy(ends.0, ends.1, if: wanted.contains(.sessionID), to: out)
+        out = copy(ends.1, ends.2, if: wanted.contains(.country), to: out)
+        out = copy(ends.2, ends.3, if: wanted.contains(.device), to: out)
+        return copy(ends.3, ends.4, if: wanted.contains(.observedAt), to: out)
+    }
+
+    @inline(__always)
+    private func copy(
+        _ from: Int, _ to: Int, if isWanted: Bool, to out: UnsafeMutablePointer<UInt8>
+    ) -> UnsafeMutablePointer<UInt8> {
+        guard isWanted else { return out }
+        memcpy(out, start + from, to - from)
+        return out + (to - from)
     }
 
     @inline(__always)
