@@ -5,7 +5,10 @@ The agent reads files that lie in its spool, keeps its queue on disk with power-
 development receiver, which runs beside it and does not count. CPU seconds are user and system time of the agent's
 process, from start to exit. The machine's noise goes into every figure of a run alike: compare ratios.
 
-usage: bench.py BINARY [--events 200000] [--files 10] [--runs 3] [--short] [--only WORDS] [--keep FILE]
+With --svg it draws what is kept, and the peers' figures if peers.py has kept any; without BINARY it does nothing else.
+
+usage: bench.py [BINARY] [--events 200000] [--files 10] [--runs 3] [--short] [--only WORDS] [--keep FILE] [--svg FILE]
+                [--peers FILE]
 """
 import argparse
 import glob
@@ -21,6 +24,9 @@ import tempfile
 import time
 import urllib.request
 import ssl
+
+sys.dont_write_bytecode = True
+import picture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -159,15 +165,17 @@ def switches(pid: int) -> int:
     return total
 
 
-def start_agent(binary: str, work: str, receiver: Receiver, cap: str, events: int, size: str, compression: str,
-                more: str = "", interval: str = "1s"):
+def start_agent(binary, work: str, receiver: Receiver, cap: str, events: int, size: str, compression: str,
+                more: str = "", interval: str = "1s", environment=None):
+    """`binary` is a path, or a command whose end it is."""
     port = free_port()
     path = os.path.join(work, "spoolship.toml")
     with open(path, "w") as file:
         file.write(CONFIGURATION.format(work=work, cap=cap, events=events, bytes=size, port=port, url=receiver.url,
                                         compression=compression, ca=receiver.ca, more=more, interval=interval))
     log = open(os.path.join(work, "agent.log"), "wb")
-    return subprocess.Popen([binary, "run", "--config", path], stdout=log, stderr=log)
+    command = [binary] if isinstance(binary, str) else binary
+    return subprocess.Popen([*command, "run", "--config", path], stdout=log, stderr=log, env=environment)
 
 
 def measure(binary: str, receiver: Receiver, sources: str, events: int, profile: tuple) -> dict:
@@ -272,7 +280,7 @@ def floor(receiver: Receiver, sources: str, scratch: str, compression: str, batc
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("binary")
+    parser.add_argument("binary", nargs="?")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
@@ -280,19 +288,41 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only profiles whose name holds these words")
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
     parser.add_argument("--keep", default="build/bench.json", help="where results are kept and compared with")
+    parser.add_argument("--svg", help="where to draw the results that are kept")
+    parser.add_argument("--peers", default="build/peers.json", help="where peers.py keeps its results")
     options = parser.parse_args()
+    if options.binary:
+        run(options)
+    elif not options.svg:
+        parser.error("say which BINARY to measure, or where to draw with --svg")
+    if options.svg:
+        drawn = picture.draw(load(options.keep), load(options.peers))
+        with open(options.svg, "w") as file:
+            file.write(drawn)
+        print(f"drawn: {options.svg}")
+
+
+def load(path: str) -> dict:
+    """Results that were kept; without any of them, none."""
+    if not os.path.exists(path):
+        return {"profiles": {}}
+    with open(path) as file:
+        return json.load(file)
+
+
+def run(options: argparse.Namespace) -> None:
     binary = os.path.abspath(options.binary)
     runs = 1 if options.short else options.runs
     names = SHORT if options.short else [name for name in PROFILES if options.only in name]
     results: dict = {"binary_mb": os.path.getsize(binary) / 1e6, "events": options.events, "profiles": {}}
-    last = json.load(open(options.keep)) if os.path.exists(options.keep) else {"profiles": {}}
+    last = load(options.keep)
 
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=options.scratch) as scratch:
         receiver = Receiver(binary, scratch)
         try:
             print(f"binary {results['binary_mb']:.1f} MB, {options.events} events, median of {runs}")
             print(f"{'':44}{'events/CPU-s':>13}{'MB/CPU-s':>9}{'CPU s':>7}{'wall s':>7}{'RSS MB':>7}{'disk':>6}{'wire':>6}"
-                  f"{'floor':>7}{'last':>6}")
+                  f"{'floor':>7}{'spread':>7}{'last':>6}")
             for name in names:
                 profile = PROFILES[name]
                 sources = os.path.join(scratch, f"events-{profile[4]}")
@@ -301,7 +331,9 @@ def main() -> None:
                     subprocess.run([sys.executable, os.path.join(HERE, "generate.py"), sources, "--events", str(events),
                                     "--files", str(options.files), "--profile", profile[4]], check=True)
                 taken = [measure(binary, receiver, sources, events, profile) for _ in range(runs)]
-                result = {key: statistics.median(run[key] for run in taken) for key in taken[0]}
+                result = {key: statistics.median(one[key] for one in taken) for key in taken[0]}
+                rates = [one["events_per_cpu_second"] for one in taken]
+                result["spread"] = max(rates) / min(rates) - 1
                 size = (2 << 20) if profile[2] == "2MiB" else (1 << 20)
                 result["floor"] = floor(receiver, sources, scratch, profile[3], profile[1], size)
                 result["times_floor"] = result["cpu"] / result["floor"]["total"]
@@ -311,7 +343,7 @@ def main() -> None:
                 print(f"{name:44}{result['events_per_cpu_second']:13,.0f}{result['mb_per_cpu_second']:9.0f}"
                       f"{result['cpu']:7.2f}{result['wall']:7.2f}{result['peak_rss_mb']:7.1f}"
                       f"{result['disk_bytes_per_byte']:6.2f}{result['wire_bytes_per_byte']:6.2f}"
-                      f"{result['times_floor']:7.2f}{change}", flush=True)
+                      f"{result['times_floor']:7.2f}{100 * result['spread']:6.0f}%{change}", flush=True)
             results["steady"] = []
             # With --only there may be no such events.
             for rate in [rate for rate in ([5000] if options.short else [1000, 5000, 20_000])
