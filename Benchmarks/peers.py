@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Measures rsyslog and syslog-ng on the work that Spoolship is measured on, in the same run.
+"""Measures rsyslog and syslog-ng, and a Fluent Bit of yours, on the work that Spoolship is measured on, in the same run.
 
 Debian's packages are unpacked beside the results, not installed: the two exclude each other. Their configurations stand in
 `peers/`, with what they cannot do: neither compresses, adds members to events or validates them here, and neither's buffer
 survives a power cut at this rate. Only the agents' own CPU counts, from start until all events arrived and they ended. An agent that fails or does not come to
 its end in time has a line that says so, and the next one is measured; the exit code is 1 then.
 
-usage: peers.py BINARY [--events 200000] [--runs 3] [--deadline 180] [--only WORDS] [--scratch /var/tmp]
+Debian has no Fluent Bit. PEER_FLUENT_BIT=/path/to/fluent-bit measures one: chunks in the file system, gzip and zstd, and
+zstd with large buffers. What is wrong with that path is said before anything is measured.
+
+usage: [PEER_FLUENT_BIT=PATH] peers.py BINARY [--events 200000] [--runs 3] [--deadline 180] [--only WORDS]
+                                              [--scratch /var/tmp] [--keep build/peers.json]
 """
 import argparse
 import glob
+import json
 import os
 import shutil
 import statistics
@@ -150,6 +155,38 @@ def syslog_ng(root: str, receiver: bench.Receiver, sources: str, events: int, de
                      f"{work}/agent.log")
 
 
+def own_fluent_bit() -> tuple:
+    """The binary that PEER_FLUENT_BIT names and its version; (None, None) without one."""
+    path = os.environ.get("PEER_FLUENT_BIT")
+    if not path:
+        return None, None
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        raise SystemExit(f"peers: PEER_FLUENT_BIT={path} is no program that can be run here; give the path of the binary "
+                         "fluent-bit, or unset it")
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise SystemExit(f"peers: PEER_FLUENT_BIT={path} does not tell its version: {failure}")
+    first = said.stdout.strip().splitlines()[:1]
+    if said.returncode != 0 or not first or "Fluent Bit" not in first[0]:
+        raise SystemExit(f"peers: PEER_FLUENT_BIT={path} is no Fluent Bit: `--version` said "
+                         f"{first[0] if first else 'nothing'!r}, exit code {said.returncode}")
+    return os.path.abspath(path), first[0]
+
+
+def fluent_bit(binary: str, compression: str, isLarge: bool, receiver: bench.Receiver, sources: str, events: int,
+               deadline: float, scratch: str) -> dict:
+    with tempfile.TemporaryDirectory(prefix="spoolship-peers-", dir=scratch) as work:
+        shutil.copytree(sources, f"{work}/spool")
+        configuration("fluent-bit-parsers.conf", f"{work}/fluent-bit-parsers.conf")
+        path = configuration("fluent-bit.conf", f"{work}/fluent-bit.conf", work=work, spool=f"{work}/spool",
+                             port=receiver.port, ca=receiver.ca, compression=compression,
+                             buffer="2M" if isLarge else "32k", most="16M" if isLarge else "32k")
+        before = receiver.events()
+        return timed([binary, "-c", path], dict(os.environ), lambda: receiver.events() - before, events, deadline,
+                     f"{work}/agent.log")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
@@ -158,8 +195,10 @@ def main() -> None:
     parser.add_argument("--deadline", type=float, default=180, help="seconds a run may take until all events arrived")
     parser.add_argument("--only", default="", help="only agents whose name holds these words")
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
+    parser.add_argument("--keep", default="build/peers.json", help="where results are kept, for the picture")
     options = parser.parse_args()
     binary = os.path.abspath(options.binary)
+    own, version = own_fluent_bit()
     root = unpack(os.path.join(options.scratch, "spoolship-peers"))
     failed = False
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=options.scratch) as scratch:
@@ -168,6 +207,8 @@ def main() -> None:
         receiver = bench.Receiver(binary, scratch)
         try:
             agents = {
+                "Spoolship, the defaults (gzip)":
+                    lambda: bench.measure(binary, receiver, sources, options.events, ("10MiB", 50, "1MiB", "gzip", "standard")),
                 "Spoolship, 3000 a batch, zstd":
                     lambda: bench.measure(binary, receiver, sources, options.events, ("1GiB", 3000, "2MiB", "zstd", "standard")),
                 "Spoolship, 3000 a batch, not packed":
@@ -176,6 +217,11 @@ def main() -> None:
                 "syslog-ng, HTTPS, 3000 a batch, reliable buffer":
                     lambda: syslog_ng(root, receiver, sources, options.events, options.deadline, scratch),
             }
+            for compression, isLarge in [("gzip", False), ("zstd", False), ("zstd", True)] if own else []:
+                agents[f"{version}, HTTPS, files, {compression}{', large buffers' if isLarge else ''}"] = \
+                    lambda compression=compression, isLarge=isLarge: fluent_bit(
+                        own, compression, isLarge, receiver, sources, options.events, options.deadline, scratch)
+            kept: dict = {"events": options.events, "runs": options.runs, "agents": {}}
             print(f"{options.events} events, median of {options.runs}")
             print(f"{'':50}{'events/CPU-s':>13}{'CPU s':>8}{'wall s':>8}{'RSS MB':>8}")
             for name, run in agents.items():
@@ -189,10 +235,14 @@ def main() -> None:
                     failed = True
                     continue
                 result = {key: statistics.median(one[key] for one in taken) for key in taken[0]}
+                kept["agents"][name] = result
                 print(f"{name:50}{result['events_per_cpu_second']:13,.0f}{result['cpu']:8.2f}{result['wall']:8.2f}"
                       f"{result['peak_rss_mb']:8.1f}", flush=True)
         finally:
             receiver.stop()
+    os.makedirs(os.path.dirname(os.path.abspath(options.keep)), exist_ok=True)
+    with open(options.keep, "w") as file:
+        json.dump(kept, file, indent=2)
     sys.exit(1 if failed else 0)
 
 
