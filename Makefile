@@ -60,10 +60,10 @@ run: ## show the agent at work: events in, batches out over TLS, the ledger; end
 	@$(MAKE) --no-print-directory build
 	@scripts/demo build/spoolship
 
-bench: ## measure events and drop files per CPU-second, memory, bytes; about six minutes
+bench: ## measure events and drop files per CPU-second, memory, bytes, and draw it; about six minutes
 	@scripts/bootstrap bench
 	@$(MAKE) --no-print-directory build
-	@scripts/bench build/spoolship
+	@scripts/bench build/spoolship --svg build/performance.svg
 
 latency: ## measure the time from a written line to the receiver
 	@scripts/bootstrap bench
