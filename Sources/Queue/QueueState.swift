@@ -76,6 +76,8 @@ final class Surroundings {
     let unpacker: FrameUnpacker
     /// The chunks up to this one were stored before this process began.
     let lastChunkAtOpen: Int64
+    /// Whether the figures agreed with the rows when the file was opened; looked at in debug builds only.
+    var isCounted = true
     private var random: any RandomNumberGenerator
     private var ids = UUIDv7Generator()
 

@@ -120,6 +120,7 @@ extension QueueStore {
             file = salvaged.file
             state.figures = salvaged.figures
             health.unknownLosses = try salvaged.file.unknownLosses()
+            state.noteAgreement(with: salvaged.file)
             takeUpHeld(salvaged.file)
             health.recoveries += 1
             waiting = operations + waiting
@@ -140,6 +141,7 @@ extension QueueStore {
             file = opening.file
             state.figures = opening.figures
             health.unknownLosses = try opening.file.unknownLosses()
+            state.noteAgreement(with: opening.file)
             takeUpHeld(opening.file)
             health.recoveries += opening.recoveries
             tryWriting(opening.file)

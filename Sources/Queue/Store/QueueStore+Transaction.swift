@@ -94,6 +94,7 @@ extension QueueStore {
     ) throws(QueueError) -> Value {
         var transaction = try Transaction(file, state)
         let value = try body(&transaction)
+        transaction.state.assertUnbroken(since: state)
         state = try transaction.commit(log)
         return value
     }

@@ -80,6 +80,7 @@ public actor QueueStore: BatchStore {
             options, opened.figures,
             try Surroundings(
                 time: time, random: random, eventTime: eventTime, lastChunk: opened.figures.totals.lastChunk))
+        state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries
         health.unknownLosses = try opened.file.unknownLosses()
         ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: state.bounds.wal + (1 << 20))

@@ -1,0 +1,116 @@
+internal import Model
+
+// The life of a batch, and what holds after each transaction.
+//
+//                     join, form                       acknowledge                removeAcknowledged
+//     small chunks ───────────────┐               ┌──▶ acknowledged ─────────────────▶ gone
+//                     takeWhole   ▼    settle     │
+//     a full chunk ────────────▶ leased ──────────┼──▶ divide ──▶ parts gone, each child free
+//                                 │ ▲             │
+//                         release │ │ find        └──▶ takeOut (evicted, expired), discard, lose ──▶ gone
+//                                 ▼ │                       ▲
+//                                free ──────────────────────┘
+//
+// A start finds every formed batch free (`FigureStatements.countFormed`); a batch of which a part is damaged is dissolved
+// and its other rows wait again (`dissolveBatch`); `move` takes a batch to another lane, where it is free.
+extension QueueState {
+    /// Stops a debug build at the transaction that broke one of the rules 1 to 7, before its COMMIT. Release builds ask nothing.
+    ///
+    /// Damage that no checksum covers makes figures wrong: a queue whose figures do not agree with its rows when it is opened is
+    /// not judged by them.
+    @inline(__always)
+    func assertUnbroken(since before: QueueState) {
+        assert(!surroundings.isCounted || broken(since: before) == nil, broken(since: before) ?? "")
+    }
+
+    /// Notes whether the figures agree with the rows, in debug builds.
+    @inline(__always)
+    func noteAgreement(with file: QueueFile) {
+        assert(
+            {
+                surroundings.isCounted = file.agrees(with: figures)
+                return true
+            }())
+    }
+
+    /// The first rule that a transaction has broken which made this state out of `before`; nil if it broke none.
+    private func broken(since before: QueueState) -> String? {
+        for lane in figures.lanes {
+            let old = before.figures.lane(lane.destination, lane.priority).map { before.figures.lanes[$0] }
+            if let rule = lane.broken(since: old) { return "\(lane.name) \(lane.priority.name): \(rule)" }
+        }
+        if let rule = brokenByHeld() { return rule }
+        return figures.totals.broken(since: before.figures.totals)
+    }
+
+    /// 5. Batches that are known are counted: as batches of their lane, and as free ones if they are.
+    /// 6. An acknowledged batch is on its way out.
+    private func brokenByHeld() -> String? {
+        for index in figures.lanes.indices {
+            let mine = held.values.filter { $0.lane == index }
+            guard mine.reduce(0, { $0 + $1.header.events }) <= figures.lanes[index].batchedEvents,
+                mine.count(where: { $0.status == .free }) <= figures.lanes[index].freeBatches
+            else { return "5: held batches are not counted in \(figures.lanes[index].name)" }
+        }
+        let leaving = held.values.count { $0.status == .acknowledged }
+        return leaving <= acknowledged.count ? nil : "6: an acknowledged batch would stay"
+    }
+}
+
+extension Lane {
+    /// 1. The ledger balances, or is off by what it was off: a start goes on with one that was written so.
+    /// 2. No count is negative.
+    /// 3. What is in batches is part of what is queued.
+    /// 4. Where nothing is queued there are no bytes.
+    fileprivate func broken(since old: Lane?) -> String? {
+        guard ledger.imbalance == old?.ledger.imbalance ?? 0 else { return "1: the ledger does not balance: \(ledger)" }
+        guard min(ledger.queued, queuedBytes, batchedEvents, batchedBytes, freeBatches, deadLetters) >= 0 else {
+            return "2: a count is negative: \(self)"
+        }
+        guard waitingEvents >= 0, waitingBytes >= 0 else { return "3: more is in batches than is queued: \(self)" }
+        return ledger.queued == 0 && queuedBytes != 0 ? "4: nothing is queued, in \(queuedBytes) bytes" : nil
+    }
+}
+
+extension Ledger {
+    /// By how much the figures do not add up.
+    fileprivate var imbalance: Int {
+        accepted + retried - acknowledged - deadLettered - evicted - expired - discarded - lost - queued
+    }
+}
+
+extension Totals {
+    /// 7. No total is negative, and ids of chunks only grow.
+    fileprivate func broken(since before: Totals) -> String? {
+        guard min(stored, deadLetters, deadLetterBytes, quarantineRecords, quarantineBytes) >= 0 else {
+            return "7: a total is negative: \(self)"
+        }
+        return lastChunk >= before.lastChunk ? nil : "7: the last chunk was \(before.lastChunk), is \(lastChunk)"
+    }
+}
+
+extension QueueFile {
+    /// Whether the figures are what a count of the rows gives. Reads all of them.
+    fileprivate func agrees(with figures: Figures) -> Bool {
+        do throws(QueueError) {
+            for lane in figures.lanes {
+                let mine = "WHERE destination = \(lane.destination) AND priority = \(lane.priority.rawValue)"
+                guard try sum("events", "delivery \(mine)") == lane.ledger.queued,
+                    try sum("bytes", "delivery \(mine)") == lane.queuedBytes,
+                    try sum("1", "dead_letter \(mine)") == lane.deadLetters
+                else { return false }
+            }
+            let stored = try sum("length(frame) + \(rowCost) * (1 + destinations)", "chunk")
+            let deadLetters = try sum("1", "dead_letter")
+            let quarantined = try sum("1", "quarantine")
+            return stored == figures.totals.stored && deadLetters == figures.totals.deadLetters
+                && quarantined == figures.totals.quarantineRecords
+        } catch {
+            return false
+        }
+    }
+
+    private func sum(_ column: String, _ table: String) throws(QueueError) -> Int {
+        try database.integer("SELECT coalesce(sum(\(column)), 0) FROM \(table)") ?? 0
+    }
+}
