@@ -71,6 +71,10 @@ let package = Package(
         module("Model", ["EventLoops"]),
         tests("Model", ["TestKit"]),
 
+        // Digests
+        module("Digests", ["COpenSSL"]),
+        tests("Digests", ["TestKit"]),
+
         // Logs
         module("Logs", ["EventLoops"]),
         tests("Logs", ["EventLoops", "TestKit"]),
@@ -106,7 +110,9 @@ let package = Package(
         // The Makefile names the archive for the package: docs/decisions/one-package-for-newer-systems.md.
         shim("CRE2", linked: Context.environment["SPOOLSHIP_RE2"] ?? "re2"),
         shim("CPlist"),
-        module("Containers", ["CLinux", "COpenSSL", "CPlist", "CRE2", "EventLoops", "Events", "Logs", "Model"]),
+        module(
+            "Containers",
+            ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
         // Queue
@@ -122,8 +128,12 @@ let package = Package(
 
         // Outputs
         shim("CKafka"),
-        module("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL"]),
-        tests("Outputs", ["EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"], fixtures: true),
+        module(
+            "Outputs",
+            ["Digests", "EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL"]),
+        tests(
+            "Outputs", ["Digests", "EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"],
+            fixtures: true),
 
         // Control
         module("Control", ["CLinux", "EventLoops", "Model", "Metrics"]),
@@ -137,7 +147,8 @@ let package = Package(
         module(
             "Agent",
             [
-                "CLinux", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool", "Events",
+                "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool",
+                "Events",
                 "Containers", "Queue",
                 "Delivery", "Outputs", "Control", "Host", "TimeZones",
             ]),
@@ -159,7 +170,7 @@ let package = Package(
                 "Agent", "CBuild", "CCurl", "CGzip", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
                 "Configuration",
                 "Containers", "Control",
-                "EventLoops", "Model", "Receiver", "Spool",
+                "Digests", "EventLoops", "Model", "Receiver", "Spool",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,4 +1,5 @@
 import COpenSSL
+import Digests
 import EventLoops
 import Glibc
 import Logs

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import Digests
 internal import Events
 internal import Model
 
@@ -72,7 +72,8 @@ struct EventEditor: ~Copyable {
     mutating func hash(_ names: [[UInt8]], salt: [UInt8]) {
         for value in values(of: names).reversed() {
             guard let text = MacroValue(base, value).text(base) else { continue }
-            replace(value, with: [UInt8(ascii: "\"")] + SHA256.hexadecimal(salt + text) + [UInt8(ascii: "\"")])
+            replace(
+                value, with: [UInt8(ascii: "\"")] + Array(SHA256.hexadecimal(salt + text).utf8) + [UInt8(ascii: "\"")])
         }
     }
 
@@ -197,19 +198,5 @@ struct EventEditor: ~Copyable {
 
     private static func quoted(_ name: [UInt8]) -> [UInt8] {
         Array(JSONValue.string(String(decoding: name, as: UTF8.self)).description.utf8)
-    }
-}
-
-/// Source: FIPS 180-4, by OpenSSL.
-enum SHA256 {
-    /// The digest as 64 hexadecimal digits.
-    static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: 32)
-        var length: UInt32 = 0
-        let done = EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil)
-        // Only want of memory ends here; to go on would send what was to be hidden.
-        precondition(done == 1, "cannot make a digest")
-        let digits = Array("0123456789abcdef".utf8)
-        return digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     }
 }

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Digests
 
 /// Whose signature is believed: an Ed25519 public key.
 ///

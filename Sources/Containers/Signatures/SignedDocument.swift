@@ -1,3 +1,5 @@
+internal import Digests
+
 /// A document with its signatures, as one file that any web server can serve.
 ///
 /// The first line is `Spoolship-Container-Signature: ed25519 SIGNATURE`, with further signatures after it, separated by

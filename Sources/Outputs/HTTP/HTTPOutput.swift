@@ -1,3 +1,4 @@
+internal import Digests
 public import EventLoops
 internal import Glibc
 public import Logs

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Digests
 
 /// A user's key of NATS: an Ed25519 key with a text form of its own.
 ///

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Digests
 internal import EventLoops
 internal import Glibc
 internal import Model

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Digests
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -57,14 +58,9 @@ struct FileListing {
     /// A name, or its hash with what tells its kind.
     private func shown(_ name: String) -> String {
         guard isHashed, name != ".spoolship" else { return name }
-        var bytes =
+        let bytes =
             salt.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } } + Array(name.utf8)
-        var digest = [UInt8](repeating: 0, count: 32)
-        SHA256(&bytes, bytes.count, &digest)
-        let hash = digest.prefix(6).map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count < 2 ? "0" + digits : digits
-        }.joined()
+        let hash = SHA256.hexadecimal(bytes).prefix(12)
         let kinds = [".json", ".jsonl", ".ndjson", ".log", ".gz", ".zst", ".tmp", ".part"]
         return hash + (kinds.first { name.hasSuffix($0) } ?? "")
     }

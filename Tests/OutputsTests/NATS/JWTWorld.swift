@@ -1,4 +1,5 @@
 import COpenSSL
+import Digests
 import Foundation
 
 @testable import Outputs

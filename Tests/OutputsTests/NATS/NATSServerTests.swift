@@ -1,3 +1,4 @@
+import Digests
 import EventLoops
 import Glibc
 import Logs

@@ -1,3 +1,5 @@
+internal import Digests
+
 /// The protocol's JSON: 64-bit numbers are strings.
 enum OTLPJSON {
     static func request(_ groups: [OTLPGroup], version: String) -> [UInt8] {
@@ -48,7 +50,8 @@ enum OTLPJSON {
             text.raw(",")
             text.string(name)
             text.raw(":")
-            text.string(OTLPJSON.hexadecimal(id))
+            // Unlike other bytes. Source: OTLP, "JSON Protobuf Encoding".
+            text.string(Hexadecimal.text(id))
         }
         text.raw(#","eventName":"#)
         text.string(record.name)
@@ -57,11 +60,6 @@ enum OTLPJSON {
         text.raw(#"},"attributes":"#)
         write(record.attributes, to: &text)
         text.raw("}")
-    }
-
-    /// Ids are in hexadecimal digits, unlike other bytes. Source: OTLP, "JSON Protobuf Encoding".
-    private static func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.map { $0 < 16 ? "0\(String($0, radix: 16))" : String($0, radix: 16) }.joined()
     }
 
     private static func write(_ attributes: [OTLPAttribute], to text: inout JSONText) {

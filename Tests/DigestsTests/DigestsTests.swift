@@ -1,0 +1,38 @@
+import TestKit
+import Testing
+
+@testable import Digests
+
+@Suite("Digests")
+struct DigestsTests {
+    @Test(
+        "SHA-256: the examples of FIPS 180-4",
+        arguments: [
+            ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ])
+    func sha256(text: String, digits: String) {
+        #expect(SHA256.hexadecimal(Array(text.utf8)) == digits)
+    }
+
+    @Test("hexadecimal digits: two a byte, lower case")
+    func hexadecimal() { #expect(Hexadecimal.text([0, 9, 10, 0xA5, 255] as [UInt8]) == "00090aa5ff") }
+
+    @Test("base64 for addresses: other signs, no padding")
+    func forURL() {
+        #expect(Base64.encode([0xFB, 0xFF, 0xFE, 1]) == "+//+AQ==")
+        #expect(Base64.encodeForURL([0xFB, 0xFF, 0xFE, 1]) == "-__-AQ")
+    }
+
+    @Test("base64: what is decoded encodes to the same text, for every length")
+    func base64() {
+        var random = SplitMix64(seed: 8)
+        for length in 0..<100 {
+            let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
+            #expect(Base64.decode(Base64.encode(bytes)) == bytes)
+        }
+        for text in ["A", "AA", "AA=", "AB==", "AAB=", "A===", "====", "AA==AA=="] {
+            #expect(Base64.decode(text) == nil)
+        }
+    }
+}
