@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Model
 
 /// The members that are the same for many events: device, country, time of observation.
 extension EventPass {
@@ -54,7 +55,7 @@ extension EventPass {
     mutating func isAddress(_ key: Range<Int>) -> Bool {
         let text = UnsafeBufferPointer(start: base + key.lowerBound, count: key.count)
         return text.elementsEqual(scanner.addressName)
-            || (text.contains(.backslash) && JSONText.decoded(text) == scanner.addressName)
+            || (text.contains(.backslash) && JSONString.decoded(text) == scanner.addressName)
     }
 
     /// Looks up the country of the event's address, if that is all we have.

@@ -84,7 +84,7 @@ extension EventPass {
                     hasChanged = true
                 }
             }
-            let name = JSONText.decoded(text(shortKey))
+            let name = JSONString.decoded(text(shortKey))
             if let place = places[name] {
                 counts.merged += 1
                 kept[place].value = value

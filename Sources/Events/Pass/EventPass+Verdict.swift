@@ -109,7 +109,7 @@ extension EventPass {
             }
         }
         guard member.isEscaped else { return text }
-        return keptName(JSONText.decoded(text))
+        return keptName(JSONString.decoded(text))
     }
 
     @inline(never)

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Model
 
 /// Which of the members that the agent reads a name belongs to.
 extension JSONScanner {
@@ -24,7 +25,7 @@ extension JSONScanner {
     @inline(never)
     private mutating func recogniseEscaped(_ key: Pointer, _ length: Int) -> Int {
         guard length <= 6 * 64 else { return -1 }
-        let name = JSONText.decoded(UnsafeBufferPointer(start: key, count: length))
+        let name = JSONString.decoded(UnsafeBufferPointer(start: key, count: length))
         if !addressName.isEmpty, name == addressName { return MemberName.address.rawValue }
         guard !name.isEmpty else { return -1 }
         return MemberName.allCases.first { $0.spelling == name }?.rawValue ?? -1

@@ -1,3 +1,5 @@
+internal import Model
+
 /// What the text of a JSON string means, for the few strings whose text matters. All of it works on text that the scanner
 /// has found to be right.
 enum JSONText {
@@ -8,39 +10,6 @@ enum JSONText {
         if digit < 10 { return digit }
         let letter = (c | 0x20) &- UInt8(ascii: "a")
         return letter < 6 ? letter + 10 : 0xFF
-    }
-
-    /// The text with its escapes resolved, as UTF-8.
-    static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            let c = text[index]
-            guard c == .backslash else {
-                result.append(c)
-                index += 1
-                continue
-            }
-            switch text[index + 1] {
-            case UInt8(ascii: "b"): result.append(0x08)
-            case UInt8(ascii: "f"): result.append(0x0C)
-            case UInt8(ascii: "n"): result.append(0x0A)
-            case UInt8(ascii: "r"): result.append(0x0D)
-            case UInt8(ascii: "t"): result.append(0x09)
-            case UInt8(ascii: "u"):
-                var scalar = unit(text, index)
-                if scalar & 0xFC00 == 0xD800 {
-                    index += 6
-                    scalar = 0x10000 + (scalar & 0x3FF) << 10 + unit(text, index) & 0x3FF
-                }
-                if let valid = Unicode.Scalar(scalar) { result.append(contentsOf: UTF8.encode(valid) ?? .init()) }
-                index += 4
-            case let other: result.append(other)
-            }
-            index += 2
-        }
-        return result
     }
 
     /// Where to cut a text so that at most `limit` UTF-16 code units are left, never between the halves of a surrogate pair
@@ -87,17 +56,9 @@ enum JSONText {
 
     /// A string as JSON text, quotes included; control characters, quotes and backslashes are escaped.
     static func quoted(_ text: String) -> [UInt8] {
-        var result: [UInt8] = [.quote]
-        for c in text.utf8 {
-            switch c {
-            case .quote, .backslash: result += [.backslash, c]
-            case 0..<0x20:
-                result += Array("\\u00".utf8)
-                result += [UInt8(ascii: "0") + (c >> 4), Array("0123456789abcdef".utf8)[Int(c & 15)]]
-            default: result.append(c)
-            }
-        }
-        result.append(.quote)
+        var result: [UInt8] = []
+        var text = text
+        text.withUTF8 { JSONString.append($0, to: &result) }
         return result
     }
 }

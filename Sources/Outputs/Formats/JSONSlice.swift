@@ -1,3 +1,5 @@
+internal import Model
+
 /// A JSON value as it is in some bytes, read no deeper than it is asked for.
 ///
 /// Nothing is copied, nothing recurs: what is nested is stepped over by counting brackets, so that hostile answers cost
@@ -41,7 +43,8 @@ struct JSONSlice {
     var string: String? {
         guard kind == .string, bytes.count >= 2, bytes.last == UInt8(ascii: "\"") else { return nil }
         let inner = bytes.dropFirst().dropLast()
-        return inner.contains(UInt8(ascii: "\\")) ? JSONSlice.unescape(inner) : String(decoding: inner, as: UTF8.self)
+        guard inner.contains(UInt8(ascii: "\\")) else { return String(decoding: inner, as: UTF8.self) }
+        return String(decoding: inner.withUnsafeBufferPointer { JSONString.decoded($0) }, as: UTF8.self)
     }
 
     /// A whole number that fits; nil for anything else.
@@ -160,53 +163,5 @@ struct JSONSlice {
         isBlank(byte) || byte == UInt8(ascii: ",") || byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}")
             || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "[")
             || byte == UInt8(ascii: "{")
-    }
-
-    private static func unescape(_ inner: ArraySlice<UInt8>) -> String {
-        var units: [UInt8] = []
-        var index = inner.startIndex
-        var pending: UInt32?
-        func hex(_ at: Int) -> UInt32? {
-            guard at + 4 <= inner.endIndex else { return nil }
-            return UInt32(String(decoding: inner[at..<at + 4], as: UTF8.self), radix: 16)
-        }
-        func append(_ code: UInt32) {
-            // Half of a pair stands for nothing.
-            let scalar = Unicode.Scalar(code) ?? "\u{FFFD}"
-            units.append(contentsOf: Array(String(Character(scalar)).utf8))
-        }
-        while index < inner.endIndex {
-            let byte = inner[index]
-            guard byte == UInt8(ascii: "\\"), index + 1 < inner.endIndex else {
-                units.append(byte)
-                index += 1
-                continue
-            }
-            switch inner[index + 1] {
-            case UInt8(ascii: "n"): units.append(0x0A)
-            case UInt8(ascii: "t"): units.append(0x09)
-            case UInt8(ascii: "r"): units.append(0x0D)
-            case UInt8(ascii: "b"): units.append(0x08)
-            case UInt8(ascii: "f"): units.append(0x0C)
-            case UInt8(ascii: "u"):
-                let code = hex(index + 2) ?? 0xFFFD
-                index += 4
-                if let high = pending, (0xDC00...0xDFFF).contains(code) {
-                    pending = nil
-                    append(0x10000 + (high - 0xD800) << 10 + (code - 0xDC00))
-                } else if (0xD800...0xDBFF).contains(code), index + 3 < inner.endIndex,
-                    inner[index + 2] == UInt8(ascii: "\\"), inner[index + 3] == UInt8(ascii: "u")
-                {
-                    pending = code
-                } else {
-                    if pending != nil { append(0xFFFD) }
-                    pending = nil
-                    append(code)
-                }
-            case let other: units.append(other)
-            }
-            index += 2
-        }
-        return String(decoding: units, as: UTF8.self)
     }
 }

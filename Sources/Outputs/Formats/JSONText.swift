@@ -1,3 +1,5 @@
+internal import Model
+
 /// Writes JSON into bytes.
 struct JSONText {
     private(set) var bytes: [UInt8] = []
@@ -20,21 +22,9 @@ struct JSONText {
 
     /// Appends a string of UTF-8, in quotes, escaped.
     mutating func string(_ text: some Collection<UInt8>) {
-        bytes.append(UInt8(ascii: "\""))
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0..<0x20:
-                let digits = Array("0123456789abcdef".utf8)
-                bytes.append(contentsOf: "\\u00".utf8)
-                bytes.append(digits[Int(byte >> 4)])
-                bytes.append(digits[Int(byte & 15)])
-            default: bytes.append(byte)
-            }
+        if text.withContiguousStorageIfAvailable({ JSONString.append($0, to: &bytes) }) == nil {
+            Array(text).withUnsafeBufferPointer { JSONString.append($0, to: &bytes) }
         }
-        bytes.append(UInt8(ascii: "\""))
     }
 
     /// Takes the last byte back: the comma after the last of several.

@@ -163,12 +163,7 @@ enum RawJSON {
 
     /// The text between two quotes, as UTF-8 with its escapes resolved.
     static func decoded(_ base: UnsafePointer<UInt8>, _ text: Range<Int>) -> [UInt8] {
-        var quoted: [UInt8] = [UInt8(ascii: "\"")]
-        quoted.append(contentsOf: UnsafeBufferPointer(start: base + text.lowerBound, count: text.count))
-        quoted.append(UInt8(ascii: "\""))
-        // Accepted lines hold valid strings: nothing else can come here.
-        guard case .string(let decoded)? = try? JSONValue(parsing: quoted) else { return [] }
-        return Array(decoded.utf8)
+        JSONString.decoded(UnsafeBufferPointer(start: base + text.lowerBound, count: text.count))
     }
 
     /// The value that lies there; null for what is nested too deeply to be looked into.

@@ -1,0 +1,87 @@
+/// The text of JSON strings, as bytes of UTF-8.
+public enum JSONString {
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    /// Appends a text as a JSON string, in quotes. Quotes, backslashes and control characters are escaped, nothing else.
+    public static func append(_ text: UnsafeBufferPointer<UInt8>, to json: inout [UInt8]) {
+        json.append(UInt8(ascii: "\""))
+        // What needs no escape is copied in runs.
+        var start = 0
+        for (index, byte) in text.enumerated() {
+            let isControl = byte < 0x20
+            guard isControl || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+            json.append(contentsOf: UnsafeBufferPointer(rebasing: text[start..<index]))
+            if isControl {
+                json.append(contentsOf: "\\u00".utf8)
+                json.append(digits[Int(byte >> 4)])
+                json.append(digits[Int(byte & 15)])
+            } else {
+                json.append(UInt8(ascii: "\\"))
+                json.append(byte)
+            }
+            start = index + 1
+        }
+        json.append(contentsOf: UnsafeBufferPointer(rebasing: text[start...]))
+        json.append(UInt8(ascii: "\""))
+    }
+
+    /// What the text between the quotes of a string means: its escapes resolved.
+    ///
+    /// It does not validate. Half of a surrogate pair, and an escape that is cut, become U+FFFD; an unknown escape is the
+    /// character after the backslash.
+    public static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            guard text[index] == UInt8(ascii: "\\"), index + 1 < text.count else {
+                result.append(text[index])
+                index += 1
+                continue
+            }
+            switch text[index + 1] {
+            case UInt8(ascii: "b"): result.append(0x08)
+            case UInt8(ascii: "f"): result.append(0x0C)
+            case UInt8(ascii: "n"): result.append(0x0A)
+            case UInt8(ascii: "r"): result.append(0x0D)
+            case UInt8(ascii: "t"): result.append(0x09)
+            case UInt8(ascii: "u"):
+                let scalar = scalar(text, &index)
+                result.append(contentsOf: String(Character(scalar)).utf8)
+                continue
+            case let other: result.append(other)
+            }
+            index += 2
+        }
+        return result
+    }
+
+    /// The character of the escape `\u….` at `index`, or of two that are a pair; goes over what belongs to it.
+    private static func scalar(_ text: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Unicode.Scalar {
+        let first = unit(text, index)
+        index = min(index + 6, text.count)
+        guard let first else { return "\u{FFFD}" }
+        if first & 0xFC00 == 0xD800, let second = unit(text, index), second & 0xFC00 == 0xDC00 {
+            index += 6
+            return Unicode.Scalar(0x10000 + (first & 0x3FF) << 10 + second & 0x3FF) ?? "\u{FFFD}"
+        }
+        return Unicode.Scalar(first) ?? "\u{FFFD}"
+    }
+
+    /// The code unit of the escape `\u….` at `index`; nil for anything else.
+    private static func unit(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> UInt32? {
+        guard index + 6 <= text.count, text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u") else {
+            return nil
+        }
+        var unit: UInt32 = 0
+        for byte in text[index + 2..<index + 6] {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "0"))
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "a") + 10)
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "A") + 10)
+            default: return nil
+            }
+        }
+        return unit
+    }
+}

@@ -1,0 +1,46 @@
+import Model
+import TestKit
+import Testing
+
+@Suite("JSON corner cases: values and strings")
+struct JSONCorpusTests {
+    @Test("the reader takes what RFC 8259 takes, and means the same", arguments: JSONCorpus.cases)
+    func reader(value: JSONCorpus.Case) throws {
+        guard value.isValid else {
+            #expect(throws: JSONError.self) { try JSONValue(parsing: value.object) }
+            return
+        }
+        let object = try JSONValue(parsing: value.object)
+        #expect(object["before"] == .integer(0) && object["after"] == .array([]))
+        if let string = value.string { #expect(object["value"] == .string(string)) }
+        // What is written means the same again.
+        #expect(try JSONValue(parsing: object.description) == object)
+        #expect(try JSONValue(parsing: object.pretty) == object)
+    }
+
+    @Test("strings: what is appended means the same; what is resolved without validation never fails")
+    func strings() throws {
+        for string in JSONCorpus.strings {
+            var json: [UInt8] = []
+            var text = string
+            text.withUTF8 { JSONString.append($0, to: &json) }
+            #expect(try JSONValue(parsing: json) == .string(string))
+            #expect(
+                json.dropFirst().dropLast().withUnsafeBufferPointer { JSONString.decoded($0) } == Array(string.utf8))
+        }
+        for value in JSONCorpus.cases where value.bytes.first == UInt8(ascii: "\"") && value.bytes.count > 1 {
+            let decoded = value.bytes.dropFirst().dropLast().withUnsafeBufferPointer { JSONString.decoded($0) }
+            if let string = value.string { #expect(decoded == Array(string.utf8)) }
+        }
+    }
+
+    @Test("resolving escapes: what is half or cut becomes U+FFFD, and what follows stays")
+    func halves() {
+        for (text, meaning) in [
+            (#"\ud800"#, "\u{FFFD}"), (#"\ud800x"#, "\u{FFFD}x"), (#"\udc00\ud83d\ude00"#, "\u{FFFD}😀"),
+            (#"\ud83d\ud83d\ude00"#, "\u{FFFD}😀"), (#"\u12"#, "\u{FFFD}"), (#"a\"#, #"a\"#), (#"\x"#, "x"),
+        ] {
+            #expect(Array(text.utf8).withUnsafeBufferPointer { JSONString.decoded($0) } == Array(meaning.utf8))
+        }
+    }
+}
