@@ -115,11 +115,24 @@ extension DestinationSettings {
         default: url
         }
     }
+
+    /// Where its servers are, the first one first; empty for files. One of them is enough to reach it.
+    public var addresses: [EndpointURL] {
+        guard let address else { return [] }
+        return switch kind {
+        case .nats: nats.addresses(after: address)
+        case .kafka: kafka.addresses
+        default: [address]
+        }
+    }
 }
 
 extension DestinationSettings.Kind {
     /// Whether it is reached over the network.
     var isServer: Bool { self != .file && self != .stdout }
+
+    /// Whether it is reached over the network and may have a user.
+    var takesUser: Bool { isServer && self != .s3 }
 
     /// How its address may begin; empty for what has none, or names its servers elsewhere.
     var schemes: [String] {

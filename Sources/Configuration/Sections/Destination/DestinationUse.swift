@@ -57,7 +57,7 @@ extension DestinationUse.Scope {
         switch self {
         case .all: true
         case .servers: destination.kind.isServer
-        case .requests: destination.kind.isServer && destination.kind != .s3
+        case .requests: destination.kind.takesUser
         case .types(let kinds): kinds.contains(destination.kind)
         case .formats(let formats): destination.kind == .http && formats.contains(destination.format)
         }
@@ -76,11 +76,22 @@ extension DestinationUse.Scope {
     var text: String {
         switch self {
         case .all: "all types"
-        case .servers: "type http, s3, nats or kafka"
-        case .requests: "type http, nats or kafka"
+        case .servers: Self.text(Kind.allCases.filter(\.isServer))
+        case .requests: Self.text(Kind.allCases.filter(\.takesUser))
         case .types(let kinds): "type \(kinds.map(\.rawValue).joined(separator: " or "))"
         case .formats(let formats): "format \(formats.map(\.rawValue).joined(separator: " or "))"
         }
+    }
+}
+
+extension DestinationUse.Scope {
+    private typealias Kind = DestinationSettings.Kind
+
+    /// `type http, nats or kafka`.
+    private static func text(_ kinds: [Kind]) -> String {
+        let names = kinds.map(\.rawValue)
+        let last = names.suffix(2).joined(separator: " or ")
+        return "type \((names.dropLast(2) + [last]).joined(separator: ", "))"
     }
 }
 

@@ -1,3 +1,5 @@
+internal import Model
+
 /// `[destination.kafka]`: which topic of which brokers, and what a record is.
 public struct KafkaSettings: Sendable, Equatable {
     /// How a password is proved.
@@ -76,6 +78,32 @@ extension ValueType where Value == String {
         checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { text in
             text.utf8.count <= 249 && text != "." && text != ".."
                 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
+        }
+    }
+}
+
+// What can only be judged when all files have been read.
+extension ReadContext {
+    mutating func checkKafka(_ destination: DestinationSettings, path: String) {
+        let kafka = destination.kafka
+        for address in kafka.addresses where !kafka.tls && !address.isLoopback && !destination.allowPlainHTTP {
+            add(
+                .conflict,
+                "\(path).kafka.tls is false and \(address.host) is another machine: every event would be seen on the way;"
+                    + " use TLS, or set allow_plain_http = true if you mean it", at: position(of: "\(path).kafka.tls"))
+        }
+        if isSet("\(path).kafka.mechanism"), destination.user == nil {
+            add(.missing, "\(path) has a kafka.mechanism and no user", at: position(of: "\(path).kafka.mechanism"))
+        }
+        for key in ["pinned_keys", "minimum_version"] where isSet("\(path).tls.\(key)") {
+            add(
+                .conflict, "\(path).tls.\(key) is not for type kafka: librdkafka has nothing like it",
+                at: position(of: "\(path).tls.\(key)"))
+        }
+        for key in ["ca_file", "certificate_file"] where isSet("\(path).tls.\(key)") && !kafka.tls {
+            add(
+                .conflict, "\(path).tls.\(key) has no effect with kafka.tls = false",
+                at: position(of: "\(path).tls.\(key)"))
         }
     }
 }

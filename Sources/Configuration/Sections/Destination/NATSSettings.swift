@@ -1,3 +1,5 @@
+internal import Model
+
 /// `[destination.nats]`: which subject of which servers, and who publishes there.
 public struct NATSSettings: Sendable, Equatable {
     /// What one message holds.
@@ -114,6 +116,41 @@ extension ValueType where Value == String {
     static var natsStream: ValueType {
         checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { text in
             text.utf8.count <= 255 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
+        }
+    }
+}
+
+extension NATSSettings {
+    /// All servers: the destination's `url`, and those that are named besides.
+    public func addresses(after url: EndpointURL) -> [EndpointURL] { [url] + servers }
+}
+
+// What can only be judged when all files have been read.
+extension ReadContext {
+    mutating func checkNATS(_ destination: DestinationSettings, path: String) {
+        let nats = destination.nats
+        let ways = [
+            ("token", destination.token), ("user", destination.user == nil ? nil : destination.password),
+            ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
+        ].filter { $0.1 != nil }.map(\.0)
+        // A user with a token is told already.
+        if ways.count > 1, ways != ["token", "user"] {
+            add(
+                .conflict, "\(path) shows who it is by \(ways.joined(separator: " and by ")); keep one",
+                at: position(of: path))
+        }
+        for url in [destination.url].compactMap({ $0 }) + nats.servers
+        where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
+            let key = url == destination.url ? "url" : "nats.servers"
+            add(
+                .conflict,
+                "\(path).\(key) is nats:// to another machine, which may be plain text; use tls://, or set"
+                    + " allow_plain_http = true if you mean it", at: position(of: "\(path).\(key)"))
+        }
+        if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
+            add(
+                .conflict, "\(path).compression is for whole batches; with nats.message = \"event\" nothing is packed",
+                at: position(of: "\(path).compression"))
         }
     }
 }
