@@ -1,0 +1,118 @@
+internal import EventLoops
+internal import Glibc
+
+// Sending answers.
+extension HTTPServer {
+    func answer(_ id: UInt) {
+        guard let connection = connections[id], let head = connection.head else { return }
+        connection.phase = .answering
+        connection.deadline = nil
+        // The end of the client is told without asking.
+        guard watch(id, for: []) else { return }
+        let request = ControlRequest(
+            method: head.method, path: head.path, query: head.query, accept: head.accept,
+            body: connection.body?.body ?? [], peer: connection.peer)
+        connection.body = nil
+        let handler = self.handler
+        connection.task = Task(executorPreference: loop) {
+            let isPing = request.method == "OPTIONS" && request.path == "*"
+            let response = isPing ? ControlResponse(status: 204, headers: [], body: .bytes([])) : await handler(request)
+            await self.finish(id, response, counts: !isPing)
+        }
+    }
+
+    private func finish(_ id: UInt, _ response: ControlResponse, counts: Bool) {
+        if counts { note(.answered(response.status)) }
+        guard let connection = connections[id], connection.phase == .answering, let head = connection.head else {
+            return
+        }
+        connection.phase = .writing
+        connection.closesAfter = !head.keepsOpen
+        let isAsked = head.method != "HEAD"
+        switch response.body {
+        case .bytes(let bytes):
+            connection.output = HTTPAnswerHead.bytes(
+                response, length: .bytes(bytes.count), closes: connection.closesAfter, at: time.wallTime)
+            if isAsked { connection.output += bytes }
+        case .stream(let write):
+            connection.isChunked = head.isCurrent
+            connection.closesAfter = connection.closesAfter || !head.isCurrent
+            connection.output = HTTPAnswerHead.bytes(
+                response, length: head.isCurrent ? .chunked : .connection, closes: connection.closesAfter,
+                at: time.wallTime)
+            guard isAsked else { break }
+            connection.isStreaming = true
+            connection.task = Task(executorPreference: loop) {
+                await write(ControlStream(self, id))
+                await self.endStream(id)
+            }
+        }
+        setDeadline(id, options.answer)
+        flush(id)
+    }
+
+    /// Answers what is no request that can be asked, and ends the connection.
+    func refuse(_ id: UInt, _ refusal: ControlRefusal) {
+        guard let connection = connections[id] else { return }
+        note(.answered(refusal.status))
+        connection.phase = .draining
+        connection.input = []
+        let answer = HTTPServer.bytes(.json(refusal.json, status: refusal.status), at: time.wallTime)
+        // It fits into the socket's empty buffer.
+        _ = send(connection.socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        shutdown(connection.socket.raw, Int32(SHUT_WR))
+        setDeadline(id, .seconds(2))
+    }
+
+    static func bytes(_ response: ControlResponse, at time: Timestamp) -> [UInt8] {
+        guard case .bytes(let body) = response.body else { return [] }
+        return HTTPAnswerHead.bytes(response, length: .bytes(body.count), closes: true, at: time) + body
+    }
+
+    /// Sends what waits; goes on with the next request when the answer is out.
+    func flush(_ id: UInt) {
+        guard let connection = connections[id], connection.phase == .writing else { return }
+        var hasMoved = false
+        while connection.waiting > 0 {
+            let count = connection.output[connection.sent...].withUnsafeBytes {
+                send(connection.socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                guard errno == EAGAIN else { return leave(id) }
+                break
+            }
+            connection.sent += count
+            hasMoved = true
+        }
+        if connection.sent == connection.output.count || connection.sent > 1_048_576 {
+            connection.output.removeFirst(connection.sent)
+            connection.sent = 0
+        }
+        if connection.isStreaming {
+            if connection.waiting == 0 {
+                connection.deadline = nil
+            } else if hasMoved || connection.deadline == nil {
+                setDeadline(id, options.answer)
+            }
+            if connection.waiting < options.streamBytes / 2, let writer = connection.writer {
+                connection.writer = nil
+                writer.resume(returning: true)
+            }
+        }
+        guard connection.waiting == 0 else {
+            _ = watch(id, for: .writable)
+            return
+        }
+        if connection.isStreaming {
+            _ = watch(id, for: [])
+        } else if connection.closesAfter {
+            leave(id)
+        } else {
+            connection.beginAnew()
+            guard watch(id, for: .readable) else { return }
+            setDeadline(id, connection.input.isEmpty ? options.idle : options.request)
+            process(id)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+internal import EventLoops
+internal import Glibc
+
+// Reading requests.
+extension HTTPServer {
+    func watch(_ id: UInt, for readiness: EventLoop.Readiness) -> Bool {
+        guard let connection = connections[id] else { return false }
+        do {
+            try loop.watch(connection.socket.raw, for: readiness) { ready in
+                self.assumeIsolated { $0.ready(id, ready) }
+            }
+            return true
+        } catch {
+            note(.cut("shortage"))
+            leave(id)
+            return false
+        }
+    }
+
+    private func ready(_ id: UInt, _ ready: EventLoop.Readiness) {
+        guard let connection = connections[id] else { return }
+        switch connection.phase {
+        case .receiving, .draining: receive(id)
+        case .answering: leave(id)
+        case .writing:
+            if ready.contains(.failed) || ready.contains(.hungUp) { leave(id) } else { flush(id) }
+        }
+    }
+
+    func receive(_ id: UInt) {
+        guard let connection = connections[id] else { return }
+        let wasIdle = connection.isIdle
+        let (count, reason) = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPServer.block) { block in
+            let count = recv(connection.socket.raw, block.baseAddress, block.count, 0)
+            let reason = errno
+            if count > 0, connection.phase == .receiving { connection.input.append(contentsOf: block[..<count]) }
+            return (count, reason)
+        }
+        if count < 0 {
+            if reason != EAGAIN, reason != EINTR { leave(id) }
+            return
+        }
+        if count == 0 {
+            // Nothing more comes: what is not whole by now never will be.
+            connection.hasEnded = true
+            leave(id)
+            return
+        }
+        guard connection.phase == .receiving else { return }
+        if wasIdle { setDeadline(id, options.request) }
+        process(id)
+    }
+
+    /// Makes a request of what has come, when it is whole.
+    func process(_ id: UInt) {
+        guard let connection = connections[id], connection.phase == .receiving else { return }
+        do throws(ControlRefusal) {
+            if connection.head == nil {
+                guard let head = try takeHead(connection) else { return }
+                connection.head = head
+                if options.needsPeer, connection.peer == nil {
+                    throw ControlRefusal(
+                        status: 403, code: "not_permitted", message: "the kernel does not say who asks")
+                }
+                if let refusal = judge(head, connection.peer) { throw refusal }
+                let body = try HTTPBodyReader(head.length, limit: options.bodyBytes)
+                connection.body = body
+                if head.expectsContinue, !body.isDone, connection.input.isEmpty {
+                    // Small enough for any socket's buffer; a client that does not get it sends the body by itself.
+                    let go = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+                    _ = send(connection.socket.raw, go, go.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+                }
+            }
+            guard try connection.body?.take(from: &connection.input) == true else { return }
+        } catch {
+            return refuse(id, error)
+        }
+        answer(id)
+    }
+
+    /// The request's line and headers, once they are there.
+    private func takeHead(_ connection: HTTPConnection) throws(ControlRefusal) -> HTTPRequestHead? {
+        // An empty line before a request is forgiven.
+        while connection.scanned == 0, connection.input.starts(with: [13, 10]) { connection.input.removeFirst(2) }
+        let input = connection.input
+        for place in connection.scanned..<input.count {
+            let byte = input[place]
+            guard byte >= 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { throw .bad("this is no HTTP") }
+            guard byte == 0x0A else { continue }
+            guard place > 0, input[place - 1] == 0x0D else { throw .bad("each line must end with CR LF") }
+            guard place >= 3, input[place - 2] == 0x0A else { continue }
+            guard place < options.headerBytes else { throw HTTPServer.headersTooLarge(options.headerBytes) }
+            connection.input.removeFirst(place + 1)
+            connection.scanned = 0
+            return try HTTPRequestHead(input[..<(place - 1)])
+        }
+        connection.scanned = input.count
+        guard input.count <= options.headerBytes else { throw HTTPServer.headersTooLarge(options.headerBytes) }
+        return nil
+    }
+
+    private static func headersTooLarge(_ limit: Int) -> ControlRefusal {
+        ControlRefusal(status: 431, code: "too_large", message: "the headers are larger than \(limit) bytes")
+    }
+}
