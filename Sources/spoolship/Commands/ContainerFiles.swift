@@ -1,0 +1,105 @@
+internal import Agent
+internal import Containers
+internal import Control
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// A container in one line.
+struct ContainerLine {
+    let text: String
+
+    init(_ container: JSONValue, now: Timestamp) {
+        let id = container["id"]?.string ?? "?"
+        let version = container["version"]?.integer.map { "version \($0)" } ?? "empty"
+        func time(_ key: String) -> Timestamp? { container[key]?.integer.map { Timestamp(milliseconds: Int64($0)) } }
+        var parts = [version, container["open"] == false ? "opening" : container["source"]?.string ?? "?"]
+        if let confirmed = time("confirmed_ms") {
+            parts.append("confirmed \(HumanText.duration(now - confirmed)) ago")
+        }
+        if let later = container["held_back_version"]?.integer { parts.append("version \(later) is for others first") }
+        if container["fresh"] == false { parts.append("stale") }
+        if let end = time("preview_ends_ms") { parts.append("preview ends in \(HumanText.duration(end - now))") }
+        if let end = time("expires_ms") { parts.append("expires in \(HumanText.duration(end - now))") }
+        var text = "\(id): \(parts.joined(separator: ", "))"
+        if let problem = container["problem"]?.string { text += "; \(problem)" }
+        for refusal in container["settings_refused"]?.members ?? [] {
+            text += "\n  refused: \(refusal.value.string ?? refusal.key)"
+        }
+        self.text = text
+    }
+}
+
+extension CommandFailure {
+    init(_ error: SigningError) {
+        let code: ExitCode =
+            switch error.code {
+            case .badKey: .badData
+            case .permission: .noPermission
+            case .exists: .cannotCreate
+            case .io: .inputOutput
+            case .library: .software
+            }
+        self.init(code, error.message)
+    }
+}
+
+extension Invocation {
+    /// The bytes of an answer.
+    func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
+        let answer: ControlClient.Answer
+        let agent = try agent()
+        do throws(ControlError) {
+            answer = try agent.request("GET", path)
+        } catch {
+            throw Invocation.failure(error)
+        }
+        guard answer.status < 300 else {
+            throw CommandFailure(
+                .badData, (try? answer.json())?["error"]?["message"]?.string ?? "the agent refuses without saying why")
+        }
+        return answer.body
+    }
+
+    /// What is published, in a file or at an address.
+    func published(_ place: String) throws(CommandFailure) -> [UInt8] {
+        guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
+            return try Invocation.contents(of: place)
+        }
+        do throws(PublishedDocument.Failure) {
+            return try PublishedDocument(
+                at: place, caFile: value("ca-file"), largest: SignedDocument.largest,
+                userAgent: "spoolship/\(Build.version)"
+            ).bytes
+        } catch {
+            throw CommandFailure(.temporaryFailure, "\(place): \(error.message)")
+        }
+    }
+
+    /// A document's bytes.
+    static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
+        do throws(SystemError) {
+            let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open")
+            var bytes: [UInt8] = []
+            var block = [UInt8](repeating: 0, count: 65_536)
+            while bytes.count <= SignedDocument.largest {
+                let count = read(file.raw, &block, block.count)
+                if count == 0 { return bytes }
+                if count > 0 { bytes += block[..<count] } else if errno != EINTR { throw SystemError("read") }
+            }
+        } catch {
+            throw CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
+        }
+        throw CommandFailure(.badData, "\(path) is larger than \(SignedDocument.largest) bytes")
+    }
+
+    /// Writes a file as a whole: a web server that reads it meanwhile serves the old one or the new one.
+    static func replace(_ path: String, with bytes: [UInt8], mode: mode_t) throws(CommandFailure) {
+        do throws(SystemError) {
+            try WholeFile.replace(path, with: bytes, mode: mode)
+        } catch {
+            throw CommandFailure(
+                .cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
+        }
+    }
+}
