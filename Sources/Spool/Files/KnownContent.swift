@@ -72,6 +72,8 @@ extension SpoolReader {
     /// was read. False: that cannot be told yet.
     func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return true }
+        held.compared = file
+        defer { held.compared = nil }
         // Of a file that was not looked at yet it is not known how far it was read.
         guard isListed(near: file.directory) else { return false }
         let status = try FileSystem.status(of: descriptor)

@@ -8,6 +8,8 @@ struct HeldDescriptors {
     var files: [AppendFile] = []
     var mostDirectories = HeldDescriptors.mostDirectories
     var mostFiles: Int
+    /// A file that is being compared with others, which are opened meanwhile: it stays open.
+    var compared: AppendFile?
     /// Whether the process had none left a short time ago.
     var isShort = false
     /// Counts what files are needed for: the one with the lowest count was not needed for longest.

@@ -141,7 +141,7 @@ extension SpoolReader {
             var victim: (index: Int, hasUnread: Int, lastUse: UInt64)?
             for (index, file) in held.files.enumerated() {
                 let lastUse = file.lastUse
-                guard lastUse != held.uses, file.hasName, !file.isLeaving else { continue }
+                guard lastUse != held.uses, file !== held.compared, file.hasName, !file.isLeaving else { continue }
                 // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
                 let hasUnread = file.hasUnread ? 1 : 0
                 if let victim, (victim.hasUnread, victim.lastUse) <= (hasUnread, lastUse) { continue }
