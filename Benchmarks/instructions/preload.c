@@ -49,7 +49,7 @@ int timerfd_settime(int timer, int flags, const struct itimerspec *new, struct i
     begin();
     struct itimerspec real = *new;
     const int64_t wanted = nanoseconds(real.it_value);
-    // One that is told of changes of the time of day goes by that.
+    // A timer that is cancelled when the clock is set follows the time of day, not waiting: it stays as it is.
     if (wanted > start && (flags & TFD_TIMER_ABSTIME) && !(flags & TFD_TIMER_CANCEL_ON_SET)
         && wanted - start < INT64_MAX / slower - start)
         real.it_value = timespec(start + (wanted - start) * slower);

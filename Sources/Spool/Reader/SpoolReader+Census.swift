@@ -48,8 +48,8 @@ extension SpoolReader {
         remember(.census, after: .zero)
     }
 
-    /// Lines of all lengths from thousands of files leave holes in what malloc has, which it keeps: three times what was in use
-    /// after an hour under a hostile user.
+    /// Lines of all lengths from thousands of files leave holes in malloc's memory, which it keeps: after twenty minutes under a
+    /// hostile user it held 39 MB, of which 14 were in use.
     private func releaseMemory() {
         let read = counters.bytesRead
         guard now - backlog.released >= SpoolReader.releaseInterval,
