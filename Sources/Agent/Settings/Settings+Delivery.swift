@@ -54,7 +54,7 @@ extension Settings {
             let addresses = destination.proxy.map { [$0] } ?? destination.addresses
             guard !addresses.isEmpty else { continue }
             var servers = addresses.map { NetworkTarget(host: $0.host) }
-            // It may be at a server that others told it of, whose address is not known here: only the output finds out.
+            // It may be connected to a server that another one named, whose address is not known here.
             if destination.learnsOfServers, !servers.contains(.local), !servers.contains(.name) {
                 servers.append(.name)
             }
@@ -70,7 +70,7 @@ extension Settings {
 }
 
 extension DestinationSettings {
-    /// Whether its servers tell of others, which are then connected to.
+    /// Whether it connects to further servers that its servers name.
     fileprivate var learnsOfServers: Bool {
         switch kind {
         case .kafka: true

@@ -14,7 +14,7 @@ struct AnswerReader: Sendable {
         lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome {
         let status = answer.status
-        // A person's word stands above the format's, the format's above the engine's, the engine's above the table's.
+        // A configured outcome overrides the format's, the format's the engine's, and the engine's the table's.
         let isOverridden = table.overrides[status] != nil || table.classOverrides[status / 100] != nil
         let engine = answer.clickHouseCode.map(ClickHouseError.init)
         if !isOverridden {
