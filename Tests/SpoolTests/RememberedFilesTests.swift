@@ -1,19 +1,24 @@
 import EventLoops
+import Glibc
+import Logs
 import Model
 @testable import Spool
+import TestKit
 import Testing
 
 /// What is remembered of files that are gone.
 @Suite("Remembered files")
 struct RememberedFilesTests {
-    private func gone(_ number: Int, at milliseconds: Int64?) -> (Checkpoint, FileTrace) {
+    private func gone(
+        _ number: Int, at milliseconds: Int64?, in path: String = "app/x.jsonl"
+    ) -> (Checkpoint, FileTrace) {
         var trace = FileTrace()
         trace.fingerprint = Fingerprint(length: 10, hash: UInt64(number))
         let mark = Mark(offset: Int64(number) + 10, hash: UInt64(number))
         trace.add(mark)
         trace.missingSince = milliseconds
         let key = FileID(ofContent: trace.fingerprint, upTo: mark).bytes
-        return (Checkpoint(key: key, path: "app/x.jsonl", offset: mark.offset, state: trace.encoded), trace)
+        return (Checkpoint(key: key, path: path, offset: mark.offset, state: trace.encoded), trace)
     }
 
     @Test(
@@ -34,9 +39,82 @@ struct RememberedFilesTests {
             #expect(files.kept[FileID(bytes: checkpoint.key)] != nil)
             #expect(!pass.forgotten.contains(FileID(bytes: checkpoint.key)))
         }
-        let most = 2048
+        let most = RememberedFiles.mostMissing
         #expect(files.kept.count == min(count + last.count, most))
         #expect((files.kept[FileID(bytes: older[0].key)] == nil) == (count + last.count > most))
         #expect(files.kept[FileID(bytes: older[count - 1].key)] != nil)
+    }
+
+    @Test("fault02: an app whose files come and go in masses does not have another's forgotten")
+    func everyAppHasItsShare() {
+        let now = Timestamp(nanoseconds: 1_000_000_000_000)
+        var files = RememberedFiles([])
+        var pass = Pass()
+        let quiet = gone(1, at: nil, in: "quiet/x.jsonl")
+        files.miss(quiet.0, quiet.1, isAway: false, at: now, in: &pass)
+        for number in 0..<(2 * RememberedFiles.mostMissing) {
+            let (checkpoint, trace) = gone(100 + number, at: nil, in: "busy/x.jsonl")
+            files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
+        #expect(files.kept.count == RememberedFiles.mostMissing)
+        #expect(files.kept[FileID(bytes: quiet.0.key)] != nil)
+    }
+
+    @Test("fault02: nothing is forgotten for its number while a copy of it may wait, but that has an end")
+    func waitingCopiesKeepWhatIsKnown() {
+        let now = Timestamp(nanoseconds: 1_000_000_000_000)
+        var files = RememberedFiles([])
+        var pass = Pass()
+        let first = gone(0, at: nil)
+        files.miss(first.0, first.1, isAway: false, at: now, in: &pass)
+        var number = 0
+        func add(upTo count: Int, _ hasWaiting: Bool) {
+            while number < count {
+                number += 1
+                let (checkpoint, trace) = gone(number, at: nil)
+                files.miss(checkpoint, trace, isAway: false, at: now, hasWaiting: hasWaiting, in: &pass)
+            }
+        }
+        add(upTo: RememberedFiles.mostWhileWaiting - 1, true)
+        #expect(files.kept[FileID(bytes: first.0.key)] != nil)
+        #expect(files.kept.count == RememberedFiles.mostWhileWaiting)
+        add(upTo: RememberedFiles.mostWhileWaiting, true)
+        #expect(files.kept[FileID(bytes: first.0.key)] == nil)
+        #expect(files.kept.count == RememberedFiles.mostWhileWaiting)
+        add(upTo: RememberedFiles.mostWhileWaiting + 1, false)
+        #expect(files.kept.count == RememberedFiles.mostMissing)
+        #expect(pass.forgotten.count == RememberedFiles.mostWhileWaiting + 2 - RememberedFiles.mostMissing)
+    }
+
+    @Test("fault02: a copy is known whose content thousands of others have followed before it was looked at")
+    func aCopyThatWaitsIsKnown() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        var reader = try await spool.start { $0.afterRead = .keep }
+        let lines = (0..<200).map { "{\"number\":\($0)}" }
+        let text = lines.map { $0 + "\n" }.joined()
+        spool.write(text, to: "app/x.jsonl")
+        await spool.untilLines(lines)
+        truncate("\(spool.path)/app/x.jsonl", 0)
+        let content: UInt8 = 4
+        await spool.until("the content is kept") {
+            spool.queue.with { $0.checkpoints.keys.contains { $0.first == content } }
+        }
+        await reader.stop()
+        // The agent was killed again and again before it had looked at the copy; meanwhile others were emptied.
+        spool.write(text, to: "app/x.jsonl.1")
+        let now = SystemTime().wallTime.milliseconds
+        spool.queue.with { state in
+            for number in 0..<RememberedFiles.mostMissing {
+                let other = gone(number, at: now + Int64(number), in: "app/y.jsonl").0
+                state.checkpoints[other.key] = other
+            }
+        }
+        reader = try await spool.start { $0.afterRead = .keep }
+        await spool.until("the copy is known") {
+            spool.log.messages.contains { $0.text == "copy of a file that was read" }
+        }
+        #expect(spool.queue.lines.count == lines.count)
+        await reader.stop()
     }
 }

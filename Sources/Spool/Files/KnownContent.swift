@@ -126,6 +126,7 @@ extension SpoolReader {
             if content.place.offset > best?.offset ?? 0 { (best, known) = (content.place, content.fingerprint) }
         }
         file.isCopySuspect = false
+        appends.suspects -= 1
         if let best {
             try adopt(best, by: file, descriptor)
             recognised(known, upTo: file.size)

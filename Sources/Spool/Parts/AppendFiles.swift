@@ -8,6 +8,8 @@ struct AppendFiles {
     var unread = FileTable<ByID>()
     /// Those that lost their name and are not read to the end.
     var nameless = FileTable<ByID>()
+    /// How many may be copies and were not compared yet.
+    var suspects = 0
     /// What was truncated before it was read, and is looked for in copies.
     var cutOffs: [CutOff] = []
     /// Files under rotated names that were read whole a short time ago: they may be copies of what is found truncated next.

@@ -7,7 +7,10 @@ struct RememberedFiles {
     /// How long a file that is gone is remembered. Rotation compresses it within minutes; the agent may be off longer.
     private static let memory = Duration.seconds(86_400)
     /// How many files that are gone are remembered.
-    private static let mostMissing = 2048
+    static let mostMissing = 2048
+    /// How many while files wait to be compared with them: kills and quick rotations make copies faster than they can be looked
+    /// at, and the oldest of them are looked at last.
+    static let mostWhileWaiting = 8 * mostMissing
     /// How many marks are kept of a file that is gone.
     private static let marksOfMissing = 8
 
@@ -17,8 +20,10 @@ struct RememberedFiles {
     var inodes: Set<UInt64>
     /// Drop files that stay and were found; only during the first listing.
     var seen: Set<FileID> = []
-    /// Files that are gone, in the order in which they were missed.
-    private var missing = Queue<Missed>()
+    /// Files that are gone, by the top directory of the spool that they were in, in the order in which they were missed.
+    private var missing: [ArraySlice<UInt8>: Queue<Missed>] = [:]
+    /// How many that are.
+    private var missingCount = 0
     /// Files that were missed together with their directories: when those come back, so do they.
     private var away = Queue<Missed>()
 
@@ -38,9 +43,11 @@ struct RememberedFiles {
     /// - Parameters:
     ///   - isAway: whether its directory is not there, or cannot be read: it may come back with all of its files, however
     ///     many they are.
+    ///   - hasWaiting: whether there are files that may be copies, and were not compared yet.
     ///   - pass: says it with the next commit.
     mutating func miss(
-        _ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool, at time: Timestamp, in pass: inout Pass
+        _ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool, at time: Timestamp, hasWaiting: Bool = false,
+        in pass: inout Pass
     ) {
         var (checkpoint, trace) = (checkpoint, trace)
         trace.missingSince = trace.missingSince ?? time.milliseconds
@@ -53,36 +60,57 @@ struct RememberedFiles {
             pass.keep(checkpoint, of: id)
         }
         let missed = Missed(id: id, since: trace.missingSince)
-        if isAway { away.append(missed) } else { missing.append(missed) }
         let oldest = time.milliseconds - RememberedFiles.memory.nanosecondsClamped / 1_000_000
-        for id in RememberedFiles.forgotten(&missing, kept, atMost: RememberedFiles.mostMissing, oldest: oldest)
-            + RememberedFiles.forgotten(&away, kept, atMost: .max, oldest: oldest)
-        {
+        var forgotten: [FileID] = []
+        if isAway {
+            away.append(missed)
+            RememberedFiles.forget(&forgotten, in: &away, kept, before: oldest)
+        } else {
+            let top = SpoolReader.top(Array(checkpoint.path.utf8))
+            missing[top, default: Queue()].append(missed)
+            missingCount += 1
+            missingCount -= RememberedFiles.forget(
+                &forgotten, in: &missing[top, default: Queue()], kept, before: oldest)
+            let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
+            // Whoever has the most gives up the oldest, so that no app makes another's copies unknown.
+            while missingCount > most, let largest = missing.max(by: { $0.value.count < $1.value.count })?.key {
+                missingCount -= RememberedFiles.forget(
+                    &forgotten, in: &missing[largest, default: Queue()], kept, before: oldest, atLeast: 1)
+                if missing[largest]?.isEmpty == true { missing[largest] = nil }
+            }
+        }
+        for id in forgotten {
             kept[id] = nil
             pass.forget(id)
         }
     }
 
-    /// Takes out files that have been gone for long, or are too many; those that were found again are only taken out.
-    private static func forgotten(
-        _ gone: inout Queue<Missed>, _ kept: [FileID: Checkpoint], atMost limit: Int, oldest: Int64
-    ) -> [FileID] {
-        var forgotten: [FileID] = []
+    /// Takes out files that have been gone for long, and the oldest beyond those; what was found again is only taken out.
+    ///
+    /// - Returns: how many were taken out.
+    @discardableResult
+    private static func forget(
+        _ forgotten: inout [FileID], in gone: inout Queue<Missed>, _ kept: [FileID: Checkpoint], before oldest: Int64,
+        atLeast least: Int = 0
+    ) -> Int {
+        var count = 0
         while let first = gone.first {
             let since = kept[first.id].flatMap { FileTrace($0.state)?.missingSince }
             let isMissing = since != nil && since == first.since
-            guard !isMissing || gone.count > limit || since ?? 0 < oldest else { break }
+            guard !isMissing || count < least || since ?? 0 < oldest else { break }
             _ = gone.popFirst()
+            count += 1
             if isMissing { forgotten.append(first.id) }
         }
-        return forgotten
+        return count
     }
 
     /// Every directory was listed once: what was not found is missing. Gives those, the first that went first.
     mutating func endFirstListing(at time: Timestamp) -> [(id: FileID, checkpoint: Checkpoint, trace: FileTrace?)] {
         inodes = []
         // All that is missing is missed once more in order, what was missed before this among it.
-        missing = Queue()
+        missing = [:]
+        missingCount = 0
         away = Queue()
         let unseen = kept.filter { !seen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
         seen = []

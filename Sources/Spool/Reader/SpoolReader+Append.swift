@@ -67,6 +67,7 @@ extension SpoolReader {
         let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
         file.isRotated = name.isRotatedName || earlier != .unknown
         file.isCopySuspect = file.isRotated && earlier != .current && remembered.kept[id] == nil && name.claimed == nil
+        if file.isCopySuspect { appends.suspects += 1 }
         if name.claimed != nil { file.isRotated = true }
         resume(file)
         foundAgain(id)

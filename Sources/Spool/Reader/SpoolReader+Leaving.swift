@@ -212,6 +212,10 @@ extension SpoolReader {
         isRead(file)
         appends.nameless[file.id] = nil
         appends.known[file.id] = nil
+        if file.isCopySuspect {
+            file.isCopySuspect = false
+            appends.suspects -= 1
+        }
         if file.hasName { file.directory.files[file.name] = nil }
         pass.files.removeAll { $0 === file }
         if !file.hasUnread { counters.appendFilesRead += 1 }
@@ -239,7 +243,9 @@ extension SpoolReader {
     }
 
     private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool = false) {
-        remembered.miss(checkpoint, trace, isAway: isAway, at: time.wallTime, in: &pass)
+        remembered.miss(
+            checkpoint, trace, isAway: isAway, at: time.wallTime, hasWaiting: appends.suspects > 0 || !drops.areAllRead,
+            in: &pass)
     }
 
     /// Whether a path's directory is known and could be listed.
