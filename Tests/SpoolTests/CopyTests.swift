@@ -1,6 +1,7 @@
 import EventLoops
 import Frames
 import Glibc
+import Logs
 import Model
 import Spool
 import TestKit
@@ -204,6 +205,28 @@ struct CopyTests {
         spool.write(text(Array(written.dropLast(20))), to: "x.jsonl.1")
         truncate("\(spool.path)/x.jsonl", 0)
         await expectOnce(spool, written)
+        await reader.stop()
+    }
+
+    @Test("fault02: a copy that pauses for longer than files take to settle is not taken for another file")
+    func pausesWhileItIsMade() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.settleTime = .milliseconds(400)
+        }
+        // All in one commit: no earlier place proves what the first half of the copy is.
+        let first = lines("first", 200)
+        spool.write(text(first), to: "x.jsonl")
+        await spool.untilLines(first)
+        spool.write(text(Array(first.prefix(100))), to: "x.jsonl.1")
+        await spool.pause(.milliseconds(900))
+        spool.append(text(Array(first.dropFirst(100))), to: "x.jsonl.1")
+        truncate("\(spool.path)/x.jsonl", 0)
+        await spool.until("the copy is known") {
+            spool.log.messages.contains { $0.text == "copy of a file that was read" }
+        }
+        #expect(spool.queue.lines.count == first.count)
         await reader.stop()
     }
 }

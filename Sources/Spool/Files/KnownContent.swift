@@ -104,12 +104,12 @@ extension SpoolReader {
             guard head[..<length].withUnsafeBytes({ ByteHash.of($0) }) == content.fingerprint.hash else { continue }
             guard isQuiet else { return false }
             if content.place.offset > file.size {
+                // The rest of it may be on its way: a busy machine or disk holds up a copy for seconds.
+                guard isOld else { return false }
                 // Copied before all of it was written. An equal beginning alone is no proof: many files have one.
                 guard let proof = content.marks.last(where: { $0.offset <= file.size }),
                     try mark(at: proof.offset, descriptor) == proof
                 else { continue }
-                // The rest of it may be on its way.
-                guard isOld else { return false }
                 best = try mark(at: file.size, descriptor)
                 known = content.fingerprint
                 continue
