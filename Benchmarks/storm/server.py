@@ -3,12 +3,15 @@ import collections
 import gzip
 import hashlib
 import json
+import os
 import random
 import ssl
 import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from world import FARTHEST
 
 # How a destination can be: what share of the requests is answered otherwise than with 200, and how.
 MOODS = {
@@ -33,8 +36,9 @@ class Destination:
     def __init__(self, name):
         self.name, self.mood, self.lock = name, "well", threading.Lock()
         self.batches = {}
-        self.times = collections.defaultdict(collections.Counter)
-        self.rejected = set()
+        # Of each writer's lines: up to which all have arrived, and those that have beyond.
+        self.all_to, self.beyond = collections.Counter(), collections.defaultdict(set)
+        self.rejected, self.repeats = set(), []
         self.answers = collections.Counter()
         self.faults = []
 
@@ -47,7 +51,27 @@ class Destination:
                 return
             self.batches[key] = digest
             for mode, number in numbers:
-                self.times[mode][number] += 1
+                if self.has(mode, number):
+                    self.repeats.append((mode, number))
+                self.note(mode, number)
+
+    def reject(self, numbers):
+        """For good: they are dead letters, which is as good as arrived."""
+        with self.lock:
+            for mode, number in numbers:
+                self.rejected.add((mode, number))
+                self.note(mode, number)
+
+    def has(self, mode, number):
+        return number <= self.all_to[mode] or number in self.beyond[mode]
+
+    def note(self, mode, number):
+        beyond = self.beyond[mode]
+        if number > self.all_to[mode]:
+            beyond.add(number)
+        while self.all_to[mode] + 1 in beyond:
+            self.all_to[mode] += 1
+            beyond.remove(self.all_to[mode])
 
     def knows(self, key):
         with self.lock:
@@ -56,34 +80,48 @@ class Destination:
     def missing(self, mode, most):
         """Of the events 1 to `most` of a writer, those that were neither acknowledged nor rejected for good."""
         with self.lock:
-            seen = self.times[mode]
-            return [n for n in range(1, most + 1) if n not in seen and (mode, n) not in self.rejected]
-
-    def repeated(self):
-        with self.lock:
-            return [(mode, n) for mode, seen in self.times.items() for n, count in seen.items() if count > 1]
+            return [n for n in range(self.all_to[mode] + 1, most + 1) if n not in self.beyond[mode]]
 
 
 class Server:
-    """All destinations, each under its own path."""
+    """All destinations and the container, each under its own path."""
 
-    def __init__(self, directory, names, seed):
+    def __init__(self, directory, names, seed, network, world, publisher):
         self.destinations = {name: Destination(name) for name in names}
+        self.publisher = publisher
+        # Of each writer: lines beyond this number are ruled by this version at least.
+        self.ruled_from = {}
         self.random = random.Random(f"server-{seed}")
-        make_certificate(directory)
+        make_certificate(directory, network.server, world)
         self.ca = f"{directory}/ca.pem"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(f"{directory}/server.pem", f"{directory}/server.key")
         handler = type("Handler", (Handler,), {"server_of_storm": self})
-        self.listener = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.listener = ThreadingHTTPServer((network.server, 0), handler)
         self.listener.daemon_threads = True
-        self.port = self.listener.server_address[1]
+        self.address = f"{network.server}:{self.listener.server_address[1]}"
         # The handshake belongs to the connection's own thread: a client that is slow holds up nobody.
         self.listener.socket = context.wrap_socket(self.listener.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.listener.serve_forever, daemon=True).start()
 
     def url(self, name):
-        return f"https://127.0.0.1:{self.port}/{name}"
+        return f"https://{self.address}/{name}"
+
+    def look_at(self, body, events):
+        """Whether each event is as the container promises."""
+        if b"hush" in body:
+            yield "a secret has left the machine"
+        for event in events:
+            if event.get("name") != "e":
+                continue
+            wrong = self.publisher.wrong_with(event)
+            if wrong:
+                yield f"{event.get('k')} {wrong}"
+                continue
+            mode, number = split(event["k"])
+            count, version = self.ruled_from.get(mode, (0, 0))
+            if number > count and event["ruled"] < version:
+                yield f"{event['k']} was ruled by {event['ruled']}, and {version} was in force when it was written"
 
     def pick(self, mood):
         dice = self.random.random()
@@ -108,6 +146,9 @@ class Handler(BaseHTTPRequestHandler):
             # The agent was killed, or has given up: it is what the storm is about.
             self.close_connection = True
 
+    def do_GET(self):
+        self.server_of_storm.publisher.answer(self)
+
     def do_POST(self):
         destination = self.server_of_storm.destinations[self.path.strip("/")]
         answer = self.server_of_storm.pick(destination.mood)
@@ -123,6 +164,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         events = [json.loads(line) for line in body.splitlines()]
+        # What was sent counts, whatever the answer.
+        destination.faults += list(self.server_of_storm.look_at(body, events))[:3]
         numbers = [split(event["k"]) for event in events if "k" in event]
         poisoned = [split(event["k"]) for event in events if event.get("poison")]
         if answer == "deaf":
@@ -137,7 +180,7 @@ class Handler(BaseHTTPRequestHandler):
                 return self.reply(413)
             if poisoned and destination.name == "picky":
                 if len(events) == 1:
-                    destination.rejected.update(poisoned)
+                    destination.reject(poisoned)
                 return self.reply(400)
         destination.take(key, hashlib.sha256(body).digest(), numbers)
         return self.hang_up() if answer == "lost" else self.reply(200)
@@ -145,12 +188,13 @@ class Handler(BaseHTTPRequestHandler):
     def hang_up(self):
         self.close_connection = True
 
-    def reply(self, status, headers=None):
+    def reply(self, status, headers=None, content=b""):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
+        self.wfile.write(content)
 
 
 def split(key):
@@ -158,15 +202,20 @@ def split(key):
     return mode, int(number)
 
 
-def make_certificate(directory):
-    """An authority of the storm's own, and a certificate for 127.0.0.1 by it."""
+def make_certificate(directory, address, world):
+    """An authority of the storm's own, and a certificate by it, both valid wherever the agent's clock may be."""
     def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], check=True, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(["openssl", *arguments], check=True, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env=os.environ | world.environment)
 
+    valid = 4 * FARTHEST
+    world.step(-FARTHEST)
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=storm")
-    openssl("req", *curve, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=127.0.0.1")
+    days = ["-days", str(valid // 86400)]
+    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", *days, "-subj", "/CN=storm")
+    openssl("req", *curve, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={address}")
     with open(f"{directory}/names", "w") as file:
-        file.write("subjectAltName=IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+        file.write(f"subjectAltName=IP:{address}\n")
+    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", *days,
             "-extfile", "names", "-out", "server.pem")
+    world.step(FARTHEST)
