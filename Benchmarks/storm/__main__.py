@@ -6,7 +6,7 @@ events for good, and a file. A container rules what becomes of the events. The s
 * kills and stops the agent, reloads it with other settings and wrong ones, pauses and resumes, disables and enables it,
 * takes the network away, by command, by the route and behind the route: the agent has a network namespace of its own,
 * fills the disk, makes it read-only, and reads the database from outside,
-* sets the agent's clock ahead and back, by seconds to days (world.c says how),
+* sets the agent's clock ahead and back, by seconds to weeks (world.c says how),
 * puts the servers into every mood: errors, 429, answers that are lost after the batch was taken, slow and torn connections, 413,
 * publishes versions of the container, good, garbled, wrongly signed or older ones, withdraws them, and previews drafts.
 After some of these comes a quiet moment. Then

@@ -9,7 +9,9 @@ from agent import CHANGES
 from containers import BAD, GOOD
 from server import MOODS
 
-STEPS = [2, 90, 3600, 5 * 3600, 86400, 3 * 86400, 9 * 86400]
+# What a start ends with that cannot write.
+FAILED_TO_START = 74
+STEPS = [2, 90, 3600, 5 * 3600, 86400, 3 * 86400, 9 * 86400, 40 * 86400]
 
 
 def killed(storm):
@@ -110,6 +112,10 @@ def read_only_disk(storm):
         time.sleep(wait)
     finally:
         storm.world.set_read_only(False)
+    if storm.agent.process.poll() == FAILED_TO_START:
+        # It was killed a moment before, and had not opened its queue yet.
+        storm.agent.start()
+        return f"for {wait:.1f} s; a start on it ended with {FAILED_TO_START}"
     if not is_killed:
         return f"for {wait:.1f} s"
     storm.agent.kill()
@@ -124,7 +130,7 @@ def read_only_disk(storm):
     except subprocess.TimeoutExpired:
         code = None
     subprocess.run(["mount", "-o", "remount,rw", f"{storm.work}/state"], check=True)
-    if code is None or code == 0:
+    if code != FAILED_TO_START:
         storm.model.faults.append(f"a start on a read-only disk ended with {code}")
     storm.agent.start()
     return f"for {wait:.1f} s; a start on it ended with {code}"

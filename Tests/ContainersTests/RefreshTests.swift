@@ -323,6 +323,20 @@ struct RefreshTests {
         #expect(bench.source == .standard)
     }
 
+    @Test("tm06: a clock that was set back puts off no fetch: not by other settings, and not at a start")
+    func clockSetBack() {
+        var bench = open()
+        bench.time.step(to: bench.time.wallTime - .seconds(10 * 86_400))
+        var options = bench.machine.options
+        options.refreshInterval = .seconds(600)
+        bench.machine.configure(options, at: bench.moment, using: &bench.random)
+        #expect(bench.wait(.seconds(600)).fetches == 1)
+
+        var started = MachineBench()
+        started.handle(.start(standard: nil))
+        #expect(started.handle(started.saved(5, age: .zero - .seconds(10 * 86_400))).fetches == 1)
+    }
+
     @Test("tm16: a draft of any version rules for its time; what arrives meanwhile rules after it")
     func preview() {
         var bench = open()

@@ -142,6 +142,30 @@ struct QueueCapTests {
         await reopened.close()
     }
 
+    @Test("ac12: a clock that is set ahead by weeks expires nothing for ten minutes, in which it may be set back")
+    func ac12_clockStep() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        let right = fixture.time.wallTime
+        fixture.time.step(to: right + .seconds(40 * 86_400))
+        #expect(try await store.expire() == 0)
+        let kept = try #require(try await store.leaseNext(request()))
+        await store.release(kept.header.id)
+        fixture.time.advance(by: .seconds(599))
+        #expect(try await store.expire() == 0)
+        // Set back in time: nothing was lost, and ten minutes begin anew.
+        fixture.time.step(to: right)
+        fixture.time.advance(by: .seconds(599))
+        #expect(try await store.expire() == 0)
+        // It stays ahead: what it says counts.
+        fixture.time.step(to: right + .seconds(40 * 86_400))
+        #expect(try await store.expire() == 0)
+        fixture.time.advance(by: .seconds(600))
+        #expect(try await store.expire() == 50)
+    }
+
     @Test("ac12: exactly 25 days is kept, more expires before it is sent, unless the clock is not to be trusted")
     func ac12_expiry() async throws {
         let fixture = try QueueFixture()

@@ -25,13 +25,13 @@ struct RememberedFilesTests {
         "fault02: what went last is forgotten last, also if it went before all that was known was looked for",
         arguments: [100, 2040, 2044, 2047, 2048, 3000])
     func whatWentDuringTheFirstListingStays(older count: Int) {
-        let now = Timestamp(nanoseconds: 1_000_000_000_000)
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         let older = (0..<count).map { gone($0, at: 900_000 + Int64($0)).0 }
         var files = RememberedFiles(older)
         var pass = Pass()
         let last = (0..<5).map { gone(5000 + $0, at: nil) }
         for (checkpoint, trace) in last { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
-        for (_, checkpoint, trace) in files.endFirstListing(at: now) {
+        for (_, checkpoint, trace) in files.endFirstListing(at: now.wallTime) {
             guard let trace else { continue }
             files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
         }
@@ -47,7 +47,7 @@ struct RememberedFilesTests {
 
     @Test("fault02: an app whose files come and go in masses does not have another's forgotten")
     func everyAppHasItsShare() {
-        let now = Timestamp(nanoseconds: 1_000_000_000_000)
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         var files = RememberedFiles([])
         var pass = Pass()
         let quiet = gone(1, at: nil, in: "quiet/x.jsonl")
@@ -62,7 +62,7 @@ struct RememberedFilesTests {
 
     @Test("fault02: nothing is forgotten for its number while a copy of it may wait, but that has an end")
     func waitingCopiesKeepWhatIsKnown() {
-        let now = Timestamp(nanoseconds: 1_000_000_000_000)
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         var files = RememberedFiles([])
         var pass = Pass()
         let first = gone(0, at: nil)
@@ -115,6 +115,90 @@ struct RememberedFilesTests {
             spool.log.messages.contains { $0.text == "copy of a file that was read" }
         }
         #expect(spool.queue.lines.count == lines.count)
+        await reader.stop()
+    }
+
+    /// Lets one file more go, which is when old ones are forgotten; whether the first one is remembered still.
+    private func remembers(
+        _ first: Checkpoint, in files: inout RememberedFiles, _ time: ManualTime, number: Int, isAway: Bool
+    ) -> Bool {
+        var pass = Pass()
+        let (checkpoint, trace) = gone(number, at: nil)
+        files.miss(checkpoint, trace, isAway: isAway, at: time, in: &pass)
+        return files.kept[FileID(bytes: first.key)] != nil
+    }
+
+    @Test(
+        "fault02: a clock that is set ahead by days forgets no file that has just gone: its copy may come yet",
+        arguments: [false, true])
+    func clockSetAhead(isAway: Bool) {
+        let time = ManualTime()
+        var files = RememberedFiles([])
+        let (checkpoint, trace) = gone(1, at: nil)
+        var pass = Pass()
+        files.miss(checkpoint, trace, isAway: isAway, at: time, in: &pass)
+        time.step(to: time.wallTime + .seconds(9 * 86_400))
+        #expect(remembers(checkpoint, in: &files, time, number: 2, isAway: isAway))
+        time.advance(by: .seconds(86_000))
+        #expect(remembers(checkpoint, in: &files, time, number: 3, isAway: isAway))
+        time.advance(by: .seconds(500))
+        #expect(!remembers(checkpoint, in: &files, time, number: 4, isAway: isAway))
+    }
+
+    @Test("fault02: a clock that was wrong keeps what went then no longer than a day", arguments: [false, true])
+    func clockSetBack(isAway: Bool) {
+        let time = ManualTime()
+        var files = RememberedFiles([])
+        let (checkpoint, trace) = gone(1, at: nil)
+        var pass = Pass()
+        files.miss(checkpoint, trace, isAway: isAway, at: time, in: &pass)
+        time.step(to: time.wallTime - .seconds(30 * 86_400))
+        time.advance(by: .seconds(86_000))
+        #expect(remembers(checkpoint, in: &files, time, number: 2, isAway: isAway))
+        time.advance(by: .seconds(500))
+        #expect(!remembers(checkpoint, in: &files, time, number: 3, isAway: isAway))
+    }
+
+    @Test("fault02: what an earlier process missed days ago is remembered for the next one's first hour, and no longer")
+    func afterStart() {
+        let time = ManualTime()
+        let (checkpoint, trace) = gone(1, at: (time.wallTime - .seconds(9 * 86_400)).milliseconds)
+        var files = RememberedFiles([checkpoint])
+        var pass = Pass()
+        for missed in files.endFirstListing(at: time.wallTime) {
+            files.miss(missed.checkpoint, trace, isAway: false, at: time, in: &pass)
+        }
+        time.advance(by: .seconds(3500))
+        #expect(remembers(checkpoint, in: &files, time, number: 2, isAway: false))
+        time.advance(by: .seconds(200))
+        #expect(!remembers(checkpoint, in: &files, time, number: 3, isAway: false))
+    }
+
+    @Test("fault02: a file that stays, was not found at the start and is there after all does not count as gone")
+    func foundAfterTheFirstListing() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        spool.write("{\"event\":1}\n", to: "app/kept.json")
+        let key = spool.handle(of: "app/kept.json")
+        func missingSince() -> Int64? {
+            spool.queue.with { $0.checkpoints[key] }.flatMap { FileTrace($0.state)?.missingSince }
+        }
+        var reader = try await spool.start { $0.afterRead = .keep }
+        await spool.until("it is read") { spool.queue.with { $0.checkpoints[key] } != nil }
+        await reader.stop()
+
+        // A name that no listing looks into: the file is not there when the first listing ends.
+        spool.rename("app", to: ".app")
+        reader = try await spool.start { $0.afterRead = .keep }
+        spool.append("{\"event\":2}\n", to: "x.jsonl")
+        await spool.until("it counts as gone") { missingSince() != nil }
+        spool.rename(".app", to: "app")
+        await spool.until("it counts as there") {
+            spool.append("{\"event\":3}\n", to: "x.jsonl")
+            return missingSince() == nil
+        }
+        #expect(spool.queue.with { $0.checkpoints[key] } != nil)
+        #expect(spool.queue.lines.filter { $0.contains("1") }.count == 1)
         await reader.stop()
     }
 }

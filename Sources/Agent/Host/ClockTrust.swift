@@ -1,15 +1,14 @@
 internal import CLinux
 internal import EventLoops
+internal import Queue
 
 /// Whether the time of day can be trusted: nothing expires or is quarantined by its time while it cannot.
 ///
 /// It cannot while the kernel says that the clock is not synchronised, nor within ten minutes after a step of more than
 /// an hour (a machine that starts in 1970, a correction by hand). Where a sandbox forbids to ask the kernel (as the unit's
 /// `ProtectClock=` does), a time service gets the machine's first ten minutes, and a clock that is behind what is known to
-/// be past is not trusted. Looked up once a minute at most.
+/// be past is not trusted. The kernel is asked once a minute at most.
 final class ClockTrust {
-    private static let largeStep = Duration.seconds(3600)
-    private static let quarantineAfterStep = Duration.seconds(600)
     private static let lookUpEvery = Duration.seconds(60)
     private static let timeToSynchronise = BootInstant(nanoseconds: 600_000_000_000)
     /// 2026-11-01, when this was written: a clock before it is wrong.
@@ -17,9 +16,9 @@ final class ClockTrust {
 
     private let past: Timestamp
     private let isSynchronised: () -> Bool?
-    private var lastLook: (boot: BootInstant, wall: Timestamp)?
-    private var trusted = false
-    private var distrustUntil = BootInstant(nanoseconds: .min)
+    private var steps: ClockSteps?
+    private var lastLook: BootInstant?
+    private var isBelieved = false
 
     /// - Parameters:
     ///   - past: a time that is known to be past, such as that of the queue's last change; nil for none.
@@ -31,18 +30,16 @@ final class ClockTrust {
 
     /// Whether the time of day can be trusted now.
     func isTrusted(at time: any TimeSource) -> Bool {
+        // Looked at each time: within a minute after a step much would be given up.
+        var steps = self.steps ?? ClockSteps(at: time)
+        let isSteady = steps.isSteady(at: time)
+        self.steps = steps
         let boot = time.bootTime
-        if let lastLook, boot - lastLook.boot < ClockTrust.lookUpEvery { return trusted }
-        let wall = time.wallTime
-        if let lastLook {
-            let step = (wall - lastLook.wall) - (boot - lastLook.boot)
-            if step > ClockTrust.largeStep || step < .zero - ClockTrust.largeStep {
-                distrustUntil = boot + ClockTrust.quarantineAfterStep
-            }
+        if lastLook.map({ boot - $0 >= ClockTrust.lookUpEvery }) ?? true {
+            lastLook = boot
+            isBelieved = isSynchronised() ?? (boot >= ClockTrust.timeToSynchronise && time.wallTime >= past)
         }
-        lastLook = (boot, wall)
-        trusted = boot >= distrustUntil && (isSynchronised() ?? (boot >= ClockTrust.timeToSynchronise && wall >= past))
-        return trusted
+        return isSteady && isBelieved
     }
 }
 

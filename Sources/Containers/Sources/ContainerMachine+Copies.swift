@@ -208,7 +208,8 @@ extension ContainerMachine {
         after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
         let wait = min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random)
-        nextFetch = moment.boot + max(.zero, wait - age)
+        // Confirmed in the future: the clock was set back, and nobody knows how old the copy is.
+        nextFetch = moment.boot + (age < .zero ? .zero : max(.zero, wait - age))
     }
 
     mutating func fetchSoon(_ moment: ContainerMoment) {

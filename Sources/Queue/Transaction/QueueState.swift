@@ -46,7 +46,7 @@ struct QueueState {
     /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
     /// kept (ac12).
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
-        guard mayExpire else { return false }
+        guard mayExpire, surroundings.isClockSteady() else { return false }
         let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
         return surroundings.time.wallTime - newest > own ?? options.maxAge
     }
@@ -80,16 +80,22 @@ final class Surroundings {
     var isCounted = true
     private var random: any RandomNumberGenerator
     private var ids = UUIDv7Generator()
+    private var steps: ClockSteps
 
     init(
         time: any TimeSource, random: any RandomNumberGenerator, eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
         self.time = time
+        steps = ClockSteps(at: time)
         self.random = random
         self.eventTime = eventTime
         lastChunkAtOpen = lastChunk
         unpacker = try FrameUnpacker()
     }
+
+    /// Whether the time of day was not set just now. Asked at each use: whoever watches the clock elsewhere hears of a step when
+    /// thousands of events have expired.
+    func isClockSteady() -> Bool { steps.isSteady(at: time) }
 
     /// An id that no batch has had; a transaction that fails does not give it back.
     func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }

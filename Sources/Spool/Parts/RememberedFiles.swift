@@ -5,7 +5,11 @@ internal import Model
 /// stay, and files that are gone, of which a copy or an archive may turn up.
 struct RememberedFiles {
     /// How long a file that is gone is remembered. Rotation compresses it within minutes; the agent may be off longer.
+    ///
+    /// By both clocks: one that is set ahead makes no file old, and one that was wrong keeps none for ever.
     private static let memory = Duration.seconds(86_400)
+    /// For how long at least after a start that finds a file gone: a clock that is only set then would have it forgotten.
+    private static let memoryAfterStart = Duration.seconds(3600)
     /// How many files that are gone are remembered.
     static let mostMissing = 2048
     /// How many while files wait to be compared with them: kills and quick rotations make copies faster than they can be looked
@@ -31,6 +35,10 @@ struct RememberedFiles {
         var id: FileID
         /// As its checkpoint has it. If that has another time by now, it came back and was missed again since.
         var since: Int64?
+        /// When this process missed it.
+        var noted: BootInstant
+        /// Whether an earlier process missed it first.
+        var isOlder: Bool
     }
 
     init(_ checkpoints: [Checkpoint]) {
@@ -46,11 +54,12 @@ struct RememberedFiles {
     ///   - hasWaiting: whether there are files that may be copies, and were not compared yet.
     ///   - pass: says it with the next commit.
     mutating func miss(
-        _ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool, at time: Timestamp, hasWaiting: Bool = false,
+        _ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool, at time: any TimeSource, hasWaiting: Bool = false,
         in pass: inout Pass
     ) {
         var (checkpoint, trace) = (checkpoint, trace)
-        trace.missingSince = trace.missingSince ?? time.milliseconds
+        let isOlder = trace.missingSince != nil
+        trace.missingSince = trace.missingSince ?? time.wallTime.milliseconds
         trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
         checkpoint.state = trace.encoded
         let id = FileID(bytes: checkpoint.key)
@@ -59,23 +68,22 @@ struct RememberedFiles {
             kept[id] = checkpoint
             pass.keep(checkpoint, of: id)
         }
-        let missed = Missed(id: id, since: trace.missingSince)
-        let oldest = time.milliseconds - RememberedFiles.memory.nanosecondsClamped / 1_000_000
+        let missed = Missed(id: id, since: trace.missingSince, noted: time.bootTime, isOlder: isOlder)
         var forgotten: [FileID] = []
         if isAway {
             away.append(missed)
-            RememberedFiles.forget(&forgotten, in: &away, kept, before: oldest)
+            RememberedFiles.forget(&forgotten, in: &away, kept, at: time)
         } else {
             let top = SpoolReader.top(Array(checkpoint.path.utf8))
             missing[top, default: Queue()].append(missed)
             missingCount += 1
             missingCount -= RememberedFiles.forget(
-                &forgotten, in: &missing[top, default: Queue()], kept, before: oldest)
+                &forgotten, in: &missing[top, default: Queue()], kept, at: time)
             let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
             // Whoever has the most gives up the oldest, so that no app makes another's copies unknown.
             while missingCount > most, let largest = missing.max(by: { $0.value.count < $1.value.count })?.key {
                 missingCount -= RememberedFiles.forget(
-                    &forgotten, in: &missing[largest, default: Queue()], kept, before: oldest, atLeast: 1)
+                    &forgotten, in: &missing[largest, default: Queue()], kept, at: time, atLeast: 1)
                 if missing[largest]?.isEmpty == true { missing[largest] = nil }
             }
         }
@@ -90,19 +98,41 @@ struct RememberedFiles {
     /// - Returns: how many were taken out.
     @discardableResult
     private static func forget(
-        _ forgotten: inout [FileID], in gone: inout Queue<Missed>, _ kept: [FileID: Checkpoint], before oldest: Int64,
-        atLeast least: Int = 0
+        _ forgotten: inout [FileID], in gone: inout Queue<Missed>, _ kept: [FileID: Checkpoint],
+        at time: any TimeSource, atLeast least: Int = 0
     ) -> Int {
+        let (wall, boot) = (time.wallTime, time.bootTime)
         var count = 0
         while let first = gone.first {
             let since = kept[first.id].flatMap { FileTrace($0.state)?.missingSince }
             let isMissing = since != nil && since == first.since
-            guard !isMissing || count < least || since ?? 0 < oldest else { break }
+            guard !isMissing || count < least || isOld(first, at: wall, boot) else { break }
             _ = gone.popFirst()
             count += 1
             if isMissing { forgotten.append(first.id) }
         }
         return count
+    }
+
+    /// Whether a file has been gone for so long that nobody will ask for it.
+    private static func isOld(_ missed: Missed, at wall: Timestamp, _ boot: BootInstant) -> Bool {
+        let age = wall - Timestamp(milliseconds: missed.since ?? 0)
+        // Missed in the future: the clock was wrong then, or is now, and only what this process saw counts.
+        let isPlausible = age >= .zero
+        guard age > memory || !isPlausible else { return false }
+        return boot - missed.noted > (missed.isOlder && isPlausible ? memoryAfterStart : memory)
+    }
+
+    /// A file that stays is there after all: it was renamed while its directory was listed, or came back with it. From now on it
+    /// does not count as gone, or it would be forgotten a day later, and read again.
+    mutating func found(_ id: FileID, in pass: inout Pass) {
+        guard var checkpoint = kept[id], var trace = FileTrace(checkpoint.state), trace.missingSince != nil else {
+            return
+        }
+        trace.missingSince = nil
+        checkpoint.state = trace.encoded
+        kept[id] = checkpoint
+        pass.keep(checkpoint, of: id)
     }
 
     /// Every directory was listed once: what was not found is missing. Gives those, the first that went first.

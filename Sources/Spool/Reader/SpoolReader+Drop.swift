@@ -146,6 +146,7 @@ extension SpoolReader {
             if appends.known[id] != nil || isAppendFile(remembered.kept[id]) { return notice(directory, name) }
             if isKept(id, seen) {
                 directory.settling[name] = nil
+                remembered.found(id, in: &pass)
                 return
             }
             guard drop.isComplete || isClaimed || isSettled(directory, name, seen) else {

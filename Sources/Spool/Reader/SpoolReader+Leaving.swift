@@ -244,7 +244,7 @@ extension SpoolReader {
 
     private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool = false) {
         remembered.miss(
-            checkpoint, trace, isAway: isAway, at: time.wallTime, hasWaiting: appends.suspects > 0 || !drops.areAllRead,
+            checkpoint, trace, isAway: isAway, at: time, hasWaiting: appends.suspects > 0 || !drops.areAllRead,
             in: &pass)
     }
 
