@@ -75,7 +75,9 @@ class Storm:
             time.sleep(0.02)
         self.agent.check_alive()
         self.until("the agent to answer", lambda: self.agent.status() is not None, 60)
-        for command in (["network", "on"], ["resume"], ["container", "preview", "--end"]):
+        # What waits goes in large batches: one event a batch, and a sync of the file for each, is no hang but slow.
+        self.agent.configure(events=500)
+        for command in (["reload"], ["network", "on"], ["resume"], ["container", "preview", "--end"]):
             code = self.agent.say(*command)
             if code != 0:
                 self.model.faults.append(f"{' '.join(command)} ended with {code}")
