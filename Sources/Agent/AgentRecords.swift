@@ -76,29 +76,45 @@ struct AgentRecords: RecordControl {
         }
         do throws(QueueError) {
             if store == .deadLetters { return try await queue.retryDeadLetters(filter.selection) }
-            if let rereader { return try await retryQuarantine(filter.selection, with: rereader) }
         } catch {
             throw ControlRefusal(error)
         }
-        throw ControlRefusal(
-            status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
+        guard let rereader else {
+            throw ControlRefusal(
+                status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
+        }
+        return try await retryQuarantine(filter.selection, with: rereader)
     }
 
     private func retryQuarantine(
         _ selection: RecordSelection, with rereader: Rereader
-    ) async throws(QueueError) -> Int {
+    ) async throws(ControlRefusal) -> Int {
         // What is quarantined again gets a greater number: the pages end where the quarantine ended at the start.
         var end: Int64 = 0
-        while let last = try await queue.quarantined(selection, after: end).last { end = last.id }
+        while let last = try await quarantined(selection, after: end).last { end = last.id }
         var count = 0
         var last: Int64 = 0
         while last < end {
-            let records = try await queue.quarantined(selection, after: last).filter { $0.id <= end }
+            let records = try await quarantined(selection, after: last).filter { $0.id <= end }
             guard let next = records.last else { break }
             last = next.id
-            count += try await rereader.read(records)
+            do throws(IntakeError) {
+                count += try await rereader.read(records.map { ($0.id, $0.record) })
+            } catch {
+                throw ControlRefusal(error)
+            }
         }
         return count
+    }
+
+    private func quarantined(
+        _ selection: RecordSelection, after last: Int64
+    ) async throws(ControlRefusal) -> [StoredQuarantineRecord] {
+        do throws(QueueError) {
+            return try await queue.quarantined(selection, after: last)
+        } catch {
+            throw ControlRefusal(error)
+        }
     }
 
     func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int {

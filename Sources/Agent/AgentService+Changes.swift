@@ -117,13 +117,13 @@ extension AgentService {
     }
 
     /// What a backfill needs to know now. It makes up no sessions: its events were those of processes that are gone.
-    func backfillOptions(cap: Int) -> Backfill.Options {
-        var intake = intakeSettings(cap: cap)
+    func backfillOptions(_ queue: QueueStore, _ reader: SpoolReader) -> Backfill.Options {
+        var intake = intakeSettings(cap: queue.snapshot.maxSize)
         intake.events.session.mode = .off
-        return Backfill.Options(
-            intake: intake,
-            gate: BackfillGate(depths: settings.backfillDepths, unread: Int64(settings.spool.maxEventSize)),
-            maxEventSize: settings.spool.maxEventSize)
+        let gate = BackfillGate(depths: settings.backfillDepths, unread: Int64(settings.spool.maxEventSize))
+        return Backfill.Options(intake: intake, maxEventSize: settings.spool.maxEventSize) {
+            gate.obstacle(queue.snapshot, reader.figures, to: $0)
+        }
     }
 
     func configureIntake(_ parts: Parts) async {

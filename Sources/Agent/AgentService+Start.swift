@@ -59,8 +59,8 @@ extension AgentService {
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
-            log: log, spool: { reader.figures }
-        ) { await self.backfillOptions(cap: queue.snapshot.maxSize) }
+            log: log
+        ) { await self.backfillOptions(queue, reader) }
         let notice = WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log)
         let unreadSpool = UnreadSpool(
             time: time,
@@ -91,7 +91,7 @@ extension AgentService {
                 collection: AgentCollection(agent: self),
                 records: AgentRecords(
                     queue: queue, rereader: rereader, time: time, deadlines: { await self.deadlines }, log: log),
-                tap: tap, backfill: backfill, containers: AgentContainers(keeper: keeper, time: time)))
+                tap: tap, backfill: AgentBackfill(backfill: backfill), containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(

@@ -3,6 +3,8 @@
 //  Promise: what a call has returned from survives a crash; the ledger balances at every instant.
 //  It knows nothing of HTTP, of the files of the spool, or of what is inside an event.
 
+public import Model
+
 /// What can go wrong with the queue.
 public struct QueueError: Error, Sendable, Equatable {
     /// Closed, because each code is a metric label.
@@ -56,4 +58,11 @@ public struct QueueError: Error, Sendable, Equatable {
         self.message = message
         self.isDamage = isDamage
     }
+}
+
+extension QueueError: StoreFailure {
+    /// The code, as in metrics.
+    public var word: String { code.rawValue }
+    /// Whether the store was closed.
+    public var isClosed: Bool { code == .closed }
 }

@@ -116,29 +116,6 @@ public struct QueueSnapshot: Sendable, Equatable {
     }
 }
 
-/// Why nothing is stored.
-public enum WaitReason: String, Sendable, CaseIterable {
-    /// The cap is reached; there is room again below 90 % of it.
-    case full
-    /// The file system has no room.
-    case diskFull = "disk_full"
-    /// The file system cannot be written, or fails.
-    case readOnly = "read_only"
-    /// A reader outside keeps the WAL from being written back.
-    case walPinned = "wal_pinned"
-    /// The database was removed or replaced: what it holds lives as long as the agent, and no more is added.
-    case moved
-}
-
-/// What became of a commit.
-public enum StoreResult: Sendable, Equatable {
-    /// It is durable. `refused` events of it were not accepted, because the queue is full of critical ones or because
-    /// they could never fit; they are in the quarantine.
-    case stored(refused: Int)
-    /// Nothing of it was stored; the observer tells when there is room again (`accepting` is no more `nothing`).
-    case wait(WaitReason)
-}
-
 /// What the agent goes on from after a start.
 public struct RestoredState: Sendable {
     /// How far each file of the spool was read.

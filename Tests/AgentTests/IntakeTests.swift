@@ -52,7 +52,7 @@ private actor Host {
         relay.target.withLock { target in
             target = { [weak self] snapshot in
                 guard let self else { return }
-                loop.post { self.assumeIsolated { $0.intake?.queueChanged(snapshot.accepting) } }
+                loop.post { self.assumeIsolated { $0.intake?.queueChanged() } }
             }
         }
     }

@@ -1,4 +1,3 @@
-internal import Control
 internal import Containers
 internal import Events
 internal import EventLoops
@@ -112,7 +111,7 @@ extension Intake {
         if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
         let begin = chunk.lines.count
         chunk.lines.append(line)
-        if tap.isWatched { show(chunk, from: begin, of: source.app, priority) }
+        if tap?.isWatched == true { show(chunk, from: begin, of: source.app, priority) }
         chunk.turn(to: source)
         chunk.count(eventTime: isBackfill ? now : eventTime, acceptedAt: now, at: offset)
         if chunk.events == route.chunks.events || chunk.lines.count >= route.chunks.bytes {

@@ -4,7 +4,6 @@ internal import Events
 internal import Frames
 internal import Logs
 internal import Model
-internal import Queue
 internal import Spool
 
 /// How what was taken becomes durable.
@@ -88,8 +87,8 @@ extension Intake {
                 case .stored: return
                 case .wait: try await waitForRoom()
                 }
-            } catch let error as QueueError where error.code != .closed {
-                log.error("storing failed, will try again", ["reason": error.code.rawValue, "hint": error.message])
+            } catch let error as any StoreFailure where !error.isClosed {
+                log.error("storing failed, will try again", ["reason": error.word, "hint": error.message])
                 try await waitForRoom(atMost: .seconds(5))
             }
         }
@@ -101,14 +100,13 @@ extension Intake {
         defer { if let timer { loop.cancel(timer) } }
         try await room.wait(unless: {
             // After an error the queue may look as if it had room: then only time or a change helps.
-            guard limit == nil, case .nothing = store.snapshot.accepting else { return limit == nil }
-            return false
+            limit == nil && !store.storesNothing
         })
     }
 
     /// To be called on the reader's loop when the queue has published a change.
-    func queueChanged(_ accepting: QueueSnapshot.Accepting) {
-        if case .nothing = accepting { return }
+    func queueChanged() {
+        guard !store.storesNothing else { return }
         room.wakeAll()
     }
 

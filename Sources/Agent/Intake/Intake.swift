@@ -1,5 +1,4 @@
 internal import Containers
-internal import Control
 internal import EventLoops
 internal import Events
 internal import Frames
@@ -7,20 +6,19 @@ internal import Glibc
 internal import Host
 internal import Logs
 internal import Model
-internal import Queue
 internal import Spool
 
 /// Takes lines from the spool, makes events of them, and hands them to the queue: the hot path between the two.
 ///
 /// It lives on the reader's loop. What it holds in memory is bounded by what the spool takes between two commits.
 final class Intake: SpoolSink {
-    let store: QueueStore
+    let store: any CommitStore
     let loop: EventLoop
     let time: any TimeSource
     let log: Log
     let figures: IntakeFigures
     private let clock: ClockTrust
-    let tap: EventTap
+    let tap: (any EventAudience)?
     /// Whether it takes old files: they go in the normal lane, and their age counts from now (ac12).
     let isBackfill: Bool
 
@@ -67,8 +65,8 @@ final class Intake: SpoolSink {
     }
 
     init(
-        _ settings: IntakeSettings, store: QueueStore, memory: [String: [UInt8]], figures: IntakeFigures,
-        clock: ClockTrust, tap: EventTap = EventTap(), isBackfill: Bool = false,
+        _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]], figures: IntakeFigures,
+        clock: ClockTrust, tap: (any EventAudience)? = nil, isBackfill: Bool = false,
         rules: IntakeRules? = nil, asideCalls: TagCalls? = nil, on loop: EventLoop, time: any TimeSource, log: Log
     ) {
         self.settings = settings
@@ -162,7 +160,7 @@ final class Intake: SpoolSink {
         critical.begin(app: source.app, path: source.path)
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
-        let isWatched = tap.isWatched
+        let isWatched = tap?.isWatched == true
         obstacle = nil
         rules?.refresh()
         if settings.isCollecting, self.rules?.awaited(for: source.app) != nil {
@@ -255,7 +253,7 @@ final class Intake: SpoolSink {
 
     /// Shows the last line of a chunk to whoever watches.
     func show(_ chunk: OpenChunk, from begin: Int, of app: String, _ priority: Priority) {
-        tap.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
+        tap?.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
     }
 
     /// Writes the event that says that a session has begun: an event more, read and accepted.
@@ -271,7 +269,7 @@ final class Intake: SpoolSink {
         pending.read += 1
         let begin = chunk.lines.count
         pass.writeSessionStart(into: &chunk.lines)
-        if tap.isWatched { show(chunk, from: begin, of: source.app, .normal) }
+        if tap?.isWatched == true { show(chunk, from: begin, of: source.app, .normal) }
         chunk.count(eventTime: now, acceptedAt: now, at: offset)
         if chunk.events == route.chunks.events { close(chunk, route, isFull: true) }
     }

@@ -3,7 +3,6 @@ internal import EventLoops
 internal import Events
 internal import Logs
 internal import Model
-internal import Queue
 internal import Spool
 
 /// Reads quarantined lines again, beside the spool: what is an event now is accepted, the rest is quarantined anew.
@@ -13,7 +12,7 @@ actor Rereader {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let loop: EventLoop
-    private let store: QueueStore
+    private let store: any CommitStore
     private let time: any TimeSource
     private let log: Log
     private let rules: IntakeRules?
@@ -27,7 +26,7 @@ actor Rereader {
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - settings: those in force when lines are read again; sessions are left alone.
     init(
-        on loop: EventLoop, store: QueueStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
+        on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
         time: any TimeSource, log: Log, settings: @escaping @Sendable () async -> IntakeSettings
     ) {
         self.loop = loop
@@ -43,8 +42,8 @@ actor Rereader {
     /// Reads lines again that were kept whole: each leaves the quarantine in the transaction that holds what became of it.
     ///
     /// - Returns: how many were read again; the others stay.
-    /// - Throws: `QueueError`, with code `full` when the queue has no room for them now; what was read before stays read.
-    func read(_ records: [StoredQuarantineRecord]) async throws(QueueError) -> Int {
+    /// - Throws: `IntakeError`, with code `full` when the queue has no room for them now; what was read before stays read.
+    func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }
@@ -56,11 +55,10 @@ actor Rereader {
         var ids: [Int64] = []
         var count = 0
         rules?.refresh()
-        for stored in records {
-            let record = stored.record
+        for (id, record) in records {
             if let awaited = rules?.awaited(for: record.app) {
                 _ = try await store(intake, &ids)
-                throw QueueError(.full, "events of \(record.app) wait for a document of the container \(awaited.id)")
+                throw IntakeError(.full, "events of \(record.app) wait for a document of the container \(awaited.id)")
             }
             guard Int64(record.content.count) == record.length, !record.content.isEmpty else { continue }
             let line =
@@ -78,23 +76,26 @@ actor Rereader {
                 guard !ids.isEmpty || taken > 0 else { break }
                 count += try await store(intake, &ids)
             }
-            if taken == line.count { ids.append(stored.id) }
+            if taken == line.count { ids.append(id) }
         }
         return try await count + store(intake, &ids)
     }
 
-    private func store(_ intake: Intake, _ ids: inout [Int64]) async throws(QueueError) -> Int {
+    private func store(_ intake: Intake, _ ids: inout [Int64]) async throws(IntakeError) -> Int {
         var commit = intake.takeCommit()
         let made = calls.takeNew()
         guard commit.read > 0 else { return 0 }
         commit.requeued = ids
-        do throws(QueueError) {
-            guard case .stored = try await store.store(commit) else {
-                throw QueueError(.full, "the queue has no room now; try again when it has")
-            }
+        let result: StoreResult
+        do {
+            result = try await store.store(commit)
         } catch {
             calls.forget(made)
-            throw error
+            throw IntakeError(storing: error)
+        }
+        guard case .stored = result else {
+            calls.forget(made)
+            throw IntakeError(.full, "the queue has no room now; try again when it has")
         }
         calls.start(made)
         defer { ids = [] }

@@ -1,10 +1,8 @@
 internal import Containers
-internal import Control
 internal import EventLoops
 internal import Events
 internal import Logs
 internal import Model
-internal import Queue
 internal import Spool
 
 /// Takes old files piece by piece, after everything else, and remembers how far each was taken.
@@ -12,14 +10,17 @@ internal import Spool
 /// A piece's events and the place where it ends go into one transaction: whoever sends the pieces may be interrupted at any
 /// moment and goes on where the queue says. It has an intake of its own, because a commit of the spool's must hold just
 /// what its checkpoints cover.
-actor Backfill: BackfillControl {
+actor Backfill {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// What a backfill needs of the configuration.
-    struct Options: Equatable {
+    struct Options: Sendable {
+        /// What the pass over each line needs.
         var intake: IntakeSettings
-        var gate: BackfillGate
+        /// The longest event, in bytes.
         var maxEventSize: Int
+        /// What goes first, for a person; nil when nothing does. Who would get the old events decides.
+        var obstacle: @Sendable ([DestinationName]) -> String?
     }
 
     /// Files that are remembered; of more, those that were taken up longest ago are forgotten.
@@ -29,17 +30,16 @@ actor Backfill: BackfillControl {
     private static let looks = 200
 
     private let loop: EventLoop
-    private let store: QueueStore
+    private let store: any CommitStore
     private let time: any TimeSource
     private let log: Log
     private let figures: IntakeFigures
-    private let spool: @Sendable () -> SpoolFigures
     private let options: @Sendable () async -> Options
     private var places: [String: Place] = [:]
     private let rules: IntakeRules?
     private let calls: TagCalls
     private var intake: Intake?
-    private var current: Options?
+    private var current: IntakeSettings?
     private let turn = Turnstile()
     private var isStopping = false
 
@@ -53,11 +53,10 @@ actor Backfill: BackfillControl {
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - figures: where what the pass counts is published.
-    ///   - spool: how reading the spool goes.
     ///   - options: those in force.
     init(
-        on loop: EventLoop, store: QueueStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
-        figures: IntakeFigures, time: any TimeSource, log: Log, spool: @escaping @Sendable () -> SpoolFigures,
+        on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
+        figures: IntakeFigures, time: any TimeSource, log: Log, 
         options: @escaping @Sendable () async -> Options
     ) {
         self.loop = loop
@@ -65,7 +64,6 @@ actor Backfill: BackfillControl {
         self.time = time
         self.log = log
         self.figures = figures
-        self.spool = spool
         self.options = options
         self.rules = rules
         // A piece is stored as a whole: `waitForCalls` bounds them between two.
@@ -83,7 +81,7 @@ actor Backfill: BackfillControl {
     /// Takes nothing from now on.
     func stop() { isStopping = true }
 
-    func state(of key: String) async throws(ControlRefusal) -> BackfillState {
+    func state(of key: String) async -> BackfillState {
         let options = await options()
         // Small in a small queue: a piece must fit, with what is added to its events.
         return BackfillState(
@@ -91,35 +89,33 @@ actor Backfill: BackfillControl {
             maxEventSize: options.maxEventSize)
     }
 
-    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+    func take(_ piece: BackfillPiece) async throws(IntakeError) -> BackfillResult {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }
         let options = await options()
         guard options.intake.isCollecting else {
-            throw ControlRefusal(
-                status: 409, code: "disabled", message: "collection is disabled; run `spoolship enable`")
+            throw IntakeError(.disabled, "collection is disabled; run `spoolship enable`")
         }
         let route = options.intake.routes[options.intake.routeIndex(of: piece.app)]
         rules?.refresh()
         // A tag may name destinations where the configuration names none.
         guard !route.destinations.isEmpty || rules?.isIdle == false else {
-            throw ControlRefusal(
-                status: 409, code: "no_destination", message: "no destination wants the events of \(piece.app)")
+            throw IntakeError(.noDestination, "no destination wants the events of \(piece.app)")
         }
         guard piece.from == places[piece.key]?.text else {
-            throw ControlRefusal(
-                status: 409, code: "elsewhere",
-                message: "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
+            throw IntakeError(
+                .elsewhere,
+                "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
         }
         try await waitForDocument(of: piece.app)
-        try await waitForTurn(options.gate, route.destinations)
+        try await waitForTurn(options, route.destinations)
         try await waitForCalls()
         return try await store(piece, options)
     }
 
     /// Returns once the containers that must rule these events do.
-    private func waitForDocument(of app: String) async throws(ControlRefusal) {
+    private func waitForDocument(of app: String) async throws(IntakeError) {
         var awaited = rules?.awaited(for: app)
         for _ in 0..<Backfill.looks {
             guard awaited != nil, !isStopping else { break }
@@ -129,33 +125,32 @@ actor Backfill: BackfillControl {
         }
         guard let awaited else { return }
         guard !isStopping else { throw Backfill.stopping }
-        throw ControlRefusal(
-            status: 503, code: "later", message: "events of \(app) wait for a document of the container \(awaited.id)")
+        throw IntakeError(
+            .later, "events of \(app) wait for a document of the container \(awaited.id)")
     }
 
-    private static let stopping = ControlRefusal(
-        status: 503, code: "stopping",
-        message: "the agent is stopping; the same command goes on where this one ended")
+    private static let stopping = IntakeError(
+        .stopping, "the agent is stopping; the same command goes on where this one ended")
 
     /// Returns once nothing else goes first.
-    private func waitForTurn(_ gate: BackfillGate, _ destinations: [DestinationName]) async throws(ControlRefusal) {
+    private func waitForTurn(_ options: Options, _ destinations: [DestinationName]) async throws(IntakeError) {
         var obstacle: String?
         for _ in 0..<Backfill.looks {
             guard !isStopping else { throw Backfill.stopping }
-            obstacle = gate.obstacle(store.snapshot, spool(), to: destinations)
+            obstacle = options.obstacle(destinations)
             guard obstacle != nil else { return }
             await pause()
         }
-        throw ControlRefusal(status: 503, code: "later", message: obstacle ?? "")
+        throw IntakeError(.later, obstacle ?? "")
     }
 
     /// Returns once few calls of functions wait that tags of earlier pieces have asked for.
-    private func waitForCalls() async throws(ControlRefusal) {
+    private func waitForCalls() async throws(IntakeError) {
         for _ in 0..<Backfill.looks {
             guard calls.count >= Backfill.mostCalls else { return }
             await pause()
         }
-        throw ControlRefusal(status: 503, code: "later", message: "\(calls.count) calls of functions wait")
+        throw IntakeError(.later, "\(calls.count) calls of functions wait")
     }
 
     private static let mostCalls = 32
@@ -166,10 +161,10 @@ actor Backfill: BackfillControl {
         }
     }
 
-    private func store(_ piece: BackfillPiece, _ options: Options) async throws(ControlRefusal) -> BackfillResult {
+    private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> BackfillResult {
         var commit = try await read(piece, with: intake(for: options))
         let made = calls.takeNew()
-        do throws(ControlRefusal) {
+        do throws(IntakeError) {
             let result = try await store(&commit, piece)
             calls.start(made)
             return result
@@ -179,35 +174,37 @@ actor Backfill: BackfillControl {
         }
     }
 
-    private func store(_ commit: inout Commit, _ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+    private func store(_ commit: inout Commit, _ piece: BackfillPiece) async throws(IntakeError) -> BackfillResult {
         let seconds = time.wallTime.milliseconds / 1000
         commit.memory[Backfill.prefix + piece.key] = Backfill.encoded(Place(seconds: seconds, text: piece.end))
         let forgotten = oldestPlace(besides: piece.key)
         if let forgotten { commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten) }
         for _ in 0..<Backfill.looks {
-            do throws(QueueError) {
-                switch try await store.store(commit) {
-                case .wait: await pause()
-                case .stored(let refused):
-                    places[piece.key] = Place(seconds: seconds, text: piece.end)
-                    if let forgotten { places[forgotten] = nil }
-                    return BackfillResult(
-                        read: commit.read, refused: commit.refused + refused,
-                        quarantined: commit.quarantined.count { $0.reason != .refused })
-                }
+            let result: StoreResult
+            do {
+                result = try await store.store(commit)
             } catch {
-                throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+                throw IntakeError(storing: error)
+            }
+            switch result {
+            case .wait: await pause()
+            case .stored(let refused):
+                places[piece.key] = Place(seconds: seconds, text: piece.end)
+                if let forgotten { places[forgotten] = nil }
+                return BackfillResult(
+                    read: commit.read, refused: commit.refused + refused,
+                    quarantined: commit.quarantined.count { $0.reason != .refused })
             }
         }
-        throw ControlRefusal(status: 503, code: "later", message: "the queue has no room now")
+        throw IntakeError(.later, "the queue has no room now")
     }
 
     /// Makes a commit of a piece, events or a record for the quarantine.
-    private func read(_ piece: BackfillPiece, with intake: Intake) async throws(ControlRefusal) -> Commit {
+    private func read(_ piece: BackfillPiece, with intake: Intake) async throws(IntakeError) -> Commit {
         let source = SpoolSource(app: piece.app, path: piece.file, producer: nil)
         if let problem = piece.problem {
             guard let reason = QuarantineRecord.Reason(rawValue: problem.reason) else {
-                throw ControlRefusal(status: 400, code: "bad_request", message: "no reason \(problem.reason)")
+                throw IntakeError(.badPiece, "no reason \(problem.reason)")
             }
             intake.quarantine(
                 QuarantineRecord(
@@ -229,9 +226,9 @@ actor Backfill: BackfillControl {
             calls.forget(calls.takeNew())
             try await waitForDocument(of: piece.app)
             if case .document = intake.obstacle {
-                throw ControlRefusal(status: 503, code: "later", message: "another document has come into force")
+                throw IntakeError(.later, "another document has come into force")
             }
-            throw ControlRefusal(status: 413, code: "too_large", message: "the piece is too large for this queue")
+            throw IntakeError(.tooLarge, "the piece is too large for this queue")
         }
         return intake.takeCommit()
     }
@@ -239,15 +236,15 @@ actor Backfill: BackfillControl {
     /// The intake, with the settings in force.
     private func intake(for options: Options) -> Intake {
         if let intake {
-            if current?.intake != options.intake { intake.configure(options.intake) }
-            current = options
+            if current != options.intake { intake.configure(options.intake) }
+            current = options.intake
             return intake
         }
         let made = Intake(
             options.intake, store: store, memory: [:], figures: figures, clock: ClockTrust(), isBackfill: true,
             rules: rules, asideCalls: calls, on: loop, time: time, log: log)
         intake = made
-        current = options
+        current = options.intake
         return made
     }
 

@@ -1,6 +1,7 @@
 internal import EventLoops
 internal import Logs
 internal import Metrics
+internal import Model
 internal import Queue
 internal import Spool
 internal import Synchronization

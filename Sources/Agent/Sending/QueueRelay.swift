@@ -58,9 +58,8 @@ final class QueueRelay: Sendable {
             }
             if hasOpened {
                 readerLoop.post {
-                    let accepting = queue.snapshot.accepting
                     reader.assumeIsolated { reader in
-                        reader.withSink(Intake.self) { $0.queueChanged(accepting) }
+                        reader.withSink(Intake.self) { $0.queueChanged() }
                     }
                 }
             }

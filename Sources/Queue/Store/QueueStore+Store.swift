@@ -2,6 +2,11 @@ internal import EventLoops
 public import Model
 
 extension QueueStore {
+    /// Whether nothing would be stored now, by the published snapshot.
+    public nonisolated var storesNothing: Bool {
+        if case .nothing = snapshot.accepting { true } else { false }
+    }
+
     /// Makes a commit durable, all or nothing (invariant 1).
     ///
     /// Commits, settlements and batches that wait when a transaction begins share it. When there is no room nothing of

@@ -13,7 +13,7 @@ internal import Synchronization
 ///
 /// Calls that write and wait at the same time share a transaction (group commit). It lives on a loop of its own, so
 /// that an fsync stops nobody else.
-public actor QueueStore: BatchStore {
+public actor QueueStore: BatchStore, CommitStore {
     /// The loop it lives on.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 

@@ -2,19 +2,22 @@
 ///
 /// The ticket is drawn by a plain call, because a task may be interrupted by others of its loop at every `await`, also
 /// before what it awaits begins. Not thread-safe: it belongs to one loop, and so do the tasks.
-final class Turnstile {
+public final class Turnstile {
     private var drawn = 0
     private var serving = 0
     private var waiting: [Int: () -> Void] = [:]
 
+    /// Nobody has drawn a ticket yet.
+    public init() {}
+
     /// A place in the order: right behind all that were drawn before. Whoever draws one takes its turn, and passes it on.
-    func drawTicket() -> Int {
+    public func drawTicket() -> Int {
         defer { drawn += 1 }
         return drawn
     }
 
     /// Returns when all before that ticket have passed on their turn.
-    func takeTurn(_ ticket: Int) async {
+    public func takeTurn(_ ticket: Int) async {
         await withCheckedContinuation { continuation in
             if serving == ticket { return continuation.resume() }
             waiting[ticket] = { continuation.resume() }
@@ -22,13 +25,13 @@ final class Turnstile {
     }
 
     /// Passes the turn on to the next ticket.
-    func passTurn() {
+    public func passTurn() {
         serving += 1
         waiting.removeValue(forKey: serving)?()
     }
 
     /// Calls `body` once all who drew a ticket before have passed on their turn.
-    func whenFree(_ body: @escaping () -> Void) {
+    public func whenFree(_ body: @escaping () -> Void) {
         let ticket = drawTicket()
         let turn = {
             body()

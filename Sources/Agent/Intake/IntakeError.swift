@@ -1,0 +1,52 @@
+internal import Model
+
+/// Why what was brought beside the spool was not taken.
+public struct IntakeError: Error, Sendable, Equatable {
+    /// The kind of failure.
+    public enum Code: String, Sendable, CaseIterable {
+        /// Collection is disabled.
+        case disabled
+        /// No destination wants the app's events.
+        case noDestination = "no_destination"
+        /// The file has been taken to another place than the one where the piece begins.
+        case elsewhere
+        /// Other events go first: to be tried again.
+        case later
+        /// The agent is stopping.
+        case stopping
+        /// The piece does not fit the queue.
+        case tooLarge = "too_large"
+        /// The piece is none.
+        case badPiece = "bad_request"
+        /// The queue has no room now.
+        case full
+        /// The store failed: `word` says how.
+        case store
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The kind in one word, for programs: the store's own word where it was the store that failed.
+    public let word: String
+    /// One line for a person: what is wrong and what to do. Never event content.
+    public let message: String
+
+    /// An error of that kind, and what a person should know.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        word = code.rawValue
+        self.message = message
+    }
+
+    /// What the store failed with.
+    init(storing failure: any Error) {
+        code = .store
+        if let failure = failure as? any StoreFailure {
+            word = failure.word
+            message = failure.message
+        } else {
+            word = code.rawValue
+            message = "cannot store: \(failure)"
+        }
+    }
+}

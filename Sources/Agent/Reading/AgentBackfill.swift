@@ -1,0 +1,32 @@
+internal import Control
+internal import Model
+
+/// What the control API asks of a backfill.
+struct AgentBackfill: BackfillControl {
+    let backfill: Backfill
+
+    func state(of key: String) async throws(ControlRefusal) -> BackfillState { await backfill.state(of: key) }
+
+    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+        do throws(IntakeError) {
+            return try await backfill.take(piece)
+        } catch {
+            throw ControlRefusal(error)
+        }
+    }
+}
+
+extension ControlRefusal {
+    /// What an intake that does not take something means for who brought it.
+    init(_ error: IntakeError) {
+        let status =
+            switch error.code {
+            case .badPiece: 400
+            case .disabled, .noDestination, .elsewhere: 409
+            case .tooLarge: 413
+            case .full, .store: 500
+            case .later, .stopping: 503
+            }
+        self.init(status: status, code: error.word, message: error.message)
+    }
+}

@@ -1,0 +1,4 @@
+internal import Control
+
+/// Events are shown to whoever asks the control API for them.
+extension EventTap: EventAudience {}
