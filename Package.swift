@@ -115,6 +115,14 @@ let package = Package(
             ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
+        // Intake
+        module(
+            "Intake",
+            ["CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Logs", "Model", "Spool"]),
+        tests(
+            "Intake",
+            ["Containers", "Control", "EventLoops", "Events", "Frames", "Logs", "Model", "Queue", "Spool", "TestKit"]),
+
         // Queue
         .target(
             name: "Queue", dependencies: ["EventLoops", "Model", "Logs", "Frames", "CSQLite"],
@@ -148,16 +156,13 @@ let package = Package(
             "Agent",
             [
                 "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool",
-                "Events",
-                "Containers", "Queue",
-                "Delivery", "Outputs", "Control", "Host", "TimeZones",
+                "Events", "Containers", "Intake", "Queue", "Delivery", "Outputs", "Control", "Host", "TimeZones",
             ]),
         tests(
             "Agent",
             [
-                "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Spool",
-                "Events", "Queue",
-                "TestKit", "TimeZones",
+                "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Intake",
+                "Spool", "Events", "Queue", "TestKit", "TimeZones",
             ]),
 
         // spoolship

@@ -3,6 +3,7 @@ internal import Control
 internal import Delivery
 internal import EventLoops
 internal import Events
+internal import Intake
 internal import Logs
 internal import Model
 internal import Queue

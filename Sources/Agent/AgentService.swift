@@ -8,6 +8,7 @@ internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Glibc
+internal import Intake
 internal import Logs
 internal import Metrics
 internal import Model

@@ -1,4 +1,5 @@
 import Configuration
+import Intake
 import Testing
 
 @testable import Agent

@@ -2,6 +2,7 @@ import Configuration
 import Containers
 import EventLoops
 import Glibc
+@testable import Intake
 import Logs
 import Model
 import Queue

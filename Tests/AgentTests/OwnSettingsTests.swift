@@ -1,6 +1,7 @@
 import Configuration
 import Delivery
 import Events
+@testable import Intake
 import Logs
 import Model
 import Queue

@@ -3,6 +3,7 @@ import Delivery
 import Events
 import EventLoops
 import Glibc
+@testable import Intake
 import Logs
 import Model
 import Outputs

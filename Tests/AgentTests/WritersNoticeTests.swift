@@ -1,5 +1,6 @@
 import EventLoops
 import Logs
+import Model
 import Queue
 import Spool
 import TestKit

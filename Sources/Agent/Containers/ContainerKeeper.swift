@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Containers
 internal import EventLoops
+internal import Intake
 internal import Logs
 internal import Model
 internal import Outputs

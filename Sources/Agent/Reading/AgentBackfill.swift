@@ -1,4 +1,5 @@
 internal import Control
+internal import Intake
 internal import Model
 
 /// What the control API asks of a backfill.

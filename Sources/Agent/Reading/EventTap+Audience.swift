@@ -1,4 +1,5 @@
-internal import Control
+public import Control
+public import Intake
 
 /// Events are shown to whoever asks the control API for them.
 extension EventTap: EventAudience {}

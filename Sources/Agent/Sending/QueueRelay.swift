@@ -1,5 +1,6 @@
 internal import Delivery
 internal import EventLoops
+internal import Intake
 internal import Queue
 internal import Spool
 internal import Synchronization

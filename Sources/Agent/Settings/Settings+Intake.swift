@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Events
+internal import Intake
 internal import Model
 
 extension Settings {

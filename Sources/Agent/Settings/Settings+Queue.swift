@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Intake
 internal import Model
 internal import Queue
 

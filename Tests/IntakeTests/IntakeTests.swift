@@ -10,7 +10,19 @@ import Synchronization
 import TestKit
 import Testing
 
-@testable import Agent
+@testable import Intake
+
+/// Who asks the control API for events.
+private final class Audience: EventAudience {
+    private let tap: EventTap
+    init(_ tap: EventTap) { self.tap = tap }
+
+    var isWatched: Bool { tap.isWatched }
+
+    func offer(app: String, priority: Priority, line: UnsafeRawBufferPointer) {
+        tap.offer(app: app, priority: priority, line: line)
+    }
+}
 
 /// An intake on a reader's loop of its own, and a real queue behind it.
 private actor Host {
@@ -43,9 +55,9 @@ private actor Host {
             events: .withoutSessions, routes: [Route(destinations: ["main"], compression: .gzip, chunks: limits)],
             table: RouteTable(standard: limits), cap: cap)
         intake = Intake(
-            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true }, tap: tap,
-            on: loop,
-            time: time, log: Log(KeptLog()))
+            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true },
+            tap: Audience(tap),
+            on: loop, time: time, log: Log(KeptLog()))
     }
 
     func start() {

@@ -1,5 +1,3 @@
-public import EventLoops
-
 /// Notices when the time of day was set by more than an hour: for ten minutes then nothing should be given up for its age, because
 /// the clock may be set again.
 public struct ClockSteps {

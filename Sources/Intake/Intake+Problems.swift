@@ -2,7 +2,7 @@ internal import Containers
 internal import Events
 internal import EventLoops
 internal import Logs
-internal import Model
+public import Model
 internal import Spool
 
 /// Lines that are no events: they go to the quarantine.
@@ -16,7 +16,7 @@ extension Intake {
     }
 
     /// Takes a record of the spool: what is kept of it is redacted as the rules say.
-    func quarantine(_ record: QuarantineRecord) {
+    public func quarantine(_ record: QuarantineRecord) {
         rules?.refresh()
         var record = record
         record.content = presentable(record.content, of: record.app)

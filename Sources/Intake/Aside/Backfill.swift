@@ -1,8 +1,8 @@
 internal import Containers
-internal import EventLoops
+public import EventLoops
 internal import Events
-internal import Logs
-internal import Model
+public import Logs
+public import Model
 internal import Spool
 
 /// Takes old files piece by piece, after everything else, and remembers how far each was taken.
@@ -10,17 +10,27 @@ internal import Spool
 /// A piece's events and the place where it ends go into one transaction: whoever sends the pieces may be interrupted at any
 /// moment and goes on where the queue says. It has an intake of its own, because a commit of the spool's must hold just
 /// what its checkpoints cover.
-actor Backfill {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+public actor Backfill {
+    /// The reader's loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// What a backfill needs of the configuration.
-    struct Options: Sendable {
+    public struct Options: Sendable {
         /// What the pass over each line needs.
-        var intake: IntakeSettings
+        public var intake: IntakeSettings
         /// The longest event, in bytes.
-        var maxEventSize: Int
+        public var maxEventSize: Int
         /// What goes first, for a person; nil when nothing does. Who would get the old events decides.
-        var obstacle: @Sendable ([DestinationName]) -> String?
+        public var obstacle: @Sendable ([DestinationName]) -> String?
+
+        /// Options of known parts.
+        public init(
+            intake: IntakeSettings, maxEventSize: Int, obstacle: @escaping @Sendable ([DestinationName]) -> String?
+        ) {
+            self.intake = intake
+            self.maxEventSize = maxEventSize
+            self.obstacle = obstacle
+        }
     }
 
     /// Files that are remembered; of more, those that were taken up longest ago are forgotten.
@@ -48,15 +58,17 @@ actor Backfill {
         var text: String
     }
 
+    /// A backfill that goes on where the queue says.
+    ///
     /// - Parameters:
     ///   - loop: the reader's loop.
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - figures: where what the pass counts is published.
     ///   - options: those in force.
-    init(
+    public init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
-        figures: IntakeFigures, time: any TimeSource, log: Log, 
+        figures: IntakeFigures, time: any TimeSource, log: Log,
         options: @escaping @Sendable () async -> Options
     ) {
         self.loop = loop
@@ -79,9 +91,10 @@ actor Backfill {
     private static let prefix = "backfill/"
 
     /// Takes nothing from now on.
-    func stop() { isStopping = true }
+    public func stop() { isStopping = true }
 
-    func state(of key: String) async -> BackfillState {
+    /// How far a file has been taken, and how large the next piece may be.
+    public func state(of key: String) async -> BackfillState {
         let options = await options()
         // Small in a small queue: a piece must fit, with what is added to its events.
         return BackfillState(
@@ -89,7 +102,8 @@ actor Backfill {
             maxEventSize: options.maxEventSize)
     }
 
-    func take(_ piece: BackfillPiece) async throws(IntakeError) -> BackfillResult {
+    /// Takes a piece and how far it reaches, durably and together, or nothing of it.
+    public func take(_ piece: BackfillPiece) async throws(IntakeError) -> BackfillResult {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }

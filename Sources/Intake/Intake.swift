@@ -1,17 +1,21 @@
+//  Intake: what becomes of a line between the spool and the queue: the event's pass, the containers' rules, the route, the
+//  open chunk, the commit; old files and quarantined lines that are read again go the same way, each with an intake of its own.
+//  Promise: a commit holds just what its checkpoints cover, in order; a line is taken, or offered again, never both.
+//  It knows nothing of SQL, of sending, or of who asks: the queue is a `CommitStore`, who watches an `EventAudience`.
+
 internal import Containers
-internal import EventLoops
+public import EventLoops
 internal import Events
 internal import Frames
-internal import Glibc
 internal import Host
-internal import Logs
-internal import Model
-internal import Spool
+public import Logs
+public import Model
+public import Spool
 
 /// Takes lines from the spool, makes events of them, and hands them to the queue: the hot path between the two.
 ///
 /// It lives on the reader's loop. What it holds in memory is bounded by what the spool takes between two commits.
-final class Intake: SpoolSink {
+public final class Intake: SpoolSink {
     let store: any CommitStore
     let loop: EventLoop
     let time: any TimeSource
@@ -64,10 +68,32 @@ final class Intake: SpoolSink {
         let isShared: Bool
     }
 
+    /// The intake of a spool.
+    ///
+    /// - Parameters:
+    ///   - settings: those in force.
+    ///   - store: the queue.
+    ///   - memory: what the queue has kept; entries of others are left alone.
+    ///   - figures: where what is counted is published.
+    ///   - clock: whether the time of day can be trusted.
+    ///   - tap: who is shown events as they pass.
+    ///   - rules: what containers ask for; nil where there can be none.
+    ///   - loop: the reader's.
+    public convenience init(
+        _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]], figures: IntakeFigures,
+        clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil, on loop: EventLoop,
+        time: any TimeSource, log: Log
+    ) {
+        self.init(
+            settings, store: store, memory: memory, figures: figures, clock: clock, tap: tap, isBackfill: false,
+            rules: rules, asideCalls: nil, on: loop, time: time, log: log)
+    }
+
+    /// An intake beside the spool's where `asideCalls` are given: it remembers nothing of its events for later ones.
     init(
         _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]], figures: IntakeFigures,
         clock: ClockTrust, tap: (any EventAudience)? = nil, isBackfill: Bool = false,
-        rules: IntakeRules? = nil, asideCalls: TagCalls? = nil, on loop: EventLoop, time: any TimeSource, log: Log
+        rules: IntakeRules? = nil, asideCalls: TagCalls?, on loop: EventLoop, time: any TimeSource, log: Log
     ) {
         self.settings = settings
         self.tap = tap
@@ -92,7 +118,7 @@ final class Intake: SpoolSink {
     }
 
     /// Takes up changed settings: what was taken before is closed under the old ones, or discarded if they end collection.
-    func configure(_ settings: IntakeSettings) {
+    public func configure(_ settings: IntakeSettings) {
         closeAll()
         if !settings.isCollecting { discardPending() }
         self.settings = settings
@@ -124,12 +150,12 @@ final class Intake: SpoolSink {
     }
 
     /// Calls `body` when all commits that had begun are durable or given up.
-    func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
+    public func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
 
     /// Starts a new session of an app by command; its `start_session` event goes with the next commit.
     ///
     /// - Returns: false, and nothing has changed, unless sessions are manual.
-    func startSession(of app: String) -> Bool {
+    public func startSession(of app: String) -> Bool {
         let now = time.wallTime
         let source = eventSource(SpoolSource(app: app, path: "", producer: nil))
         rules?.refresh()
@@ -144,7 +170,8 @@ final class Intake: SpoolSink {
 
     // MARK: Lines
 
-    func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
+    /// Takes whole lines; see `SpoolSink`.
+    public func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         guard let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return 0 }
         let now = time.wallTime
         let routeIndex = settings.routeIndex(of: source.app)

@@ -2,6 +2,7 @@ internal import Containers
 internal import Delivery
 internal import EventLoops
 internal import Events
+internal import Intake
 internal import Logs
 internal import Metrics
 internal import Model

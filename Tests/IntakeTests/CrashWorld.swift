@@ -7,7 +7,7 @@ import Model
 import Queue
 import TestKit
 
-@testable import Agent
+@testable import Intake
 @testable import Spool
 
 /// A machine with a spool, writers, an agent's reader and queue, and a destination, that crashes again and again; and what

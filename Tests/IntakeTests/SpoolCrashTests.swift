@@ -5,7 +5,7 @@ import Queue
 import TestKit
 import Testing
 
-@testable import Agent
+@testable import Intake
 
 /// Reader, intake and queue on a disk that forgets what was not synced: the database by a VFS, the spool directory by
 /// taking over the calls that change names.

@@ -1,7 +1,7 @@
-internal import Model
+public import Model
 
 /// Who is shown events as they pass. From any thread.
-protocol EventAudience: AnyObject, Sendable {
+public protocol EventAudience: AnyObject, Sendable {
     /// Whether anybody watches: asked before anything is prepared for `offer`.
     var isWatched: Bool { get }
 

@@ -1,4 +1,4 @@
-internal import Containers
+public import Containers
 internal import EventLoops
 internal import Model
 
@@ -6,7 +6,7 @@ internal import Model
 /// because throttles and data layers are one agent's.
 ///
 /// Unchecked, because it belongs to the reader's loop, as all who use it do.
-final class IntakeRules: @unchecked Sendable {
+public final class IntakeRules: @unchecked Sendable {
     let engine: RuleEngine
     let functions: (any FunctionCaller)?
     private let inForce: ContainersInForce
@@ -28,10 +28,13 @@ final class IntakeRules: @unchecked Sendable {
     /// Answers that are kept for events that never came again (their file is gone, or was cut).
     private static let mostAnswers = 1024
 
+    /// The rules of what is in force.
+    ///
     /// - Parameters:
+    ///   - inForce: what is published, and taken up between two events.
     ///   - functions: who runs functions; without one they all give null, and tags' calls are left alone.
     ///   - figures: where its counts are published: those of all intakes together.
-    init(_ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil) {
+    public init(_ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil) {
         self.inForce = inForce
         self.figures = figures
         self.functions = functions
@@ -55,7 +58,7 @@ final class IntakeRules: @unchecked Sendable {
     func whenPublished(_ body: @escaping () -> Void) { documentWaiters.append(body) }
 
     /// To be called on the loop when something was published.
-    func documentsChanged() {
+    public func documentsChanged() {
         let woken = documentWaiters
         documentWaiters = []
         for body in woken { body() }

@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Events
 internal import Frames
-internal import Model
+public import Model
 internal import Spool
 
 /// Events of one priority for one set of destinations that are on their way into the queue, in memory only.
@@ -78,11 +78,11 @@ final class OpenChunk {
 }
 
 /// How large a chunk may grow.
-struct ChunkLimits: Equatable {
+public struct ChunkLimits: Sendable, Equatable {
     /// At most so many events: as many as a batch.
-    let events: Int
+    public let events: Int
     /// At most so many bytes of lines, one event excepted.
-    let bytes: Int
+    public let bytes: Int
 
     /// A chunk that is closed early is packed if it has so many bytes: joining it with others would save little then.
     var packedFrom: Int { min(16_384, bytes / 2) }
@@ -90,7 +90,7 @@ struct ChunkLimits: Equatable {
     /// The limits that a configuration asks for.
     ///
     /// - Parameter cap: the queue's: a chunk takes at most a sixty-fourth of it, so that eviction stays fine-grained.
-    init(batchEvents: Int, batchBytes: Int, cap: Int) {
+    public init(batchEvents: Int, batchBytes: Int, cap: Int) {
         events = max(1, batchEvents)
         bytes = max(1024, min(batchBytes, cap / 64))
     }
@@ -118,17 +118,29 @@ struct ChunkLimits: Equatable {
 }
 
 /// Who gets an app's events, and how chunks for them are packed.
-struct Route: Equatable {
+public struct Route: Sendable, Equatable {
     /// In the order of the configuration; empty: nobody.
-    let destinations: [DestinationName]
+    public let destinations: [DestinationName]
     /// As they take it; zstd where they differ, because it costs a third.
-    let compression: Compression
+    public let compression: Compression
     /// How large chunks for them grow.
-    let chunks: ChunkLimits
+    public let chunks: ChunkLimits
     /// Those whose batches have another size than these chunks: for them a full one is no batch by itself.
-    var otherBatches: [DestinationName] = []
+    public var otherBatches: [DestinationName] = []
     /// The deadlines that concern the app because they name it; nil for none.
-    var deadlines: DeadlineNames?
+    public var deadlines: DeadlineNames?
+
+    /// A route of known parts.
+    public init(
+        destinations: [DestinationName], compression: Compression, chunks: ChunkLimits,
+        otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
+    ) {
+        self.destinations = destinations
+        self.compression = compression
+        self.chunks = chunks
+        self.otherBatches = otherBatches
+        self.deadlines = deadlines
+    }
 }
 
 /// One compressor of each kind, made when it is first needed.

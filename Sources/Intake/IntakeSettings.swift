@@ -1,22 +1,35 @@
-internal import Events
-internal import Model
+public import Events
 
 /// What the intake needs of the configuration.
-struct IntakeSettings: Equatable {
+public struct IntakeSettings: Sendable, Equatable {
     /// For the pass over each line.
-    var events: EventOptions
+    public var events: EventOptions
     /// Who gets what: the first is for apps that have no route of their own.
-    var routes: [Route]
+    public var routes: [Route]
     /// Apps with a route of their own, by place in `routes`.
-    var routeOfApp: [String: Int] = [:]
+    public var routeOfApp: [String: Int] = [:]
     /// All destinations, for tags that name some.
-    var table: RouteTable
+    public var table: RouteTable
     /// Whether events are collected at all (`disable`).
-    var isCollecting = true
+    public var isCollecting = true
     /// The storage cap in bytes.
-    var cap: Int
+    public var cap: Int
     /// The database to look addresses up in; nil looks up none.
-    var countryDatabase: String?
+    public var countryDatabase: String?
+
+    /// Settings of known parts.
+    public init(
+        events: EventOptions, routes: [Route], routeOfApp: [String: Int] = [:], table: RouteTable,
+        isCollecting: Bool = true, cap: Int, countryDatabase: String? = nil
+    ) {
+        self.events = events
+        self.routes = routes
+        self.routeOfApp = routeOfApp
+        self.table = table
+        self.isCollecting = isCollecting
+        self.cap = cap
+        self.countryDatabase = countryDatabase
+    }
 
     /// A commit is due when so many packed bytes wait for one: 2 MiB, where a transaction costs least for each byte, or
     /// an eighth of a small cap, so that a commit always fits.

@@ -1,6 +1,5 @@
 internal import CLinux
-internal import EventLoops
-internal import Queue
+public import EventLoops
 
 /// Whether the time of day can be trusted: nothing expires or is quarantined by its time while it cannot.
 ///
@@ -8,7 +7,7 @@ internal import Queue
 /// an hour (a machine that starts in 1970, a correction by hand). Where a sandbox forbids to ask the kernel (as the unit's
 /// `ProtectClock=` does), a time service gets the machine's first ten minutes, and a clock that is behind what is known to
 /// be past is not trusted. The kernel is asked once a minute at most.
-final class ClockTrust {
+public final class ClockTrust {
     private static let lookUpEvery = Duration.seconds(60)
     private static let timeToSynchronise = BootInstant(nanoseconds: 600_000_000_000)
     /// 2026-11-01, when this was written: a clock before it is wrong.
@@ -20,16 +19,23 @@ final class ClockTrust {
     private var lastLook: BootInstant?
     private var isBelieved = false
 
+    /// Trust that begins with what the kernel says.
+    ///
+    /// - Parameter past: a time that is known to be past, such as that of the queue's last change; nil for none.
+    public convenience init(past: Timestamp? = nil) {
+        self.init(past: past, isSynchronised: kernelClockIsSynchronised)
+    }
+
     /// - Parameters:
-    ///   - past: a time that is known to be past, such as that of the queue's last change; nil for none.
+    ///   - past: as above.
     ///   - isSynchronised: asks the kernel, nil when that is forbidden; tests pass another.
-    init(past: Timestamp? = nil, isSynchronised: @escaping () -> Bool? = kernelClockIsSynchronised) {
+    init(past: Timestamp? = nil, isSynchronised: @escaping () -> Bool?) {
         self.past = max(past ?? ClockTrust.release, ClockTrust.release)
         self.isSynchronised = isSynchronised
     }
 
     /// Whether the time of day can be trusted now.
-    func isTrusted(at time: any TimeSource) -> Bool {
+    public func isTrusted(at time: any TimeSource) -> Bool {
         // Looked at each time: within a minute after a step much would be given up.
         var steps = self.steps ?? ClockSteps(at: time)
         let isSteady = steps.isSteady(at: time)

@@ -10,7 +10,7 @@ import Spool
 import TestKit
 import Testing
 
-@testable import Agent
+@testable import Intake
 
 /// Functions that answer when the test says so; on the reader's loop.
 private final class HeldFunctions: FunctionCaller {

@@ -3,7 +3,7 @@ internal import EventLoops
 internal import Events
 internal import Frames
 internal import Logs
-internal import Model
+public import Model
 internal import Spool
 
 /// How what was taken becomes durable.
@@ -43,9 +43,11 @@ extension Intake {
 
     // MARK: Commits
 
-    func persist() async throws { try await store.sync() }
+    /// Returns when what was committed before survives a power cut.
+    public func persist() async throws { try await store.sync() }
 
-    func commit(_ progress: SpoolProgress) async throws {
+    /// Makes all that was taken since the last commit durable, with `progress`.
+    public func commit(_ progress: SpoolProgress) async throws {
         var commit = takeCommit()
         commit.progress = progress
         let newCalls = calls.takeNew()
@@ -105,13 +107,13 @@ extension Intake {
     }
 
     /// To be called on the reader's loop when the queue has published a change.
-    func queueChanged() {
+    public func queueChanged() {
         guard !store.storesNothing else { return }
         room.wakeAll()
     }
 
     /// Ends waiting for room: commits that do not fit throw, and what they held is read again after the next start.
-    func stopWaiting() {
+    public func stopWaiting() {
         room.end()
     }
 

@@ -1,13 +1,20 @@
-internal import Model
+public import Model
 
 /// How chunks for a set of destinations are packed, whoever names the set: the configuration or a container's tag.
-struct RouteTable: Equatable {
+public struct RouteTable: Sendable, Equatable {
     /// A destination, and what it wants bodies packed with.
-    struct Destination: Equatable {
+    public struct Destination: Sendable, Equatable {
         let name: String
         let compression: Compression
         /// How large its batches may be.
         let batches: ChunkLimits
+
+        /// A destination of known parts.
+        public init(name: String, compression: Compression, batches: ChunkLimits) {
+            self.name = name
+            self.compression = compression
+            self.batches = batches
+        }
     }
 
     /// In the order of the configuration.
@@ -17,8 +24,15 @@ struct RouteTable: Equatable {
     /// What everything is packed with; nil for what the destinations want.
     var compression: Compression?
 
+    /// A table of known parts.
+    public init(destinations: [Destination] = [], standard: ChunkLimits, compression: Compression? = nil) {
+        self.destinations = destinations
+        self.standard = standard
+        self.compression = compression
+    }
+
     /// The way to those of these destinations that are configured.
-    func route(to names: some Collection<String>) -> Route {
+    public func route(to names: some Collection<String>) -> Route {
         let taken = destinations.filter { names.contains($0.name) }
         let wanted = Set(taken.map(\.compression))
         let chunks = ChunkLimits(shared: taken.map(\.batches)) ?? standard

@@ -17,7 +17,7 @@ extension Intake {
     }
 
     /// Has `resume` called when the lines that `take` has left are to be offered again; false when a commit comes first.
-    func park(_ resume: @escaping () -> Void) -> Bool {
+    public func park(_ resume: @escaping () -> Void) -> Bool {
         switch obstacle {
         case .question?: rules?.whenAnswered(resume)
         // They are made once a commit holds them.

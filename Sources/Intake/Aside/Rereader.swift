@@ -1,15 +1,16 @@
 internal import Containers
-internal import EventLoops
+public import EventLoops
 internal import Events
-internal import Logs
-internal import Model
+public import Logs
+public import Model
 internal import Spool
 
 /// Reads quarantined lines again, beside the spool: what is an event now is accepted, the rest is quarantined anew.
 ///
 /// It has an intake of its own, because a commit of the spool's must hold just what its checkpoints cover.
-actor Rereader {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+public actor Rereader {
+    /// The reader's loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let loop: EventLoop
     private let store: any CommitStore
@@ -20,12 +21,14 @@ actor Rereader {
     private let settings: @Sendable () async -> IntakeSettings
     private let turn = Turnstile()
 
+    /// A reader of lines that were kept.
+    ///
     /// - Parameters:
     ///   - loop: the reader's loop.
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - settings: those in force when lines are read again; sessions are left alone.
-    init(
+    public init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
         time: any TimeSource, log: Log, settings: @escaping @Sendable () async -> IntakeSettings
     ) {
@@ -43,7 +46,7 @@ actor Rereader {
     ///
     /// - Returns: how many were read again; the others stay.
     /// - Throws: `IntakeError`, with code `full` when the queue has no room for them now; what was read before stays read.
-    func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
+    public func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }

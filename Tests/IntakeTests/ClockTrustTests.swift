@@ -2,7 +2,7 @@ import EventLoops
 import TestKit
 import Testing
 
-@testable import Agent
+@testable import Intake
 
 @Suite("Trust in the clock")
 struct ClockTrustTests {

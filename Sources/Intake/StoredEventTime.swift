@@ -1,11 +1,11 @@
-internal import EventLoops
+public import EventLoops
 internal import Events
 internal import Model
 
 /// Tells when a stored event happened: for the queue, which looks at events only where some of a chunk have expired.
-enum StoredEventTime {
+public enum StoredEventTime {
     /// By the event's own time, else by its acceptance; nil if the line is no event any more.
-    static func time(of line: [UInt8], acceptedAt: Timestamp) -> Timestamp? {
+    public static func time(of line: [UInt8], acceptedAt: Timestamp) -> Timestamp? {
         var pass = EventPass(options: EventOptions())
         var random = KernelRandom()
         pass.begin(pass.source(app: "", using: &random), at: acceptedAt, isSynchronised: false, using: &random)
