@@ -129,7 +129,7 @@ extension AgentService {
 
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
-        await parts.reader.withSink(Intake.self) { $0.configure(wanted) }
+        await parts.intake.use { $0.configure(wanted) }
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.
@@ -198,12 +198,8 @@ extension AgentService {
 
     private func settleIntake(_ parts: Parts) async {
         await withCheckedContinuation { continuation in
-            let reader = parts.reader
-            readerLoop.post {
-                reader.assumeIsolated { reader in
-                    reader.withSink(Intake.self) { $0.whenSettled { continuation.resume() } }
-                }
-            }
+            let intake = parts.intake
+            readerLoop.post { intake.assumeOnLoop { $0.whenSettled { continuation.resume() } } }
         }
     }
 
@@ -230,7 +226,7 @@ extension AgentService {
     /// Starts a session of an app, where sessions are manual.
     func startSession(of app: String) async -> String {
         guard let parts else { return "the agent is starting; nothing changed" }
-        let hasStarted = await parts.reader.withSink(Intake.self) { $0.startSession(of: app) }
+        let hasStarted = await parts.intake.use { $0.startSession(of: app) }
         // Without a line to read it would wait for the next one, and a crash would forget it.
         if hasStarted { await parts.reader.commitSoon() }
         if hasStarted { return "a new session of \(app) has begun" }

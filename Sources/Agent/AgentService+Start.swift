@@ -56,7 +56,7 @@ extension AgentService {
         let rules = IntakeRules(containers, functions: functions.runner, figures: figures)
         let keeper = makeKeeper(queue, functions, rules)
         try takeSpool()
-        let reader = try makeReader(queue, restored, figures, tap, rules)
+        let (reader, intake) = try makeReader(queue, restored, figures, tap, rules)
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
@@ -92,7 +92,8 @@ extension AgentService {
                 collection: AgentCollection(agent: self),
                 records: AgentRecords(
                     queue: queue, rereader: rereader, time: time, deadlines: { await self.deadlines }, log: log),
-                tap: tap, backfill: AgentBackfill(backfill: backfill), containers: AgentContainers(keeper: keeper, time: time)))
+                tap: tap, backfill: AgentBackfill(backfill: backfill),
+                containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(
@@ -106,7 +107,7 @@ extension AgentService {
         let time = self.time
         let expiry = ExpiryRounds(on: loop, queue: queue)
         relay.connect(
-            queue: queue, driver: driver, expiry: expiry, unread: unread, reader: reader, mainLoop: loop,
+            queue: queue, driver: driver, expiry: expiry, unread: unread, intake: intake, mainLoop: loop,
             readerLoop: readerLoop
         ) { snapshot in
             notice.queueAccepts(snapshot.accepting)
@@ -127,7 +128,8 @@ extension AgentService {
         // Writers go on; only reading waits, and no longer than the containers' timeouts (tm05).
         await keeper.waitUntilOpen()
         let parts = Parts(
-            queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
+            queue: queue, driver: driver, reader: reader, intake: intake, stats: stats, control: control,
+            network: network,
             notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions, ports: ports)
         self.parts = parts
         // What containers set holds for the first event.
@@ -225,15 +227,17 @@ extension AgentService {
     private func makeReader(
         _ queue: QueueStore, _ restored: RestoredState, _ figures: IntakeFigures, _ tap: EventTap,
         _ rules: IntakeRules
-    ) throws(AgentError) -> SpoolReader {
+    ) throws(AgentError) -> (SpoolReader, LoopBound<Intake>) {
         let intake = Intake(
             intakeSettings(cap: queue.snapshot.maxSize), store: queue,
             memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap,
             rules: rules, on: readerLoop, time: time, log: log)
+        let bound = LoopBound(intake, to: readerLoop)
         do throws(SpoolError) {
-            return try SpoolReader(
+            let reader = try SpoolReader(
                 settings.spoolOptions, start: SpoolStart(checkpoints: restored.checkpoints, done: restored.done),
                 sink: intake, on: readerLoop, log: log)
+            return (reader, bound)
         } catch {
             throw AgentError(.cannotCreate, error.message)
         }

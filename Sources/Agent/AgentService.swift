@@ -90,6 +90,7 @@ public actor AgentService {
         let queue: QueueStore
         let driver: DeliveryDriver
         let reader: SpoolReader
+        let intake: LoopBound<Intake>
         let stats: StatsServer?
         let control: ControlServer
         let network: NetworkMonitor
@@ -251,7 +252,7 @@ public actor AgentService {
     private func stop(_ parts: Parts) async {
         log.info("agent stopping")
         await parts.backfill.stop()
-        await parts.reader.withSink(Intake.self) { $0.stopWaiting() }
+        await parts.intake.use { $0.stopWaiting() }
         await parts.reader.stop()
         parts.functions.stop()
         await parts.network.stop()

@@ -2,7 +2,6 @@ internal import Delivery
 internal import EventLoops
 internal import Intake
 internal import Queue
-internal import Spool
 internal import Synchronization
 
 /// Tells delivery and the intake that the queue has changed; there is a queue before there is either.
@@ -31,9 +30,9 @@ final class QueueRelay: Sendable {
     ///
     /// - Parameter watch: told of every change, on the store's loop; must be quick.
     func connect(
-        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard, reader: SpoolReader,
-        mainLoop: EventLoop,
-        readerLoop: EventLoop, watch: @escaping @Sendable (QueueSnapshot) -> Void
+        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard,
+        intake: LoopBound<Intake>, mainLoop: EventLoop, readerLoop: EventLoop,
+        watch: @escaping @Sendable (QueueSnapshot) -> Void
     ) {
         // Several changes while the main loop is busy make one call.
         let isMainTold = Mutex(false)
@@ -58,11 +57,7 @@ final class QueueRelay: Sendable {
                 return snapshot.isOpen && !open
             }
             if hasOpened {
-                readerLoop.post {
-                    reader.assumeIsolated { reader in
-                        reader.withSink(Intake.self) { $0.queueChanged() }
-                    }
-                }
+                readerLoop.post { intake.assumeOnLoop { $0.queueChanged() } }
             }
         }
     }

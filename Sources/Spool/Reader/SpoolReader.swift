@@ -103,16 +103,6 @@ public actor SpoolReader {
     /// The figures, as they were published last. From any thread.
     public nonisolated var figures: SpoolFigures { published.withLock { $0 } }
 
-    /// Lets the caller reach the sink, on the reader's loop.
-    ///
-    /// - Parameter type: what the reader was made with; anything else is a fault of the program, and ends it.
-    public func withSink<Sink: SpoolSink, Value: Sendable>(
-        _ type: Sink.Type, _ body: @Sendable (Sink) throws -> Value
-    ) rethrows -> Value {
-        guard let sink = sink as? Sink else { preconditionFailure("the reader's sink is no \(type)") }
-        return try body(sink)
-    }
-
     /// Has what the sink holds committed soon, although nothing was read: it took something from elsewhere.
     public func commitSoon() {
         commits.isWanted = true
