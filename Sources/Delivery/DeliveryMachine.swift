@@ -156,8 +156,7 @@ struct DeliveryMachine: Sendable {
 
     /// Whether the attempt has a batch that is being sent or will be.
     func holdsBatch(_ id: AttemptID) -> Bool {
-        let phase = destinations.look(id.destination) { $0.attempts.look(id.number) { $0.phase } }
-        return phase == .sending || phase == .ready
+        destinations.look(id.destination) { $0.attempts.look(id.number) { $0.isLeased } } == true
     }
 
     /// Destinations that other credentials may help: held, or their breaker open.

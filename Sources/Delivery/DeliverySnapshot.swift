@@ -91,7 +91,7 @@ extension DestinationMachine {
         let wake = hasSomething && gate.block == nil ? wakeAt(gate, at: now) : nil
         return DeliverySnapshot.Destination(
             name: name, obstacle: obstacle(gate), lanes: lanes, interval: interval,
-            inFlight: attempts.count { $0.phase == .sending },
+            inFlight: attempts.count { $0.isSending },
             attempts: attempts.count,
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
             setAside: tracked.values.count { $0.isSetAside },

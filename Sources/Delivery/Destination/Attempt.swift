@@ -53,15 +53,38 @@ struct TrackedBatch: Sendable {
 /// All attempts are looked at some forty times a batch, and to look at one may copy it. So what tells one from another
 /// lies in a few bytes here; the batch and its end, which are long and seldom asked for, lie behind a reference each.
 struct Attempt: Sendable {
+    /// How far it is, with what only an attempt that is so far has.
     enum Phase: Sendable {
         /// The queue was asked for a batch.
-        case leasing
+        case leasing(Wish)
         /// The batch is leased and waits for a place: it was asked for ahead.
-        case ready
+        case ready(Boxed<TrackedBatch>)
         /// The destination is being asked.
-        case sending
+        case sending(Boxed<TrackedBatch>)
         /// The queue is being told.
-        case settling
+        case settling(Settling)
+    }
+
+    /// Which batch the queue was asked for.
+    enum Wish: Sendable {
+        /// The next one, formed of waiting events.
+        case next
+        /// The next one, before there is a place for it.
+        case nextAhead
+        /// One that is free since a restart.
+        case free
+        /// One that was attempted before.
+        case known(Boxed<TrackedBatch>)
+    }
+
+    /// How the batch ended, until the queue knows.
+    struct Settling: Sendable {
+        let batch: Boxed<TrackedBatch>
+        let ending: Boxed<Ending>
+        /// How many batches the settlement makes.
+        let makes: Int
+        /// When the queue is told again, after it could not take the settlement; nil while it is being told.
+        var againAt: BootInstant?
     }
 
     /// What a new batch will be tracked as, once the queue has made it.
@@ -74,81 +97,134 @@ struct Attempt: Sendable {
     }
 
     let priority: Priority
-    var phase = Phase.leasing
+    private(set) var phase: Phase
     /// Tells whether the destination is well again.
     let isProbe: Bool
-    /// Takes up a batch that is free since a restart, rather than new events.
-    let takesFree: Bool
     /// A command asked for it and is told how it ends.
     var isPushed: Bool
-    /// It was asked for before there was a place for it.
-    var isAhead = false
     /// The batch is none of ours any more (collection was disabled): its answer is ignored.
     var isForgotten = false
-    /// Whether the settlement makes batches.
-    private(set) var makesBatches = false
-    /// When the queue is told again, after it could not take the settlement.
-    var settleAgainAt: BootInstant?
-    private var batchBox: Boxed<TrackedBatch>?
-    private var endingBox: Boxed<Ending>?
 
-    init(
-        priority: Priority, batch: TrackedBatch? = nil, isProbe: Bool, takesFree: Bool, isPushed: Bool,
-        isAhead: Bool = false
-    ) {
+    /// An attempt begins with a wish for a batch.
+    init(_ wish: Wish, priority: Priority, isProbe: Bool, isPushed: Bool) {
+        phase = .leasing(wish)
         self.priority = priority
         self.isProbe = isProbe
-        self.takesFree = takesFree
         self.isPushed = isPushed
-        self.isAhead = isAhead
-        self.batch = batch
     }
 
-    /// What is attempted; nil while the queue is still to form it.
-    var batch: TrackedBatch? {
-        get {
-            guard case .value(let batch) = batchBox else { return nil }
-            return batch
-        }
-        set { batchBox = newValue.map { .value($0) } }
+    // MARK: From phase to phase
+
+    /// The queue has handed over a batch that was asked for ahead.
+    mutating func wait(with batch: TrackedBatch) {
+        assert(isLeasing, "only what was asked for can wait")
+        phase = .ready(.value(batch))
     }
 
-    /// How it ends; nil while the destination has not answered.
-    var ending: Ending? {
-        get {
-            guard case .value(let ending) = endingBox else { return nil }
-            return ending
-        }
-        set {
-            endingBox = newValue.map { .value($0) }
-            makesBatches = newValue?.children.isEmpty == false
+    /// The batch goes to the destination.
+    mutating func send(_ batch: TrackedBatch) {
+        assert(isLeasing || isReady, "a batch is sent once an attempt")
+        phase = .sending(.value(batch))
+    }
+
+    /// The destination has answered, and the queue is told.
+    mutating func settle(_ ending: Ending) {
+        guard case .sending(let batch) = phase else { return assertionFailure("only what was sent ends") }
+        phase = .settling(Settling(batch: batch, ending: .value(ending), makes: ending.children.count))
+    }
+
+    /// The queue could not be told, or is told again (nil).
+    mutating func tell(again: BootInstant?) {
+        guard case .settling(var settling) = phase else { return assertionFailure("only an end is told") }
+        settling.againAt = again
+        phase = .settling(settling)
+    }
+
+    // MARK: What tells one from another
+
+    var isLeasing: Bool { if case .leasing = phase { true } else { false } }
+    var isReady: Bool { if case .ready = phase { true } else { false } }
+    var isSending: Bool { if case .sending = phase { true } else { false } }
+    var isSettling: Bool { if case .settling = phase { true } else { false } }
+
+    /// Whether it has a leased batch whose end is not known.
+    var isLeased: Bool {
+        switch phase {
+        case .ready, .sending: true
+        case .leasing, .settling: false
         }
     }
 
-    /// How many of the batch's events the destination has not got.
-    var eventsLeft: Int {
-        guard let settlement = ending?.settlement else { return batch?.header.events ?? 0 }
-        return settlement.parts.reduce(0) { sum, part in
-            if case .again = part.disposition { sum + part.events.count } else { sum }
-        }
-    }
+    /// Whether the queue is being told how its batch ended, and has not failed to take it.
+    var isBeingTold: Bool { if case .settling(let settling) = phase { settling.againAt == nil } else { false } }
+
+    /// When the queue is told again how its batch ended; nil unless it could not take that.
+    var settleAgainAt: BootInstant? { if case .settling(let settling) = phase { settling.againAt } else { nil } }
+
+    /// How many batches its settlement makes.
+    var batchesToCome: Int { if case .settling(let settling) = phase { settling.makes } else { 0 } }
 
     /// Whether the destination has the whole batch and the queue is only being told: the place is free for the next.
     ///
     /// The queue is asked for that one in the same turn, after it was told, so no more than a place each are ahead of it.
-    var isDone: Bool { phase == .settling && !makesBatches && settleAgainAt == nil }
+    var isDone: Bool {
+        if case .settling(let settling) = phase { settling.makes == 0 && settling.againAt == nil } else { false }
+    }
 
     /// Whether it takes one of the destination's places: it is being sent, or will be as soon as the queue answers.
     var takesPlace: Bool { !isDone && !isWaitingAhead }
 
     /// Whether it waits for a place, with its batch or for it.
-    var isWaitingAhead: Bool { phase == .ready || phase == .leasing && isAhead }
+    var isWaitingAhead: Bool {
+        switch phase {
+        case .ready, .leasing(.nextAhead): true
+        case .leasing, .sending, .settling: false
+        }
+    }
 
     /// Whether the queue still has to hand over a batch that it formed from waiting events.
-    var awaitsNewBatch: Bool { phase == .leasing && batchBox == nil && !takesFree }
+    var awaitsNewBatch: Bool {
+        switch phase {
+        case .leasing(.next), .leasing(.nextAhead): true
+        case .leasing, .ready, .sending, .settling: false
+        }
+    }
 
     /// Whether the queue was asked for a batch that it has already.
-    var awaitsKnownBatch: Bool { phase == .leasing && (takesFree || batchBox != nil) }
+    var awaitsKnownBatch: Bool {
+        switch phase {
+        case .leasing(.free), .leasing(.known): true
+        case .leasing, .ready, .sending, .settling: false
+        }
+    }
+
+    // MARK: Its batch
+
+    /// What is attempted; nil while the queue is still to say which.
+    var batch: TrackedBatch? {
+        switch phase {
+        case .leasing(.next), .leasing(.nextAhead), .leasing(.free): nil
+        case .leasing(.known(let batch)), .ready(let batch), .sending(let batch): batch.content
+        case .settling(let settling): settling.batch.content
+        }
+    }
+
+    /// The batch that the queue was asked for by its id; nil in other phases and for other wishes.
+    var wishedBatch: TrackedBatch? { if case .leasing(.known(let batch)) = phase { batch.content } else { nil } }
+
+    /// What the queue is told.
+    var settlement: Settlement? {
+        if case .settling(let settling) = phase { settling.ending.content.settlement } else { nil }
+    }
+
+    /// How many of the batch's events the destination has not got.
+    var eventsLeft: Int {
+        switch phase {
+        case .leasing(.next), .leasing(.nextAhead), .leasing(.free): 0
+        case .leasing(.known(let batch)), .ready(let batch), .sending(let batch): batch.content.header.events
+        case .settling(let settling): settling.ending.content.eventsLeft
+        }
+    }
 }
 
 /// How an attempt's batch ends, until the queue knows.
@@ -159,11 +235,24 @@ struct Ending: Sendable {
     let children: [Attempt.Child]
     /// What commands are told when it is settled.
     let end: AttemptEnd
+
+    /// How many of the batch's events the destination has not got.
+    var eventsLeft: Int {
+        settlement.parts.reduce(0) { sum, part in
+            if case .again = part.disposition { sum + part.events.count } else { sum }
+        }
+    }
 }
 
 /// A value behind a reference: to copy it takes a count, however large it is.
-private indirect enum Boxed<Value: Sendable>: Sendable {
+indirect enum Boxed<Value: Sendable>: Sendable {
     case value(Value)
+
+    var content: Value {
+        switch self {
+        case .value(let value): value
+        }
+    }
 }
 
 /// How an attempt ended, for commands that wait for it.

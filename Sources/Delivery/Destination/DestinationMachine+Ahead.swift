@@ -26,21 +26,21 @@ extension DestinationMachine {
 
     /// The batch of a lane that was asked for first.
     func firstReady(_ priority: Priority) -> UInt64? {
-        attempts.firstKey { $0.phase == .ready && $0.priority == priority }
+        attempts.firstKey { $0.isReady && $0.priority == priority }
     }
 
     /// Whether the queue is about to hand over a critical batch.
     ///
     /// A normal one waits for that answer: the batch may hold fewer events than it was asked for (a full chunk is a batch
     /// as it is stored), so that more critical ones wait than it seems.
-    var isCriticalOnItsWay: Bool { attempts.contains { $0.priority == .critical && $0.phase == .leasing } }
+    var isCriticalOnItsWay: Bool { attempts.contains { $0.priority == .critical && $0.isLeasing } }
 
     /// Gives back what is ready and may not be sent any more.
     mutating func returnReady(_ gate: Gate) {
-        guard attempts.contains(where: { $0.phase == .ready }) else { return }
+        guard attempts.contains(where: { $0.isReady }) else { return }
         let permission = permission(gate)
         let isFull = PerPriority(critical: isFullOfRetries(.critical), normal: isFullOfRetries(.normal))
-        let gone = attempts.keys { $0.phase == .ready && (!permission.allows($0) || isFull[$0.priority]) }
+        let gone = attempts.keys { $0.isReady && (!permission.allows($0) || isFull[$0.priority]) }
         for number in gone { returnReady(number) }
     }
 
@@ -54,7 +54,7 @@ extension DestinationMachine {
     mutating func askAhead(_ gate: Gate, at now: Moment) {
         guard gate.block == nil, gate.automatic != nil, obstacle(gate) == nil, storeRetryAt == nil, push == nil,
             bucket == nil, tracked.isEmpty, !isStopping, !hasPlace(.normal),
-            attempts.contains(where: { $0.phase == .sending })
+            attempts.contains(where: { $0.isSending })
         else { return }
         var ahead = attempts.count { $0.isWaitingAhead }
         guard ahead <= DestinationMachine.fewAhead else { return }
@@ -62,8 +62,7 @@ extension DestinationMachine {
         guard isSmall(priority) else { return }
         while ahead < DestinationMachine.mostAhead, available(priority) >= options.batchEvents, isDue(priority, gate) {
             let id = newAttempt()
-            attempts[id.number] = Attempt(
-                priority: priority, isProbe: false, takesFree: false, isPushed: false, isAhead: true)
+            attempts[id.number] = Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false)
             effects.append(.leaseNext(id, request(priority, at: now)))
             ahead += 1
         }

@@ -24,7 +24,7 @@ extension DestinationMachine {
             laneStates[header.priority].taken = (laneStates[header.priority].taken ?? 0) + header.events
             laneStates[header.priority].leasedAt = now.boot
         }
-        guard let attempt = attempts[number], attempt.phase == .leasing else {
+        guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
             if case .batch(let header) = result { effects.append(.release(header.id)) }
             return
         }
@@ -32,16 +32,16 @@ extension DestinationMachine {
         case .failed:
             attempts[number] = nil
             let again = noteStoreFailure(at: now)
-            if var batch = attempt.batch, !attempt.isForgotten {
+            if var batch = attempt.wishedBatch, !attempt.isForgotten {
                 batch.notBefore = max(batch.notBefore, again)
                 tracked[batch.header.id] = batch
             }
         case .none:
             attempts[number] = nil
             storeFailures = 0
-            if attempt.batch == nil { noteEmpty(attempt.priority, at: now) }
+            if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }
         case .batch(let header):
-            take(header, for: number, attempt, gate, at: now)
+            take(header, for: number, attempt, wish, gate, at: now)
         }
     }
 
@@ -58,7 +58,8 @@ extension DestinationMachine {
     }
 
     private mutating func take(
-        _ header: BatchHeader, for number: UInt64, _ attempt: Attempt, _ gate: Gate, at now: Moment
+        _ header: BatchHeader, for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish, _ gate: Gate,
+        at now: Moment
     ) {
         guard !attempt.isForgotten else {
             attempts[number] = nil
@@ -66,7 +67,7 @@ extension DestinationMachine {
             return
         }
         storeFailures = 0
-        guard let mine = recognise(header, for: number, attempt, at: now) else { return }
+        guard let mine = recognise(header, for: number, wish, at: now) else { return }
         laneStates[attempt.priority].takenUntil = now.boot + DestinationMachine.summaryLag
         if !attempt.awaitsNewBatch {
             laneStates[attempt.priority].takenFree += 1
@@ -79,11 +80,8 @@ extension DestinationMachine {
             giveBack(batch, number)
             return
         }
-        if attempt.isAhead {
-            attempts.update(number) {
-                $0.batch = batch
-                $0.phase = .ready
-            }
+        if case .nextAhead = wish {
+            attempts.update(number) { $0.wait(with: batch) }
         } else {
             send(&batch, number, at: now)
         }
@@ -92,10 +90,7 @@ extension DestinationMachine {
     mutating func send(_ batch: inout TrackedBatch, _ number: UInt64, at now: Moment) {
         batch.acknowledgedBefore = batch.acknowledgedBefore ?? acknowledgements
         batch.attemptedAt = now.boot
-        attempts.update(number) { [batch] in
-            $0.batch = batch
-            $0.phase = .sending
-        }
+        attempts.update(number) { [batch] in $0.send(batch) }
         if let most = options.eventsPerRequest { bucket?.charge((batch.header.events - 1) / most, at: now.boot) }
         counters.sentEvents += batch.header.events
         effects.append(.send(AttemptID(destination: name, number: number)))
@@ -107,9 +102,9 @@ extension DestinationMachine {
     /// is tracked already.
     /// - Returns: nil when the batch is not to be sent now; the attempt is over.
     private mutating func recognise(
-        _ header: BatchHeader, for number: UInt64, _ attempt: Attempt, at now: Moment
+        _ header: BatchHeader, for number: UInt64, _ wish: Attempt.Wish, at now: Moment
     ) -> TrackedBatch? {
-        if let batch = attempt.batch { return batch }
+        if case .known(let batch) = wish { return batch.content }
         if let known = tracked[header.id] {
             guard known.notBefore <= now.boot, !known.isSetAside else {
                 attempts[number] = nil
@@ -124,7 +119,7 @@ extension DestinationMachine {
         let other = attempts.firstKey { $0.batch?.header.id == header.id }
         guard let other else { return TrackedBatch(header, notBefore: now.boot) }
         // Where it is asked for by its id, the one that asked will be told that there is none.
-        if let batch = attempts.look(other, { $0.phase == .leasing ? $0.batch : nil }) { return batch }
+        if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
         attempts[number] = nil
         return nil
     }
@@ -164,25 +159,23 @@ extension DestinationMachine {
 
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [Attempt.Child] = [], end: AttemptEnd) {
-        attempts.update(number) {
-            $0.phase = .settling
-            $0.ending = Ending(settlement: settlement, children: children, end: end)
-        }
+        attempts.update(number) { $0.settle(Ending(settlement: settlement, children: children, end: end)) }
         effects.append(.settle(AttemptID(destination: name, number: number), settlement))
     }
 
     /// The queue knows how a batch ended, or could not be told (nil).
     mutating func settled(_ number: UInt64, _ headers: [BatchHeader]?, at now: Moment) {
-        guard attempts.look(number, { $0.phase }) == .settling else { return }
+        guard attempts.look(number, { $0.isSettling }) == true else { return }
         guard let headers else {
             let again = noteStoreFailure(at: now)
-            attempts.update(number) { $0.settleAgainAt = again }
+            attempts.update(number) { $0.tell(again: again) }
             return
         }
-        guard let attempt = attempts.removeValue(forKey: number) else { return }
+        guard let attempt = attempts.removeValue(forKey: number), case .settling(let settling) = attempt.phase
+        else { return }
         storeFailures = 0
         guard !attempt.isForgotten else { return }
-        guard let ending = attempt.ending else { return }
+        let ending = settling.ending.content
         for (header, child) in zip(headers, ending.children)
         where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
             var batch = TrackedBatch(header, notBefore: child.notBefore)
@@ -201,13 +194,12 @@ extension DestinationMachine {
     /// Gives up all attempts, except where the queue is being told how a batch ended: batches stay in it as they are.
     mutating func cutAll() {
         // Those that the queue could not take are told again by the next attempt, under the same id.
-        for number in attempts.keys(where: { $0.phase != .settling || $0.settleAgainAt != nil }) {
+        for number in attempts.keys(where: { !$0.isBeingTold }) {
             guard let attempt = attempts.removeValue(forKey: number) else { continue }
-            let isLeased = attempt.phase == .sending || attempt.phase == .ready
-            if isLeased { effects.append(.cut(AttemptID(destination: name, number: number))) }
+            if attempt.isLeased { effects.append(.cut(AttemptID(destination: name, number: number))) }
             if let batch = attempt.batch {
                 tracked[batch.header.id] = batch
-                if isLeased { effects.append(.release(batch.header.id)) }
+                if attempt.isLeased { effects.append(.release(batch.header.id)) }
             }
         }
     }

@@ -13,7 +13,8 @@ extension DestinationMachine {
     mutating func sent(
         _ number: UInt64, _ outcome: Outcome, at now: Moment, using random: inout some RandomNumberGenerator
     ) {
-        guard let attempt = attempts[number], attempt.phase == .sending, var batch = attempt.batch else { return }
+        guard let attempt = attempts[number], case .sending(let sent) = attempt.phase else { return }
+        var batch = sent.content
         counters.note(outcome)
         note(outcome, at: now)
         if attempt.isForgotten {

@@ -13,7 +13,7 @@ extension DestinationMachine {
         // belongs to what waits.
         attempts.updateAll { _, attempt in
             guard !attempt.isForgotten else { return }
-            if everything || attempt.phase == .leasing || attempt.phase == .ready { attempt.isPushed = true }
+            if everything || attempt.isLeasing || attempt.isReady { attempt.isPushed = true }
         }
     }
 

@@ -48,7 +48,7 @@ extension DestinationMachine {
             return
         }
         if hasAcknowledgedWithSettings, hold == nil, batch.postponements < DestinationMachine.mostPostponements,
-            attempts.contains(where: { $0.phase == .sending && $0.batch?.header.id != batch.header.id })
+            attempts.contains(where: { $0.isSending && $0.batch?.header.id != batch.header.id })
         {
             // The answers that are on their way tell whether it is this event or all of them.
             batch.postponements += 1

@@ -42,7 +42,7 @@ extension DestinationMachine {
             }
             if let until = laneStates[priority].emptyUntil, until <= now.boot { laneStates[priority].emptyUntil = nil }
             if let at = laneStates[priority].leasedAt, at + DestinationMachine.countsSettle <= now.boot,
-                !attempts.contains(where: { $0.priority == priority && $0.phase == .leasing })
+                !attempts.contains(where: { $0.priority == priority && $0.isLeasing })
             {
                 laneStates[priority].leasedAt = nil
                 laneStates[priority].taken = lanes[priority].handedOut
@@ -52,8 +52,8 @@ extension DestinationMachine {
 
     private mutating func settleAgain(at now: Moment) {
         for number in attempts.keys(where: { $0.settleAgainAt.map { $0 <= now.boot } ?? false }) {
-            attempts.update(number) { $0.settleAgainAt = nil }
-            guard let settlement = attempts.look(number, { $0.ending?.settlement }) else { continue }
+            attempts.update(number) { $0.tell(again: nil) }
+            guard let settlement = attempts.look(number, { $0.settlement }) else { continue }
             effects.append(.settle(AttemptID(destination: name, number: number), settlement))
         }
     }
@@ -196,15 +196,14 @@ extension DestinationMachine {
             guard let batch = tracked.removeValue(forKey: batchID) else { return }
             let id = newAttempt()
             attempts[id.number] = Attempt(
-                priority: batch.header.priority, batch: batch, isProbe: isProbe, takesFree: false,
-                isPushed: push != nil)
+                .known(.value(batch)), priority: batch.header.priority, isProbe: isProbe, isPushed: push != nil)
             push?.batches.remove(batchID)
             if isProbe { push?.probe = false }
             effects.append(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
             let id = newAttempt()
             attempts[id.number] = Attempt(
-                priority: priority, isProbe: isProbe, takesFree: takesFree, isPushed: push != nil)
+                takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: push != nil)
             if takesFree { push?.free[priority] -= 1 }
             if isProbe { push?.probe = false }
             effects.append(.leaseNext(id, request(priority, at: now)))
@@ -215,7 +214,7 @@ extension DestinationMachine {
     func request(_ priority: Priority, at now: Moment) -> LeaseRequest {
         var known = Set(tracked.keys)
         attempts.forEach { _, attempt in
-            if attempt.phase == .leasing, let batch = attempt.batch { known.insert(batch.header.id) }
+            if let batch = attempt.wishedBatch { known.insert(batch.header.id) }
         }
         let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(

@@ -157,7 +157,7 @@ struct DestinationMachine: Sendable {
             guard attempt.priority == priority else { return }
             if attempt.awaitsKnownBatch { known += 1 }
             // The queue may have made free batches that we are about to be told of.
-            if attempt.phase == .settling, attempt.makesBatches { known += attempt.ending?.children.count ?? 0 }
+            known += attempt.batchesToCome
         }
         return max(0, lanes[priority].freeBatches - known)
     }
@@ -267,7 +267,7 @@ struct DestinationMachine: Sendable {
 
     /// Collection was disabled and the queue emptied: nothing of it is ours any more.
     mutating func forgetAll() {
-        for number in attempts.keys(where: { $0.phase == .ready }) { returnReady(number) }
+        for number in attempts.keys(where: { $0.isReady }) { returnReady(number) }
         tracked = [:]
         attempts.updateAll { _, attempt in
             attempt.isForgotten = true
