@@ -54,8 +54,8 @@ struct BoundsTests {
             { String(repeating: "[[priorities.rule]]\nevnt = \"a\"\n", count: $0) },
         ]
         for text in texts {
-            let (_, few) = read(text(5_000))
-            let (problems, many) = read(text(40_000))
+            let (_, few) = read(text(2_500))
+            let (problems, many) = read(text(20_000))
             #expect(problems.count <= 202, "\(text(1))")
             #expect(problems.contains { $0.message.hasSuffix("from here on, not listed") && $0.position != nil })
             // Eight times the text; with a square in it, it was 64 times, and 208 s of a release build.
