@@ -202,9 +202,11 @@ extension AgentService {
     }
 
     private func openQueue(_ relay: QueueRelay) throws(AgentError) -> QueueStore {
+        let clock = ClockTrust(past: lastChange)
         do throws(QueueError) {
             return try QueueStore(
-                settings.queueOptions, on: storeLoop, time: time, log: log, observer: { relay.changed($0) },
+                settings.queueOptions, on: storeLoop, time: time, clock: { clock.isTrusted(at: $0) }, log: log,
+                observer: { relay.changed($0) },
                 eventTime: StoredEventTime.time)
         } catch {
             throw AgentError(error)

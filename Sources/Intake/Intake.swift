@@ -301,7 +301,7 @@ public final class Intake: SpoolSink {
         if chunk.events == route.chunks.events { close(chunk, route, isFull: true) }
     }
 
-    /// Whether the time of day can be trusted; the queue is told when that changes, because its events expire too.
+    /// Whether the time of day can be trusted. The queue asks for itself: its events expire whether lines are read or not.
     private func isClockTrusted() -> Bool {
         let isTrusted = clock.isTrusted(at: time)
         if isTrusted != wasTrusted {
@@ -309,7 +309,6 @@ public final class Intake: SpoolSink {
             log.info(
                 isTrusted
                     ? "the clock is trusted" : "the clock is not trusted yet: nothing expires, no time counts as ahead")
-            Task(executorPreference: loop) { [store] in await store.allowExpiry(isTrusted) }
         }
         return isTrusted
     }

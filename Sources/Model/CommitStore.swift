@@ -8,9 +8,6 @@ public protocol CommitStore: Sendable {
     /// Returns once all that was stored before survives a power cut.
     func sync() async throws
 
-    /// Says whether old events may expire: not while the time of day cannot be trusted.
-    func allowExpiry(_ allowed: Bool) async
-
     /// Whether nothing would be stored now, as far as is known. From any thread.
     var storesNothing: Bool { get }
 }

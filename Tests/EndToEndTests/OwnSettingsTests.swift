@@ -67,8 +67,10 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("what has grown older than a destination's own max_age expires there, counted, and goes to the others")
-        func ownAge() throws {
+        @Test(
+            "what is older than a destination's own max_age expires there alone, counted, but not by a clock that nobody trusts",
+            arguments: [true, false])
+        func ownAge(isTrusted: Bool) throws {
             let bench = try Workbench()
             let library = "\(bench.path)/clock.so"
             let here = #filePath.split(separator: "/").dropLast().joined(separator: "/")
@@ -89,15 +91,16 @@ extension EndToEnd {
             }
             // Two days later, by the machine's clock.
             bench.killAgent()
-            try bench.startAgent(environment: ["LD_PRELOAD=\(library)", "CLOCK_AHEAD=172800"])
+            let trust = isTrusted ? [] : ["CLOCK_UNSYNCHRONISED=1"]
+            try bench.startAgent(environment: ["LD_PRELOAD=\(library)", "CLOCK_AHEAD=172800"] + trust)
             #expect(try bench.command("dispatch").code == 0)
             try wait(.seconds(60), "the end of what waits; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
                 try bench.figures().total("spoolship_deliveries_queued") == 0
             }
             #expect(Set(keys("\(bench.path)/long.jsonl")) == Set((0..<20).map { "e\($0)" }))
-            #expect(keys("\(bench.path)/brief.jsonl").isEmpty)
+            #expect(keys("\(bench.path)/brief.jsonl").count == (isTrusted ? 0 : 20))
             let log = bench.agentLog
-            #expect(log.contains("events expired") && log.contains("total=20"), "\(log.suffix(1000))")
+            #expect((log.contains("events expired") && log.contains("total=20")) == isTrusted, "\(log.suffix(1000))")
             try bench.expectBalance()
             #expect(try bench.stopAgent() == 0)
         }

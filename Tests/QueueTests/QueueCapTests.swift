@@ -1,6 +1,7 @@
 import EventLoops
 import Logs
 import Model
+import Synchronization
 import TestKit
 import Testing
 
@@ -170,7 +171,8 @@ struct QueueCapTests {
     func ac12_expiry() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
-        let store = try fixture.open()
+        let isTrusted = Mutex(true)
+        let store = try fixture.open(clock: { _ in isTrusted.withLock { $0 } })
         _ = try await store.store(maker.commit(50, full: true))
         _ = try await store.store(maker.commit(3))
         fixture.time.advance(by: .seconds(25 * 86_400))
@@ -178,10 +180,10 @@ struct QueueCapTests {
         await store.release(kept.header.id)
         #expect(try await store.expire() == 0)
         fixture.time.advance(by: .nanoseconds(1))
-        await store.allowExpiry(false)
+        isTrusted.withLock { $0 = false }
         #expect(try await store.lease(kept.header.id) != nil)
         await store.release(kept.header.id)
-        await store.allowExpiry(true)
+        isTrusted.withLock { $0 = true }
         #expect(try await store.lease(kept.header.id) == nil)
         #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 50)
         #expect(try await store.leaseNext(request()) == nil)

@@ -33,12 +33,14 @@ final class QueueFixture: Sendable {
     }
 
     func open(
-        _ change: (inout QueueOptions) -> Void = { _ in }, eventTime: QueueStore.EventTimes? = nil
+        _ change: (inout QueueOptions) -> Void = { _ in }, eventTime: QueueStore.EventTimes? = nil,
+        clock: sending QueueStore.ClockCheck? = nil
     ) throws -> QueueStore {
         var options = options
         change(&options)
         return try QueueStore(
-            options, on: loop, time: time, random: SplitMix64(seed: opened.add(1, ordering: .relaxed).newValue),
+            options, on: loop, time: time, clock: clock,
+            random: SplitMix64(seed: opened.add(1, ordering: .relaxed).newValue),
             log: Log(log), observer: { [weak self] snapshot in self?.seen.withLock { $0.append(snapshot) } },
             eventTime: eventTime)
     }

@@ -18,8 +18,4 @@ extension QueueStore {
             try change.run()
         }
     }
-
-    /// Says whether old events may expire: not while the clock is not synchronised, nor just after a large step.
-    /// Allowed at the start.
-    public func allowExpiry(_ allowed: Bool) { state.mayExpire = allowed }
 }

@@ -23,6 +23,8 @@ public actor QueueStore: BatchStore, CommitStore {
     let observer: @Sendable (QueueSnapshot) -> Void
     /// Tells when an event happened, by its line and its acceptance; nil when the line does not say.
     public typealias EventTimes = @Sendable (_ line: [UInt8], _ acceptedAt: Timestamp) -> Timestamp?
+    /// Whether the time of day can be trusted; asked on the store's loop.
+    public typealias ClockCheck = (any TimeSource) -> Bool
     let directory: StateDirectory
     let ballast: Ballast
     private nonisolated let published: Mutex<QueueSnapshot>
@@ -56,6 +58,7 @@ public actor QueueStore: BatchStore, CommitStore {
     ///   - options: how it is to be run.
     ///   - loop: the loop it lives on; running, or started later.
     ///   - time: the clock for batch ids and expiry.
+    ///   - clock: asked before anything expires; without it only large steps of the clock keep events.
     ///   - random: where batch ids get their chance from: the kernel in the agent, a seed in tests.
     ///   - log: for what a person should know.
     ///   - observer: told of each change, on the store's loop; to be quick.
@@ -64,7 +67,7 @@ public actor QueueStore: BatchStore, CommitStore {
     /// - Throws: `QueueError` with code `locked` (exit 75), `newerSchema`, `foreign`, `noPermission`,
     ///   `diskFull`, `readOnly`, `misuse` or `io`.
     public init(
-        _ options: QueueOptions, on loop: EventLoop, time: any TimeSource,
+        _ options: QueueOptions, on loop: EventLoop, time: any TimeSource, clock: sending ClockCheck? = nil,
         random: sending any RandomNumberGenerator = KernelRandom(), log: Log,
         observer: @escaping @Sendable (QueueSnapshot) -> Void = { _ in }, eventTime: EventTimes? = nil
     ) throws(QueueError) {
@@ -79,7 +82,8 @@ public actor QueueStore: BatchStore, CommitStore {
         state = QueueState(
             options, opened.figures,
             try Surroundings(
-                time: time, random: random, eventTime: eventTime, lastChunk: opened.figures.totals.lastChunk))
+                time: time, trust: clock, random: random, eventTime: eventTime,
+                lastChunk: opened.figures.totals.lastChunk))
         state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries
         health.unknownLosses = try opened.file.unknownLosses()

@@ -24,8 +24,6 @@ struct QueueState {
     var fullEpisode: FullEpisode?
     /// What is given up while the file is full before its bounds.
     var relief = Relief()
-    /// Whether old events may expire: not while the clock is not to be trusted.
-    var mayExpire = true
 
     init(_ options: QueueOptions, _ figures: Figures, _ surroundings: Surroundings) {
         self.options = options
@@ -46,7 +44,7 @@ struct QueueState {
     /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
     /// kept (ac12).
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
-        guard mayExpire, surroundings.isClockSteady() else { return false }
+        guard surroundings.isClockTrusted() else { return false }
         let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
         return surroundings.time.wallTime - newest > own ?? options.maxAge
     }
@@ -81,10 +79,13 @@ final class Surroundings {
     private var random: any RandomNumberGenerator
     private var ids = UUIDv7Generator()
     private var steps: ClockSteps
+    private let trust: QueueStore.ClockCheck?
 
     init(
-        time: any TimeSource, random: any RandomNumberGenerator, eventTime: QueueStore.EventTimes?, lastChunk: Int64
+        time: any TimeSource, trust: QueueStore.ClockCheck?, random: any RandomNumberGenerator,
+        eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
+        self.trust = trust
         self.time = time
         steps = ClockSteps(at: time)
         self.random = random
@@ -93,9 +94,9 @@ final class Surroundings {
         unpacker = try FrameUnpacker()
     }
 
-    /// Whether the time of day was not set just now. Asked at each use: whoever watches the clock elsewhere hears of a step when
-    /// thousands of events have expired.
-    func isClockSteady() -> Bool { steps.isSteady(at: time) }
+    /// Whether old events may expire. Asked at each use, from the first one after a start on: whoever watches the clock elsewhere
+    /// hears of a step, or of a clock that was wrong from the beginning, when thousands of events have expired.
+    func isClockTrusted() -> Bool { steps.isSteady(at: time) && trust?(time) ?? true }
 
     /// An id that no batch has had; a transaction that fails does not give it back.
     func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }

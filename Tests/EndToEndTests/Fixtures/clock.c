@@ -1,4 +1,5 @@
-// To be preloaded: the time of day is CLOCK_AHEAD seconds ahead, and the kernel says that it is synchronised.
+// To be preloaded: the time of day is CLOCK_AHEAD seconds ahead, and the kernel says that it is synchronised, but
+// with CLOCK_UNSYNCHRONISED that it is not.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -16,5 +17,5 @@ int clock_gettime(clockid_t clock, struct timespec *found) {
 
 int adjtimex(struct timex *found) {
     *found = (struct timex){0};
-    return TIME_OK;
+    return getenv("CLOCK_UNSYNCHRONISED") ? TIME_ERROR : TIME_OK;
 }
