@@ -167,6 +167,18 @@ struct QueueCapTests {
         #expect(try await store.expire() == 50)
     }
 
+    @Test("ac12: the clock is looked at when the queue is opened: a step before anything is asked for its age counts")
+    func ac12_clockWatchedFromTheStart() async throws {
+        let fixture = try QueueFixture()
+        let first = Mutex<Timestamp?>(nil)
+        let store = try fixture.open(clock: { time in
+            first.withLock { $0 = $0 ?? time.wallTime }
+            return true
+        })
+        #expect(first.withLock { $0 } == fixture.time.wallTime)
+        await store.close()
+    }
+
     @Test("ac12: exactly 25 days is kept, more expires before it is sent, unless the clock is not to be trusted")
     func ac12_expiry() async throws {
         let fixture = try QueueFixture()

@@ -23,7 +23,7 @@ public actor QueueStore: BatchStore, CommitStore {
     let observer: @Sendable (QueueSnapshot) -> Void
     /// Tells when an event happened, by its line and its acceptance; nil when the line does not say.
     public typealias EventTimes = @Sendable (_ line: [UInt8], _ acceptedAt: Timestamp) -> Timestamp?
-    /// Whether the time of day can be trusted; asked on the store's loop.
+    /// Whether the time of day can be trusted; asked on the store's loop, when the file is opened and before anything expires.
     public typealias ClockCheck = (any TimeSource) -> Bool
     let directory: StateDirectory
     let ballast: Ballast
@@ -58,7 +58,7 @@ public actor QueueStore: BatchStore, CommitStore {
     ///   - options: how it is to be run.
     ///   - loop: the loop it lives on; running, or started later.
     ///   - time: the clock for batch ids and expiry.
-    ///   - clock: asked before anything expires; without it only large steps of the clock keep events.
+    ///   - clock: while it says no, nothing expires; without it that is only so for ten minutes after a large step.
     ///   - random: where batch ids get their chance from: the kernel in the agent, a seed in tests.
     ///   - log: for what a person should know.
     ///   - observer: told of each change, on the store's loop; to be quick.

@@ -78,25 +78,30 @@ final class Surroundings {
     var isCounted = true
     private var random: any RandomNumberGenerator
     private var ids = UUIDv7Generator()
-    private var steps: ClockSteps
-    private let trust: QueueStore.ClockCheck?
+    private let trust: QueueStore.ClockCheck
 
     init(
         time: any TimeSource, trust: QueueStore.ClockCheck?, random: any RandomNumberGenerator,
         eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
-        self.trust = trust
+        self.trust = trust ?? Surroundings.steadyClock(since: time)
         self.time = time
-        steps = ClockSteps(at: time)
         self.random = random
         self.eventTime = eventTime
         lastChunkAtOpen = lastChunk
         unpacker = try FrameUnpacker()
+        // From now on it notices steps.
+        _ = isClockTrusted()
+    }
+
+    private static func steadyClock(since time: any TimeSource) -> QueueStore.ClockCheck {
+        var steps = ClockSteps(at: time)
+        return { steps.isSteady(at: $0) }
     }
 
     /// Whether old events may expire. Asked at each use, from the first one after a start on: whoever watches the clock elsewhere
     /// hears of a step, or of a clock that was wrong from the beginning, when thousands of events have expired.
-    func isClockTrusted() -> Bool { steps.isSteady(at: time) && trust?(time) ?? true }
+    func isClockTrusted() -> Bool { trust(time) }
 
     /// An id that no batch has had; a transaction that fails does not give it back.
     func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }
