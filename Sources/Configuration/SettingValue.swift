@@ -59,6 +59,16 @@ public indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
+    /// The secrets in it.
+    public var secrets: [Secret] {
+        switch self {
+        case .secret(let secret): [secret]
+        case .array(let elements): elements.flatMap(\.secrets)
+        case .table(let members): members.flatMap(\.value.secrets)
+        default: []
+        }
+    }
+
     /// A key as TOML writes it: bare where it may be.
     static func key(_ name: String) -> String {
         let bare =

@@ -67,7 +67,7 @@ extension ReadContext {
             checkDispatch(destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
             if destination.kind == .nats { checkNATS(destination, path: path) }
             if destination.kind == .kafka { checkKafka(destination, path: path) }
-            for secret in ["token", "password", "s3.secret_access_key", "nats.nkey", "nats.credentials"] {
+            for secret in destination.secrets.map(\.setting) {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
                 if set.count > 1 {
                     add(

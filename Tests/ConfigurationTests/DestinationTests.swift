@@ -75,6 +75,39 @@ struct DestinationTests {
         }
     }
 
+    @Test("each setting that holds a secret, or says where one is kept, is in the list of secrets")
+    func everySecretIsKnown() throws {
+        var found = 0
+        for setting in DestinationSettings().effective(in: .root) where setting.path != "headers" {
+            let value = try #require(DestinationTests.values[setting.path])
+            let changed = destination(setting.path, value)
+            let sources = changed.secrets.compactMap(\.source)
+            let shown = changed.effective(in: .root).first { $0.path == setting.path }?.value
+            let inline = shown?.secrets ?? []
+            if setting.path.hasSuffix("_credential") {
+                #expect(sources == [.credential("a")], "\(setting.path)")
+            } else {
+                #expect(
+                    inline.allSatisfy { sources.contains(.inline($0)) },
+                    "\(setting.path) is masked, and not in the list")
+            }
+            found += sources.isEmpty ? 0 : 1
+        }
+        #expect(found >= 12)
+    }
+
+    @Test("a key or password among librdkafka's properties, where it is refused, is shown masked")
+    func kafkaSecrets() {
+        let options = [
+            SettingValue.Member("ssl.key.password", .string("one")), .init("sasl.password", .string("two")),
+            .init("ssl.key.pem", .string("three")), .init("linger.ms", .string("50")),
+        ]
+        let settings = destination("kafka.options", .table(options))
+        let shown = settings.effective(in: .root).first { $0.path == "kafka.options" }?.value
+        #expect(Set(shown?.secrets.map(\.revealed) ?? []) == ["one", "two", "three"])
+        #expect(settings.kafka.options["ssl.key.password"] == "one")
+    }
+
     @Test("a secret in the configuration itself counts, by its hash only")
     func secretsCount() {
         func marks(_ text: String) -> [String] {

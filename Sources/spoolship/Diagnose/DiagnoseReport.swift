@@ -117,18 +117,10 @@ struct Redaction {
     private var secrets: [String] = []
 
     init(_ settings: Settings?) {
-        for destination in settings?.destinations ?? [] {
-            secrets += destination.headers.values.map(\.revealed)
-            for source in [
-                destination.token, destination.password, destination.s3.secret, destination.nats.nkey,
-                destination.nats.credentials,
-            ] {
-                switch source {
-                case .inline(let secret): secrets.append(secret.revealed)
-                case .file(let path): add(file: path)
-                case .credential, nil: break
-                }
-            }
+        // Those of the configuration itself are whatever it shows masked.
+        secrets = (settings?.effective ?? []).flatMap { $0.value?.secrets ?? [] }.map(\.revealed)
+        for secret in (settings?.destinations ?? []).flatMap(\.secrets) {
+            if case .file(let path) = secret.source { add(file: path) }
         }
         // Short ones would take half the text with them, and are shown nowhere anyway: masks are cut below.
         secrets = Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }

@@ -10,11 +10,7 @@ extension StartupCheck {
 
     mutating func checkFiles(of destination: DestinationSettings) {
         let path = "destination.\(destination.name)"
-        checkSecret(destination.token, "\(path).token")
-        checkSecret(destination.password, "\(path).password")
-        checkSecret(destination.s3.secret, "\(path).s3.secret_access_key")
-        checkSecret(destination.nats.nkey, "\(path).nats.nkey")
-        checkSecret(destination.nats.credentials, "\(path).nats.credentials")
+        for secret in destination.secrets { checkSecret(secret.source, "\(path).\(secret.setting)") }
         let tls = destination.tls
         if let file = tls.caFile { checkCertificates(file, "\(path).tls.ca_file", chain: false) }
         let certificate = tls.certificateFile.flatMap {

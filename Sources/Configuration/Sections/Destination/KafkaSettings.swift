@@ -54,7 +54,7 @@ extension KafkaSettings: SettingsSection {
         .setting(
             "mechanism", \.mechanism, .choice, "How user and password are shown (SASL), where user is set."),
         .setting(
-            "options", \.options, .map(of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty),
+            "options", \.options, .kafkaProperties,
             "More properties of librdkafka, as its CONFIGURATION.md names them; values are texts.",
             example: "{ \"linger.ms\" = \"50\", partitioner = \"murmur2_random\" }"),
     ]
@@ -63,6 +63,26 @@ extension KafkaSettings: SettingsSection {
 private func isKafkaProperty(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 100
         && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "." || $0 == "_") }
+}
+
+/// Whether a property is a key or a password. They are refused, because they have settings of their own; what was tried is no less
+/// a secret.
+private func isKafkaSecret(_ name: String) -> Bool {
+    name.hasPrefix("sasl.") || name.hasPrefix("ssl.key")
+        || ["password", "secret", "pem"].contains { name.hasSuffix($0) }
+}
+
+extension ValueType where Value == [String: String] {
+    /// Properties of librdkafka, by their names.
+    static var kafkaProperties: ValueType {
+        let properties = map(of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty)
+        return ValueType(properties.name, range: properties.range, parse: properties.parse) { values in
+            .table(
+                values.sorted { $0.key < $1.key }.map { name, value in
+                    SettingValue.Member(name, isKafkaSecret(name) ? .secret(Secret(value)) : .string(value))
+                })
+        }
+    }
 }
 
 extension ValueType where Value == String {

@@ -1,0 +1,10 @@
+extension DestinationSettings {
+    /// Every secret that a destination may have besides its headers, by its setting: who checks secrets, or takes them out of a
+    /// text, goes by this list. Where each is kept; nil: it has none.
+    public var secrets: [(setting: String, source: SecretSource?)] {
+        [
+            ("token", token), ("password", password), ("s3.secret_access_key", s3.secret), ("nats.nkey", nats.nkey),
+            ("nats.credentials", nats.credentials),
+        ]
+    }
+}
