@@ -13,6 +13,19 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
+/// Modules whose tests compute: debug builds optimise them too, with their assertions, which makes those tests three to five times as
+/// fast. The others, and the tests themselves, are built in a third of the time without.
+let computing: Set = [
+    "Configuration", "Delivery", "Digests", "EventLoops", "Events", "Frames", "Logs", "Metrics", "Model", "Queue",
+    "Spool", "TestKit", "TimeZones",
+]
+
+/// What a module of the agent is built with.
+func settings(of module: String) -> [SwiftSetting] {
+    let quick = SwiftSetting.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))
+    return computing.contains(module) ? strict + [quick] : strict
+}
+
 /// A Debian library that Swift imports by its own module map.
 func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
     .systemLibrary(name: name, path: "Sources/CShims/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
@@ -27,7 +40,7 @@ func shim(_ name: String, _ dependencies: [Target.Dependency] = [], linked: Stri
 
 /// A module of the agent. Modules stand in the order of the data's way: each imports only modules above it.
 func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+    .target(name: name, dependencies: dependencies, swiftSettings: settings(of: name))
 }
 
 /// A module's tests, with their fixtures beside them.
@@ -126,7 +139,7 @@ let package = Package(
         // Queue
         .target(
             name: "Queue", dependencies: ["EventLoops", "Model", "Logs", "Frames", "CSQLite"],
-            resources: [.embedInCode("schema.sql")], swiftSettings: strict),
+            resources: [.embedInCode("schema.sql")], swiftSettings: settings(of: "Queue")),
         tests("Queue", ["EventLoops", "Model", "Logs", "Frames", "TestKit"], fixtures: true),
 
         // Delivery

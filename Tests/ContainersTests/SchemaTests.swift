@@ -116,6 +116,32 @@ struct SchemaTests {
         }
     }
 
+    @Test("the schema and the page of documents know every predicate and every macro that the reader knows")
+    func schemaIsComplete() throws {
+        let page = try String(
+            contentsOf: Self.root.appending(path: "docs/container-documents.md"), encoding: .utf8)
+        var documents: [String] = []
+        for predicate in Condition.Predicate.allCases {
+            #expect(page.contains("`\(predicate.rawValue)`"), "docs/container-documents.md: \(predicate.rawValue)")
+            // An order wants a number.
+            let forms = ["\"a\"", "1"].map { value in
+                Self.member(#""rules":{"r":{"conditions":[{"macro":"event","\#(predicate.rawValue)":\#(value)}]}}"#)
+            }
+            documents.append(
+                try #require(forms.first { (try? ContainerDocument(reading: Array($0.utf8))) != nil }))
+        }
+        for macro in StandardMacro.allCases {
+            #expect(page.contains("`\(macro.rawValue)`"), "docs/container-documents.md: \(macro.rawValue)")
+            let document = Self.member(#""macros":{"a":{"type":"\#(macro.rawValue)"}}"#)
+            documents.append(document)
+            #expect((try? ContainerDocument(reading: Array(document.utf8))) != nil, "\(document)")
+        }
+        let schema = Self.root.appending(path: "etc/container.schema.json").path
+        for (document, isTaken) in zip(documents, try schemaVerdicts(schema, documents)) {
+            #expect(isTaken, "the schema refuses \(document)")
+        }
+    }
+
     private func schemaVerdicts(_ schema: String, _ documents: [String]) throws -> [Bool] {
         let script = """
             import json, jsonschema, sys

@@ -64,6 +64,11 @@ struct EventTimeTests {
             #expect(TimestampText.text(Timestamp(milliseconds: milliseconds)) == text)
             #expect(parse(text) == milliseconds * 1_000_000)
         }
+        for (nanoseconds, text) in [
+            (.min, "1677-09-21T00:12:43.145Z"), (.max, "2262-04-11T23:47:16.854Z"),
+        ] as [(Int64, String)] {
+            #expect(TimestampText.text(Timestamp(nanoseconds: nanoseconds)) == text)
+        }
     }
 
     @Test("numbers are seconds, milliseconds, microseconds or nanoseconds, by their size")

@@ -103,7 +103,8 @@ func numbers(_ batch: Batch) -> [Int] {
     batch.parts.flatMap { part in
         let lines = Lines(part.frame)
         return part.events.map { line in
-            Int(String(decoding: lines.slice(line..<line + 1), as: UTF8.self).filter(\.isNumber)) ?? -1
+            let digits = lines.slice(line..<line + 1).filter { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+            return Int(String(decoding: digits, as: UTF8.self)) ?? -1
         }
     }
 }
