@@ -14,6 +14,8 @@ final class ReceiverDesk: Sendable {
         var dice: FaultDice
         /// Connections that wait for their answer to be late enough, by address.
         var waiting: Set<UInt> = []
+        /// From then on no answer waits: the server cannot be stopped with suspended connections.
+        var isStopping = false
     }
 
     /// How many bytes of bodies may be in memory at a time, over all connections.
@@ -83,11 +85,7 @@ final class ReceiverDesk: Sendable {
     func end(_ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
         if exchange.verdict == nil {
             exchange.verdict = decide(exchange, connection)
-            let delay = state.withLock { $0.dice.plan.delay }
-            if exchange.kind == .events, delay > .zero {
-                wait(delay, connection)
-                return true
-            }
+            if exchange.kind == .events, suspend(connection) { return true }
         }
         guard case .answer(let status, let body, let retryAfter)? = exchange.verdict else {
             state.withLock { $0.stats.cuts += 1 }
@@ -190,16 +188,23 @@ final class ReceiverDesk: Sendable {
 
     // MARK: Late answers and cut connections
 
-    private func wait(_ delay: Duration, _ connection: OpaquePointer) {
+    /// Makes the answer wait for as long as the plan says; false: it is given at once.
+    private func suspend(_ connection: OpaquePointer) -> Bool {
         let address = UInt(bitPattern: connection)
-        state.withLock { state in
+        // Under one lock with the question whether the server is being stopped.
+        let delay = state.withLock { state -> Duration in
+            let delay = state.dice.plan.delay
+            guard delay > .zero, !state.isStopping else { return .zero }
             state.waiting.insert(address)
             shim_mhd_suspend(connection)
+            return delay
         }
+        guard delay > .zero else { return false }
         let loop = loop
         loop.post { [weak self] in
             loop.after(delay) { self?.letGo(address) }
         }
+        return true
     }
 
     private func letGo(_ address: UInt) {
@@ -210,12 +215,12 @@ final class ReceiverDesk: Sendable {
         }
     }
 
-    /// Lets all late answers go at once: the server must not be stopped with suspended connections.
+    /// Gives all late answers at once, from now on: the server is about to be stopped.
     func letAllGo() {
         state.withLock { state in
+            state.isStopping = true
             for address in state.waiting { shim_mhd_resume(OpaquePointer(bitPattern: address)) }
             state.waiting.removeAll()
-            state.dice = FaultDice(FaultPlan())
         }
     }
 

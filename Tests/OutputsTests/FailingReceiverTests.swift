@@ -108,6 +108,21 @@ struct FaultyReceiverTests {
         #expect(wait < 45)
     }
 
+    @Test("a receiver can be stopped at the moment at which an answer begins to wait")
+    func stoppedBeforeTheWait() async throws {
+        let bench = try Bench()
+        for round in 0..<40 {
+            let receiver = try bench.receiver { $0.faults.delay = .seconds(3600) }
+            let output = try bench.output(to: receiver.url)
+            let batch = try Sample.batch(5, number: UInt64(round))
+            let task = Task(executorPreference: bench.loop) { await output.send(batch) }
+            while receiver.stats.batches < 1 {}
+            receiver.stop()
+            let (_, wait) = await timed { await task.value }
+            #expect(wait < 45)
+        }
+    }
+
     @Test("a random tenth of failures of every kind: everything is there once in the end")
     func randomFaults() async throws {
         for fault in [FaultPlan.Fault.status(500), .cutInBody, .cutBeforeStoring, .cutAfterStoring] {
