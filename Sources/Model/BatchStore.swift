@@ -9,6 +9,9 @@ public protocol BatchStore: Sendable {
     /// - Returns: nil when there is neither.
     func leaseNext(_ request: LeaseRequest) async throws -> Batch?
 
+    /// Leases the next batches of a lane, as `leaseNext` does for one: so many, or fewer when there are no more.
+    func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
+
     /// Leases a batch again whose lease was given back.
     ///
     /// - Returns: nil when it is gone (purged, disabled, lost).
@@ -28,6 +31,32 @@ public protocol BatchStore: Sendable {
 
     /// Returns once all that was settled and acknowledged before is durable.
     func flush() async throws
+}
+
+/// What a request for several batches gave.
+public struct LeasedBatches: Sendable {
+    /// Those that are leased, in order.
+    public var batches: [Batch] = []
+    /// Why there are not more; nil where there is nothing more to lease.
+    public var failure: (any Error)?
+
+    /// Nothing yet.
+    public init() {}
+}
+
+extension BatchStore {
+    /// Asks for one after the other.
+    public func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
+        var leased = LeasedBatches()
+        do {
+            while leased.batches.count < count, let batch = try await leaseNext(request) {
+                leased.batches.append(batch)
+            }
+        } catch {
+            leased.failure = error
+        }
+        return leased
+    }
 }
 
 /// Which batch is wanted.

@@ -10,6 +10,40 @@ public protocol MeasuredOutput: BatchSender {
     func takeLeftOutValues() async -> Int
     /// When certificates expire, as of the last look.
     var certificates: OutputCertificates { get async }
+
+    /// One attempt, as `send` makes it, with what the three above say after it: one call where four would each go to the
+    /// output's actor and back.
+    func sendMeasured(_ batch: Batch) async -> MeasuredOutcome
+}
+
+extension MeasuredOutput {
+    /// Asks for each by itself.
+    public func sendMeasured(_ batch: Batch) async -> MeasuredOutcome {
+        let outcome = await send(batch)
+        return MeasuredOutcome(
+            outcome: outcome, sentBytes: await takeSentBytes(), leftOutValues: await takeLeftOutValues(),
+            certificates: await certificates)
+    }
+}
+
+/// How an attempt ended, and what it took.
+public struct MeasuredOutcome: Sendable {
+    /// How it ended.
+    public let outcome: Outcome
+    /// The bytes that were handed over meanwhile.
+    public let sentBytes: Int
+    /// How many values the format had no place for or had to change.
+    public let leftOutValues: Int
+    /// When certificates expire.
+    public let certificates: OutputCertificates
+
+    /// An ending of known parts.
+    public init(outcome: Outcome, sentBytes: Int, leftOutValues: Int, certificates: OutputCertificates) {
+        self.outcome = outcome
+        self.sentBytes = sentBytes
+        self.leftOutValues = leftOutValues
+        self.certificates = certificates
+    }
 }
 
 /// What a person may want to know of a destination's certificates.

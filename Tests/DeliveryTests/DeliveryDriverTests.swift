@@ -9,6 +9,10 @@ import Testing
 /// The model of a queue behind the protocol, for a driver on a real loop.
 private final class SharedStore: BatchStore {
     let state: Mutex<ModelStore>
+    /// How many batches each call asked for.
+    let wished = Mutex<[Int]>([])
+    /// How many calls are still to fail after their first batch.
+    let failing = Mutex(0)
     let changed: @Sendable () -> Void
 
     init(changed: @escaping @Sendable () -> Void = {}) {
@@ -25,6 +29,24 @@ private final class SharedStore: BatchStore {
     func leaseNext(_ request: LeaseRequest) async throws -> Batch? {
         state.withLock { $0.leaseNext(request, at: SystemTime().wallTime) }.map { Batch(header: $0, parts: []) }
     }
+
+    func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
+        wished.withLock { $0.append(count) }
+        var leased = LeasedBatches()
+        let isFailing = failing.withLock { left in
+            defer { left = max(0, left - 1) }
+            return left > 0
+        }
+        while leased.batches.count < (isFailing ? 1 : count),
+            let header = state.withLock({ $0.leaseNext(request, at: SystemTime().wallTime) })
+        {
+            leased.batches.append(Batch(header: header, parts: []))
+        }
+        if isFailing { leased.failure = StoreFailure() }
+        return leased
+    }
+
+    struct StoreFailure: Error {}
 
     func lease(_ id: BatchID) async throws -> Batch? {
         state.withLock { $0.lease(id) }.map { Batch(header: $0, parts: []) }
@@ -94,6 +116,32 @@ struct DeliveryDriverTests {
             #expect(reports.withLock { $0.count } == 21)
             #expect(driver.snapshot.destinations[0].counters.attempts == 21)
             #expect(driver.snapshot.destinations[0].lastSuccess != nil)
+        }
+    }
+
+    @Test("batches that one turn asks for come with one call; each is sent once")
+    func batchesComeTogether() async throws {
+        try await withDriver(options(interval: .every(.seconds(600)))) { driver, store, _, _ in
+            store.accept(2000)
+            await driver.summariesChanged()
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 2000 })
+            let wished = store.wished.withLock { $0 }
+            #expect(wished.contains { $0 > 1 })
+            #expect(wished.reduce(0, +) >= 40)
+            #expect(await eventually { driver.snapshot.destinations[0].counters.attempts == 40 })
+        }
+    }
+
+    @Test("what the queue had leased when it failed is sent, and what it had not is asked for again")
+    func someOfSeveralFail() async throws {
+        try await withDriver(options(interval: .every(.seconds(600)))) { driver, store, _, log in
+            store.failing.withLock { $0 = 1 }
+            store.accept(500)
+            await driver.summariesChanged()
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 500 })
+            #expect(await eventually { driver.snapshot.destinations[0].counters.attempts == 10 })
+            #expect(log.messages.contains { $0.text == "leasing a batch failed" })
+            #expect(store.state.withLock { $0.leased.isEmpty })
         }
     }
 

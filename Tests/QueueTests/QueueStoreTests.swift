@@ -197,6 +197,50 @@ struct QueueStoreTests {
         await store.close()
     }
 
+    @Test("several batches come with one call: free ones, full chunks as stored, the rest by one transaction")
+    func severalAtOnce() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        // 0..<50 is noted as a size that may be leased as it is.
+        for events in [50, 50, 50, 10, 50, 30] {
+            _ = try await store.store(maker.commit(events, full: events == 50))
+        }
+        let first = try #require(try await store.leaseNext(request()))
+        let second = try #require(try await store.leaseNext(request()))
+        await store.release(second.header.id)
+        let before = await store.health.transactions
+        let leased = await store.leaseNext(request(), count: 9)
+        #expect(leased.failure == nil)
+        #expect(leased.batches.first?.header.id == second.header.id)
+        // The small ones are joined around the full chunk between them.
+        let expected = [Array(50..<100), Array(100..<150), Array(150..<160) + Array(210..<240), Array(160..<210)]
+        #expect(leased.batches.map { numbers($0) } == expected)
+        #expect(await store.health.transactions == before + 1)
+        for batch in [first] + leased.batches { _ = try await store.settle(.acknowledged(batch.header)) }
+        #expect(await eventually { store.snapshot.storedBytes == 0 })
+        await store.close()
+        let closed = await store.leaseNext(request(), count: 3)
+        #expect(closed.batches.isEmpty && (closed.failure as? QueueError)?.code == .closed)
+    }
+
+    @Test("requests that come while a transaction forms a batch share it, and each gets another batch")
+    func requestsShareTransaction() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for events in [10, 50, 50, 50, 50] { _ = try await store.store(maker.commit(events, full: events == 50)) }
+        let before = await store.health.transactions
+        let taken = try await withThrowingTaskGroup(of: [Int].self) { group in
+            for _ in 0..<6 { group.addTask { try await store.leaseNext(request()).map { numbers($0) } ?? [] } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(taken.count { $0.isEmpty } == 1)
+        #expect(taken.flatMap(\.self).sorted() == Array(0..<210))
+        #expect(await store.health.transactions <= before + 6)
+        await store.close()
+    }
+
     @Test("ac07: with `wait` nothing is stored beyond the cap, and there is room again below 90 % of it")
     func ac07_waitsForRoom() async throws {
         let fixture = try QueueFixture()

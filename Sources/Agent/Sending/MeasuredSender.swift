@@ -60,10 +60,9 @@ struct MeasuredSender: BatchSender {
 
     func send(_ batch: Batch) async -> Outcome {
         let start = time.bootTime
-        let outcome = await output.send(batch)
+        let end = await output.sendMeasured(batch)
         figures.note(
-            name, time.bootTime - start, sent: await output.takeSentBytes(), leftOut: await output.takeLeftOutValues(),
-            await output.certificates)
-        return outcome
+            name, time.bootTime - start, sent: end.sentBytes, leftOut: end.leftOutValues, end.certificates)
+        return end.outcome
     }
 }

@@ -17,6 +17,18 @@ static inline CURLcode shim_curl_set_string(CURL *easy, CURLoption option, const
     return curl_easy_setopt(easy, option, value);
 }
 
+/// Where a request goes, taken apart here once: as text alone, the library takes it apart and puts it together again for each
+/// request. What is no URL is given as text alone, and ends the transfer with the library's own error. `parts` must outlive
+/// the transfer.
+static inline CURLcode shim_curl_set_url(CURL *easy, CURLU *parts, const char *url) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, url);
+    if (code != CURLE_OK) return code;
+    // As the library does it.
+    const unsigned int flags = CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME;
+    const int isURL = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, flags) == CURLUE_OK;
+    return curl_easy_setopt(easy, CURLOPT_CURLU, isURL ? parts : NULL);
+}
+
 static inline CURLcode shim_curl_set_pointer(CURL *easy, CURLoption option, void *value) {
     return curl_easy_setopt(easy, option, value);
 }

@@ -5,6 +5,9 @@ internal import Model
 struct AttemptID: Sendable, Hashable {
     let destination: DestinationName
     let number: UInt64
+
+    /// The number alone tells nearly all attempts apart, and costs a fraction of the name.
+    func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
 /// A batch that delivery keeps in mind between attempts: its waits live here, its events in the queue.
@@ -77,14 +80,21 @@ struct Attempt: Sendable {
         case known(Boxed<TrackedBatch>)
     }
 
-    /// How the batch ended, until the queue knows.
-    struct Settling: Sendable {
+    /// How the batch ended, until the queue knows. By reference, so that to copy a phase takes one count, whichever it is.
+    final class Settling: Sendable {
         let batch: Boxed<TrackedBatch>
-        let ending: Boxed<Ending>
-        /// How many batches the settlement makes.
-        let makes: Int
+        let ending: Ending
         /// When the queue is told again, after it could not take the settlement; nil while it is being told.
-        var againAt: BootInstant?
+        let againAt: BootInstant?
+
+        init(_ batch: Boxed<TrackedBatch>, _ ending: Ending, againAt: BootInstant? = nil) {
+            self.batch = batch
+            self.ending = ending
+            self.againAt = againAt
+        }
+
+        /// How many batches the settlement makes.
+        var makes: Int { ending.children.count }
     }
 
     /// What a new batch will be tracked as, once the queue has made it.
@@ -130,14 +140,13 @@ struct Attempt: Sendable {
     /// The destination has answered, and the queue is told.
     mutating func settle(_ ending: Ending) {
         guard case .sending(let batch) = phase else { return assertionFailure("only what was sent ends") }
-        phase = .settling(Settling(batch: batch, ending: .value(ending), makes: ending.children.count))
+        phase = .settling(Settling(batch, ending))
     }
 
     /// The queue could not be told, or is told again (nil).
     mutating func tell(again: BootInstant?) {
-        guard case .settling(var settling) = phase else { return assertionFailure("only an end is told") }
-        settling.againAt = again
-        phase = .settling(settling)
+        guard case .settling(let settling) = phase else { return assertionFailure("only an end is told") }
+        phase = .settling(Settling(settling.batch, settling.ending, againAt: again))
     }
 
     // MARK: What tells one from another
@@ -214,7 +223,7 @@ struct Attempt: Sendable {
 
     /// What the queue is told.
     var settlement: Settlement? {
-        if case .settling(let settling) = phase { settling.ending.content.settlement } else { nil }
+        if case .settling(let settling) = phase { settling.ending.settlement } else { nil }
     }
 
     /// How many of the batch's events the destination has not got.
@@ -222,7 +231,7 @@ struct Attempt: Sendable {
         switch phase {
         case .leasing(.next), .leasing(.nextAhead), .leasing(.free): 0
         case .leasing(.known(let batch)), .ready(let batch), .sending(let batch): batch.content.header.events
-        case .settling(let settling): settling.ending.content.eventsLeft
+        case .settling(let settling): settling.ending.eventsLeft
         }
     }
 }

@@ -175,7 +175,7 @@ extension DestinationMachine {
         else { return }
         storeFailures = 0
         guard !attempt.isForgotten else { return }
-        let ending = settling.ending.content
+        let ending = settling.ending
         for (header, child) in zip(headers, ending.children)
         where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
             var batch = TrackedBatch(header, notBefore: child.notBefore)

@@ -71,8 +71,8 @@ extension DestinationMachine {
                 // One batch; the summary then says whether more are at risk (ga09).
                 laneStates[priority].flush = max(laneStates[priority].flush, 1)
             }
-            guard available(priority) > 0, let oldest = laneStates[priority].oldest else { continue }
-            if oldest.boot + automatic.waits[priority] <= now.boot {
+            guard let oldest = laneStates[priority].oldest else { continue }
+            if oldest.boot + automatic.waits[priority] <= now.boot, available(priority) > 0 {
                 laneStates[priority].flush = max(laneStates[priority].flush, waiting(priority))
             }
         }
@@ -135,9 +135,10 @@ extension DestinationMachine {
     }
 
     func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
-        let events = available(priority)
-        guard events > 0 else { return false }
+        guard waiting(priority) > 0 else { return false }
         let asked = asked(priority)
+        let events = available(priority) { asked }
+        guard events > 0 else { return false }
         if let push, push.everything || push.events[priority] > asked * options.batchEvents { return true }
         guard let automatic = gate.automatic else { return false }
         if laneStates[priority].flush > asked * options.batchEvents { return true }
@@ -259,7 +260,9 @@ extension DestinationMachine {
 
     /// When the lane's oldest event has waited long enough.
     func dueAt(_ priority: Priority, _ gate: Gate) -> BootInstant? {
-        guard let automatic = gate.automatic, available(priority) > 0 else { return nil }
-        return laneStates[priority].oldest.map { $0.boot + automatic.waits[priority] }
+        guard let automatic = gate.automatic, let oldest = laneStates[priority].oldest, available(priority) > 0 else {
+            return nil
+        }
+        return oldest.boot + automatic.waits[priority]
     }
 }

@@ -14,18 +14,41 @@ extension DeliveryDriver {
         return lastLanes
     }
 
-    func leaseNext(_ id: AttemptID, _ request: LeaseRequest) async {
-        await leased(id) { [store] in try await store.leaseNext(request) }
+    /// Notes that a batch is to be asked for at the end of this turn, with others that the same request is for.
+    func wish(_ id: AttemptID, _ request: LeaseRequest) {
+        if wishes.last?.request != request { askForBatches() }
+        wishes.append((id, request))
     }
 
-    func leaseAgain(_ id: AttemptID, _ batch: BatchID) async {
-        await leased(id) { [store] in try await store.lease(batch) }
+    /// Asks the queue for the batches that were wished for: all by the same request, in one call.
+    func askForBatches() {
+        guard let request = wishes.first?.request else { return }
+        let ids = wishes.map(\.id)
+        wishes.removeAll(keepingCapacity: true)
+        Task(executorPreference: loop) { await self.leaseNext(ids, request) }
     }
 
-    private func leased(_ id: AttemptID, _ lease: @Sendable () async throws -> Batch?) async {
+    private func leaseNext(_ ids: [AttemptID], _ request: LeaseRequest) async {
+        let leased = await store.leaseNext(request, count: ids.count)
+        for (place, id) in ids.enumerated() {
+            guard place < leased.batches.count else {
+                if let error = leased.failure { noteFailedLease(id, error) }
+                handleSoon(.leased(id, leased.failure == nil ? .none : .failed))
+                continue
+            }
+            batches[id] = leased.batches[place]
+            handleSoon(.leased(id, .batch(leased.batches[place].header)))
+        }
+    }
+
+    private func noteFailedLease(_ id: AttemptID, _ error: any Error) {
+        log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
+    }
+
+    func leaseAgain(_ id: AttemptID, _ known: BatchID) async {
         let result: LeaseResult
         do {
-            if let batch = try await lease() {
+            if let batch = try await store.lease(known) {
                 batches[id] = batch
                 result = .batch(batch.header)
             } else {
@@ -33,7 +56,7 @@ extension DeliveryDriver {
             }
         } catch {
             result = .failed
-            log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
+            noteFailedLease(id, error)
         }
         handleSoon(.leased(id, result))
     }

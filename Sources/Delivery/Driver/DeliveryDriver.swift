@@ -53,6 +53,8 @@ public actor DeliveryDriver {
     var credentialTimer: EventLoop.TimerID?
     var acknowledged: [(id: AttemptID, batch: BatchID)] = []
     var tellTimer: EventLoop.TimerID?
+    /// Batches that the queue is to be asked for at the end of this turn, all by the same request.
+    var wishes: [(id: AttemptID, request: LeaseRequest)] = []
     var toPersist: [(name: String, value: String?)] = []
     var isPersisting = false
 
@@ -185,6 +187,7 @@ public actor DeliveryDriver {
         let now = Moment(time)
         let effects = machine.handle(taken, at: now, using: &random)
         for effect in effects { perform(effect) }
+        askForBatches()
         tellAcknowledged(isUrgent: sends.isEmpty || effects.contains { $0.asksQueue })
         for input in taken {
             switch input {
@@ -238,7 +241,7 @@ public actor DeliveryDriver {
     private func perform(_ effect: DeliveryEffect) {
         switch effect {
         case .leaseNext(let id, let request):
-            Task(executorPreference: loop) { await self.leaseNext(id, request) }
+            wish(id, request)
         case .leaseAgain(let id, let batch):
             Task(executorPreference: loop) { await self.leaseAgain(id, batch) }
         case .send(let id): send(id)

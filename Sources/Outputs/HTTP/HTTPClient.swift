@@ -2,6 +2,7 @@ internal import CCurl
 internal import EventLoops
 internal import Glibc
 internal import Model
+internal import Synchronization
 
 /// Sends requests to one destination, over connections that are kept alive, on an event loop.
 ///
@@ -18,14 +19,22 @@ actor HTTPClient {
     private var idle: [Transfer] = []
     private var active: [UnsafeMutableRawPointer: Transfer] = [:]
     private var lastID: UInt64 = 0
-    /// When the certificate that the destination last showed ends; nil before a handshake.
-    private(set) var serverExpiry: Timestamp?
+    private nonisolated let expiry = Atomic<Int64>(.min)
 
+    /// What the library's timer callback said last; nil: nothing since that was taken up. Touched on the loop only, where the
+    /// library is called: to prove that there, as isolation does, costs more than what the callback does.
+    nonisolated(unsafe) private var timerWish: TimerWish?
     /// When the library wants to be called; nil: not by time.
     private var wanted: BootInstant?
     private var armed: (deadline: BootInstant, id: EventLoop.TimerID)?
-    private var calling = false
     private var nudged = false
+
+    /// When the certificate that the destination last showed ends; nil before a handshake. From anywhere, so that to know it
+    /// takes no hop.
+    nonisolated var serverExpiry: Timestamp? {
+        let nanoseconds = expiry.load(ordering: .relaxed)
+        return nanoseconds == .min ? nil : Timestamp(nanoseconds: nanoseconds)
+    }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -42,14 +51,13 @@ actor HTTPClient {
             multi,
             { _, socket, what, context, _ in
                 guard let context else { return 0 }
-                let client = Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue()
-                client.assumeIsolated { $0.watch(socket, what) }
+                Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue().watch(socket, what)
                 return 0
             },
             { _, milliseconds, context in
                 guard let context else { return 0 }
                 let client = Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue()
-                client.assumeIsolated { $0.wantCall(afterMilliseconds: milliseconds) }
+                client.timerWish = milliseconds < 0 ? .never : .after(milliseconds: milliseconds)
                 return 0
             }, Unmanaged.passUnretained(self).toOpaque())
     }
@@ -149,11 +157,18 @@ actor HTTPClient {
         transfer.continuation?.resume(returning: .failed(failure))
         transfer.continuation = nil
         keep(transfer)
+        arm()
     }
 
     // MARK: What the library asks for (inside its calls)
 
-    private func watch(_ socket: Int32, _ what: Int32) {
+    /// When the library wants to be called, by its timer callback.
+    private enum TimerWish {
+        case never
+        case after(milliseconds: Int)
+    }
+
+    private nonisolated func watch(_ socket: Int32, _ what: Int32) {
         guard what != CURL_POLL_REMOVE else {
             loop.forget(socket)
             return
@@ -170,11 +185,6 @@ actor HTTPClient {
         }
     }
 
-    private func wantCall(afterMilliseconds milliseconds: Int) {
-        wanted = milliseconds < 0 ? nil : time.bootTime + .milliseconds(milliseconds)
-        if !calling { arm() }
-    }
-
     // MARK: Calls into the library
 
     private func socketIsReady(_ socket: Int32, _ ready: EventLoop.Readiness) {
@@ -186,13 +196,15 @@ actor HTTPClient {
     }
 
     private func call(_ socket: Int32, _ mask: Int32) {
-        calling = true
-        if socket == CURL_SOCKET_TIMEOUT { wanted = nil }
+        if socket == CURL_SOCKET_TIMEOUT {
+            // What it asked for until now is what it is called for.
+            timerWish = nil
+            wanted = nil
+        }
         var running: Int32 = 0
         curl_multi_socket_action(multi, socket, mask, &running)
         finishTransfers()
         if settings.options.allowHTTP2 { endEarlyAnswers() }
-        calling = false
         arm()
     }
 
@@ -236,11 +248,12 @@ actor HTTPClient {
     private func endEarlyAnswer(_ id: UInt64) {
         guard let transfer = active.values.first(where: { $0.id == id }), transfer.isAnsweredEarly else { return }
         end(transfer, wholly: false)
+        arm()
     }
 
     private func end(_ transfer: Transfer, wholly: Bool) {
         guard let answer = transfer.answerRead(wholly: wholly) else { return }
-        if let expiry = transfer.serverExpiry { serverExpiry = expiry }
+        note(transfer.serverExpiry)
         curl_multi_remove_handle(multi, transfer.easy)
         active[transfer.easy] = nil
         transfer.continuation?.resume(returning: .answered(answer))
@@ -250,10 +263,14 @@ actor HTTPClient {
 
     /// A status that has come counts, even if the rest of the answer does not come: the destination has decided.
     private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
-        if let expiry = transfer.serverExpiry { serverExpiry = expiry }
+        note(transfer.serverExpiry)
         if let answer = transfer.answerRead(wholly: result == CURLE_OK) { return .answered(answer) }
         let failure = TransferFailure.describe(result, transfer, url: settings.url)
         return TransferFailure.lacksRoute(result, transfer, settings.options) ? .noRoute(failure) : .failed(failure)
+    }
+
+    private func note(_ serverExpiry: Timestamp?) {
+        if let serverExpiry { expiry.store(serverExpiry.nanoseconds, ordering: .relaxed) }
     }
 
     private func keep(_ transfer: Transfer) {
@@ -266,6 +283,12 @@ actor HTTPClient {
     /// An armed timer that is early enough stays: it finds nothing to do and is set anew. Moving it with every request,
     /// as the library would have it, is a system call each time.
     private func arm() {
+        switch timerWish {
+        case nil: break
+        case .never: wanted = nil
+        case .after(let milliseconds): wanted = time.bootTime + .milliseconds(milliseconds)
+        }
+        timerWish = nil
         guard let wanted else { return }
         if wanted <= time.bootTime {
             guard !nudged else { return }

@@ -65,13 +65,20 @@ public actor HTTPOutput: MeasuredOutput {
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
     /// cancelled.
     public func send(_ batch: Batch) async -> Outcome {
-        await readChangedFiles()
+        // Each call that may wait looks at the executor before and after it, even on one loop: an ordinary attempt makes one.
+        if lookAtFiles().hasCertificates { await useCertificates() }
         do {
             let outcome: Outcome
             if encoder.boundsRequests {
                 outcome = try await sendInPieces(batch)
             } else {
-                outcome = await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)")
+                let body = try builder.body(of: batch)
+                let result = await client.perform(request(body, of: batch, key: "\(batch.header.id)"))
+                outcome =
+                    switch judge(result, of: batch, wireBytes: body.count) {
+                    case .outcome(let known): known
+                    case .question(let question): await confirm(question)
+                    }
             }
             if encoder.mayLeaveOut, outcome == .acknowledged {
                 leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
@@ -82,8 +89,20 @@ public actor HTTPOutput: MeasuredOutput {
         }
     }
 
+    /// One attempt, with what it took.
+    public func sendMeasured(_ batch: Batch) async -> MeasuredOutcome {
+        let outcome = await send(batch)
+        return MeasuredOutcome(
+            outcome: outcome, sentBytes: takeSentBytes(), leftOutValues: takeLeftOutValues(),
+            certificates: certificates)
+    }
+
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
+    public func hasNewCredentials() async -> Bool {
+        let changes = lookAtFiles()
+        if changes.hasCertificates { await useCertificates() }
+        return changes.areAny
+    }
 
     /// The bytes of request bodies, packed, that were handed to the network since this was last asked.
     public func takeSentBytes() -> Int {
@@ -138,33 +157,50 @@ public actor HTTPOutput: MeasuredOutput {
         return "\(first)-\(last)"
     }
 
-    /// One request.
+    /// One request of several.
     private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
+        let result = await client.perform(request(body, of: batch, key: key))
+        switch judge(result, of: batch, wireBytes: body.count) {
+        case .outcome(let outcome): return outcome
+        case .question(let question): return await confirm(question)
+        }
+    }
+
+    private func request(_ body: [UInt8], of batch: Batch, key: String) -> HTTPRequest {
         var headers = staticHeaders
         headers.append("Idempotency-Key: \(key)")
         headers.append("X-Spoolship-Events: \(batch.header.events)")
         if case .header(let line) = credential { headers.append(line) }
         sentBytes += body.count
-        let result = await client.perform(
-            HTTPRequest(
-                url: address(for: key), headers: headers, body: body,
-                answerLimit: max(encoder.answerLimit(events: batch.header.events), 2048)))
-        if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
+        return HTTPRequest(
+            url: address(for: key), headers: headers, body: body,
+            answerLimit: max(encoder.answerLimit(events: batch.header.events), 2048))
+    }
+
+    /// What an answer means.
+    private enum Judgement {
+        case outcome(Outcome)
+        /// It took the batch, and has to be asked whether it has it.
+        case question(Confirmation)
+    }
+
+    private func judge(_ result: HTTPResult, of batch: Batch, wireBytes: Int) -> Judgement {
+        if let expiry = client.serverExpiry { certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
-            return .offline
+            return .outcome(.offline)
         case .failed(let failure):
-            return failure.kind == .local ? .held(failure) : .retry(failure)
+            return .outcome(failure.kind == .local ? .held(failure) : .retry(failure))
         case .answered(let answer):
-            let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: body.count, now: time.wallTime) {
+            let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: wireBytes, now: time.wallTime) {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
             guard outcome == .acknowledged,
                 let question = encoder.confirmation(ofAnswer: answer.forFormat, url: options.url)
             else {
-                return outcome
+                return .outcome(outcome)
             }
-            return await confirm(question)
+            return .question(question)
         }
     }
 
@@ -218,12 +254,14 @@ public actor HTTPOutput: MeasuredOutput {
         pauses.removeValue(forKey: id)?.resume()
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult private func readChangedFiles() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &certificates) { secret throws(OutputError) in
+    /// Reads certificates and secrets again that have changed. Certificates are in use once the client has them.
+    private func lookAtFiles() -> FollowedFiles.Changes {
+        files.readChanged(at: time.bootTime, &certificates) { secret throws(OutputError) in
             credential = try options.credential(secret, in: encoder.tokenPlace)
         }
-        if changes.hasCertificates { await client.use(TransferSettings(options: options, tls: files.tls)) }
-        return changes.areAny
+    }
+
+    private func useCertificates() async {
+        await client.use(TransferSettings(options: options, tls: files.tls))
     }
 }

@@ -33,9 +33,12 @@ final class Transfer {
     private(set) var serverExpiry: Timestamp?
     private var sent = 0
     private(set) var url = ""
+    private let urlParts = curl_url()
     private var method = HTTPRequest.Method.post
     private var signature: AWSSignature?
     private var headers: UnsafeMutablePointer<curl_slist>?
+    /// What the list holds; empty where some of it is missing.
+    private var headerLines: [String] = []
     private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private let errorText: UnsafeMutablePointer<CChar>
 
@@ -65,6 +68,7 @@ final class Transfer {
 
     deinit {
         curl_easy_cleanup(easy)
+        curl_url_cleanup(urlParts)
         curl_slist_free_all(headers)
         body.deallocate()
         errorText.deallocate()
@@ -98,7 +102,7 @@ final class Transfer {
         setSignature(request.signature)
         setHeaders(request.headers)
         if request.url != url {
-            shim_curl_set_string(easy, CURLOPT_URL, request.url)
+            shim_curl_set_url(easy, urlParts, request.url)
             url = request.url
         }
     }
@@ -129,13 +133,38 @@ final class Transfer {
     }
 
     private func setHeaders(_ lines: [String]) {
+        if replaceHeaders(lines) { return }
         curl_slist_free_all(headers)
         headers = nil
+        headerLines = lines
         for line in lines {
-            // For want of memory the list stays as it was; a request without a header is answered as such.
-            if let longer = curl_slist_append(headers, line) { headers = longer }
+            if let longer = curl_slist_append(headers, line) {
+                headers = longer
+            } else {
+                // For want of memory the list stays as it was; a request without a header is answered as such.
+                headerLines = []
+            }
         }
         shim_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers)
+    }
+
+    /// Puts other lines in the places of those that differ: of one request and the next that is the batch's id.
+    ///
+    /// - Returns: false where there are more or fewer lines than before, or no memory.
+    private func replaceHeaders(_ lines: [String]) -> Bool {
+        guard !lines.isEmpty, lines.count == headerLines.count else { return false }
+        var entry = headers
+        for (place, line) in lines.enumerated() {
+            guard let current = entry else { return false }
+            if line != headerLines[place] {
+                guard let copy = strdup(line) else { return false }
+                free(current.pointee.data)
+                current.pointee.data = copy
+                headerLines[place] = line
+            }
+            entry = current.pointee.next
+        }
+        return true
     }
 
     /// Follows the lines of the answer's head; false ends the transfer.

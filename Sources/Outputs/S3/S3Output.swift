@@ -76,7 +76,7 @@ public actor S3Output: MeasuredOutput {
             return .retry(error.failure)
         }
         let result = await client.perform(request(body, of: batch.header, credentials))
-        if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
+        if let expiry = client.serverExpiry { certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
             return .offline

@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import Model
 
 /// A prepared statement. Bound by position from 1, read by column from 0; used on its database's loop only.
 final class Statement {
@@ -41,6 +42,14 @@ final class Statement {
         // An empty array may have no address, which SQLite would take for null.
         guard !bytes.isEmpty else { sqlite3_bind_zeroblob(handle, index, 0); return }
         sqlite3_bind_blob64(handle, index, bytes, UInt64(bytes.count), Statement.transient)
+    }
+
+    /// Binds an id's sixteen bytes, without an array between.
+    func bind(_ index: Int32, _ id: UUIDv7) {
+        let halves = (id.high.bigEndian, id.low.bigEndian)
+        withUnsafeBytes(of: halves) { bytes in
+            _ = sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), Statement.transient)
+        }
     }
 
     /// Binds what another statement has read, whatever its type.

@@ -104,7 +104,7 @@ struct TableWriter: ~Copyable {
         statement.bind(6, row.bytes)
         statement.bind(7, row.firstTime.nanoseconds)
         statement.bind(8, row.acceptedAt.nanoseconds)
-        if let batch = row.batch { statement.bind(9, batch.bytes) } else { statement.bindNull(9) }
+        if let batch = row.batch { statement.bind(9, batch) } else { statement.bindNull(9) }
         statement.bind(10, row.isFormed ? 1 : 0)
         if let deadlines = row.deadlines { statement.bind(11, deadlines.text) } else { statement.bindNull(11) }
         try statement.run()

@@ -9,41 +9,62 @@ extension QueueStore {
     /// - Returns: nil when there is neither.
     /// - Throws: `QueueError` with code `misuse` for limits below one, `closed`, or why a write failed.
     public func leaseNext(_ request: LeaseRequest) async throws(QueueError) -> Batch? {
-        guard request.maxEvents >= 1, request.maxBytes >= 1 else {
-            throw QueueError(.misuse, "a batch must be allowed at least one event and one byte")
-        }
-        do {
-            return try await findNext(request)
-        } catch {
-            guard error.code == .corrupt else { throw error }
-            failed(error, [])
-            return try await findNext(request)
-        }
+        let leased = await leaseNext(request, count: 1)
+        if let failure = leased.failure { throw failure as? QueueError ?? QueueError(.io, "\(failure)") }
+        return leased.batches.first
     }
 
-    private func findNext(_ request: LeaseRequest) async throws(QueueError) -> Batch? {
+    /// Leases a lane's next batches, as `leaseNext` does for one. Full chunks go as they are stored; once something has to be
+    /// written, one transaction makes all that are left.
+    public func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
+        var leased = LeasedBatches()
+        do throws(QueueError) {
+            guard request.maxEvents >= 1, request.maxBytes >= 1 else {
+                throw QueueError(.misuse, "a batch must be allowed at least one event and one byte")
+            }
+            do throws(QueueError) {
+                try await findNext(request, count, &leased.batches)
+            } catch {
+                guard error.code == .corrupt else { throw error }
+                failed(error, [])
+                try await findNext(request, count, &leased.batches)
+            }
+        } catch {
+            leased.failure = error
+        }
+        return leased
+    }
+
+    private func findNext(_ request: LeaseRequest, _ count: Int, _ found: inout [Batch]) async throws(QueueError) {
         let file = try opened()
-        guard let lane = state.figures.lane(request.destination, request.priority) else { return nil }
-        guard state.figures.lanes[lane].ledger.queued > 0, !isLeasingStopped else { return nil }
+        guard let lane = state.figures.lane(request.destination, request.priority) else { return }
+        guard state.figures.lanes[lane].ledger.queued > 0, !isLeasingStopped else { return }
         try file.database.begin()
-        while let free = try state.oldestFree(in: lane, except: request.except, of: file) {
+        while found.count < count, state.figures.lanes[lane].freeBatches > 0,
+            let free = try state.oldestFree(in: lane, except: request.except, of: file)
+        {
             // One that is gone when it is looked at (expired, damaged) is free no more.
-            if let batch = try await find(free) { return batch }
+            if let batch = try await find(free) { found.append(batch) }
         }
-        switch try state.next(in: lane, request, of: file) {
-        case .nothing:
-            return nil
-        case .whole(let row, let id):
-            guard state.figures.lanes[lane].allows(row), let loaded = try state.load([row], id, lane, of: file),
-                !state.isExpired(loaded.newest, in: lane)
-            else { break }
-            state.hold(loaded, lane, isNew: true)
-            publishSoon()
-            return loaded.batch
-        case .join, .sift:
-            break
+        // Where the next transaction forms a batch of this lane, what comes next is known after that. Several requests would
+        // each look at what it is about to join, and at up to 256 rows behind it, for nothing.
+        var needsWrite = waiting.contains { $0.formsIn == lane }
+        while found.count < count, !needsWrite {
+            switch try state.leaseWhole(in: lane, request, of: file) {
+            case .nothing: return
+            case .leased(let batch):
+                publishSoon()
+                found.append(batch)
+            case .needsWrite: needsWrite = true
+            }
         }
-        return try await write { transaction throws(QueueError) in try transaction.form(request, lane) }
+        let left = count - found.count
+        guard left > 0 else { return }
+        found += try await write(formsIn: lane) { transaction throws(QueueError) in
+            var made: [Batch] = []
+            while made.count < left, let batch = try transaction.form(request, lane) { made.append(batch) }
+            return made
+        }
     }
 
     /// Leases a batch again whose lease was given back.
@@ -96,6 +117,34 @@ extension QueueStore {
 }
 
 extension QueueState {
+    /// What a lane gives without a write.
+    enum Lease {
+        /// Everything is held.
+        case nothing
+        /// A full chunk, which is a batch as it is stored.
+        case leased(Batch)
+        /// What comes next has to be joined, cut, noted or taken out first.
+        case needsWrite
+    }
+
+    /// Leases what comes next in a lane, if that is a full chunk for which nothing has to be written.
+    ///
+    /// One call that may change the state: looked at from outside, part by part, the whole state would be copied each time.
+    mutating func leaseWhole(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Lease {
+        switch try next(in: lane, request, of: file) {
+        case .nothing:
+            return .nothing
+        case .whole(let row, let id):
+            guard figures.lanes[lane].allows(row), let loaded = try load([row], id, lane, of: file),
+                !isExpired(loaded.newest, in: lane)
+            else { return .needsWrite }
+            hold(loaded, lane, isNew: true)
+            return .leased(loaded.batch)
+        case .join, .sift:
+            return .needsWrite
+        }
+    }
+
     /// Reads a batch's frames; nil if one of them is damaged.
     func load(
         _ rows: [DeliveryRow], _ id: BatchID, _ lane: Int, of file: QueueFile

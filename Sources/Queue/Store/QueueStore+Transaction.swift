@@ -10,6 +10,8 @@ struct Operation {
     var places = 0
     /// Whether it brings events, for which there may be room later.
     var bringsEvents = false
+    /// The lane that it forms a batch of; nil for others.
+    var formsIn: Int?
     /// Does its part inside the transaction; what it returns resumes the caller after the COMMIT.
     let apply: (inout Transaction) throws(QueueError) -> () -> Void
     /// Resumes the caller with the reason why nothing of it was done.
@@ -22,13 +24,13 @@ extension QueueStore {
     /// Does `body` in the next transaction, together with all else that waits by then, and returns what it returned
     /// once that is durable.
     func write<Value: Sendable>(
-        bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, wait: ((WaitReason) -> Value)? = nil,
-        _ body: @escaping (inout Transaction) throws(QueueError) -> Value
+        bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, formsIn: Int? = nil,
+        wait: ((WaitReason) -> Value)? = nil, _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         _ = try opened()
         let result: Result<Value, QueueError> = await withUnsafeContinuation { continuation in
             let operation = Operation(
-                bytes: bytes, places: places, bringsEvents: bringsEvents,
+                bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn,
                 apply: { transaction throws(QueueError) in
                     let value = try body(&transaction)
                     return { continuation.resume(returning: .success(value)) }

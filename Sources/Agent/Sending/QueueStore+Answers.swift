@@ -1,0 +1,35 @@
+internal import Delivery
+internal import Model
+internal import Queue
+
+extension QueueStore {
+    /// What waits, as delivery wants it.
+    nonisolated var lanes: [DestinationName: Lanes] {
+        var lanes: [DestinationName: Lanes] = [:]
+        for lane in snapshot.lanes where lane.isConfigured {
+            lanes[lane.destination, default: Lanes()][lane.priority] = lane.summary
+        }
+        return lanes
+    }
+
+    /// What keeps the queue from storing, for `/readyz`.
+    nonisolated var obstacles: [String] {
+        let state = snapshot
+        var obstacles: [String] = []
+        if let failure = state.failure { obstacles.append("the queue cannot be written: \(failure.message)") }
+        if let failure = state.commitFailure {
+            obstacles.append("what is read cannot be stored, and is tried again: \(failure.message)")
+        }
+        switch state.accepting {
+        case .all, .critical, .nothing(.full): break
+        case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")
+        case .nothing(.readOnly) where state.failure == nil: obstacles.append("the state directory cannot be written")
+        case .nothing(.walPinned):
+            let reader = state.walReader ?? "a reader outside"
+            obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
+        // The failure says it already.
+        case .nothing(.readOnly), .nothing(.moved): break
+        }
+        return obstacles
+    }
+}

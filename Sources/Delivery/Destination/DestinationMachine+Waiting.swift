@@ -1,0 +1,73 @@
+internal import EventLoops
+internal import Model
+
+/// What waits for a destination, as far as can be told from the queue's summary and what was asked for since.
+extension DestinationMachine {
+    /// Events that nobody has asked for yet.
+    func available(_ priority: Priority) -> Int {
+        available(priority, asked: { asked(priority) })
+    }
+
+    /// The same for a caller who knows what was asked for: looking at all attempts costs more than all else here.
+    func available(_ priority: Priority, asked: () -> Int) -> Int {
+        guard laneStates[priority].emptyUntil == nil else { return 0 }
+        let waiting = waiting(priority)
+        return waiting > 0 ? max(0, waiting - asked() * options.batchEvents) : 0
+    }
+
+    /// Events that are in no batch, and those in batches that the queue has made and not handed over yet.
+    func waiting(_ priority: Priority) -> Int {
+        let lane = lanes[priority]
+        return max(0, lane.waitingEvents + lane.handedOut - (laneStates[priority].taken ?? lane.handedOut))
+    }
+
+    /// Batches of the lane that the queue is forming right now.
+    func asked(_ priority: Priority) -> Int {
+        attempts.count { $0.priority == priority && $0.awaitsNewBatch }
+    }
+
+    /// Batches that are free since a restart, and not asked for yet.
+    func freeToTake(_ priority: Priority) -> Int {
+        guard lanes[priority].freeBatches > 0, laneStates[priority].emptyUntil == nil else { return 0 }
+        var known = laneStates[priority].takenFree
+        known += tracked.values.count { $0.header.priority == priority }
+        attempts.forEach { _, attempt in
+            guard attempt.priority == priority else { return }
+            if attempt.awaitsKnownBatch { known += 1 }
+            // The queue may have made free batches that we are about to be told of.
+            known += attempt.batchesToCome
+        }
+        return max(0, lanes[priority].freeBatches - known)
+    }
+
+    /// Whether anything at all could go, now or later.
+    var hasSomething: Bool {
+        !tracked.isEmpty || Priority.inOrder.contains { waiting($0) > 0 || freeToTake($0) > 0 }
+    }
+
+    /// Whether the queue says that something waits, shown correctly or not.
+    var mayHaveSomething: Bool { lanes.events > 0 || !tracked.isEmpty }
+
+    /// How many events have not reached the destination, as far as can be told.
+    var eventsLeft: Int {
+        var left = tracked.values.reduce(0) { $0 + $1.header.events }
+        for attempt in attempts.values where !attempt.isForgotten { left += attempt.eventsLeft }
+        let known = left
+        for priority in Priority.inOrder { left += waiting(priority) }
+        guard Priority.inOrder.contains(where: { freeToTake($0) > 0 }) else { return left }
+        // Batches from before a restart: the queue's own figure, which still counts what was acknowledged just now.
+        return left + max(1, lanes.critical.batchedEvents + lanes.normal.batchedEvents - known)
+    }
+
+    /// The largest batch to form, in uncompressed bytes.
+    var maxBytes: Int { min(options.batchBytes, ceiling?.bytes ?? .max) }
+
+    /// How many attempts commands wait for.
+    var pushedInFlight: Int { attempts.count { $0.isPushed } }
+
+    /// When the earliest waiting event of a lane comes near to a deadline; nil without one.
+    func atRisk(_ priority: Priority) -> Timestamp? {
+        guard !options.deadlines.isEmpty, available(priority) > 0 else { return nil }
+        return Deadlines(all: options.deadlines).atRisk(lanes[priority])
+    }
+}
