@@ -81,6 +81,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     nonisolated(unsafe) private var watches: [Int32: Watch] = [:]
     nonisolated(unsafe) private var timers: [Timer] = []
     nonisolated(unsafe) private var nextTimer: UInt64 = 0
+    /// The deadline that the kernel's timer is set to; nil: to none.
+    nonisolated(unsafe) private var armed: BootInstant?
     nonisolated(unsafe) private var nextGeneration: UInt32 = 0
     nonisolated(unsafe) private var stopping = false
     nonisolated(unsafe) private var running: [Job] = []
@@ -99,9 +101,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         timer = try Descriptor(
             checking: timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)),
             "timerfd_create")
-        // Edge-triggered: each write wakes the loop once, and nothing has to be read back.
+        // Edge-triggered: each write or expiry wakes the loop once, and nothing has to be read back.
         try control(EPOLL_CTL_ADD, wakeup.raw, [.readable, .edge], generation: 0)
-        try control(EPOLL_CTL_ADD, timer.raw, .readable, generation: 0)
+        try control(EPOLL_CTL_ADD, timer.raw, [.readable, .edge], generation: 0)
     }
 
     /// Whether the caller runs on this loop's thread.
@@ -176,7 +178,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         // Few timers live at a time, most of them at the end: searching from there is the short way.
         let index = timers.lastIndex { $0.deadline <= deadline }.map { $0 + 1 } ?? 0
         timers.insert(Timer(deadline: deadline, id: id, fire: fire), at: index)
-        if index == 0 { arm() }
         return id
     }
 
@@ -185,7 +186,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         precondition(isCurrent, "not on the thread of loop \(name)")
         guard let index = timers.firstIndex(where: { $0.id == id }) else { return }
         timers.remove(at: index)
-        if index == 0 { arm() }
     }
 
     // MARK: The loop
@@ -205,6 +205,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
             while runJobs(), !stopping, rounds < EventLoop.mostRounds { rounds += 1 }
             wakeOthers()
             if stopping { break }
+            arm()
             let isIdle = inbox.withLock { inbox in
                 inbox.isAsleep = inbox.jobs.isEmpty
                 return inbox.isAsleep
@@ -232,7 +233,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         if descriptor == wakeup.raw {
             // The jobs that it tells of are run next.
         } else if descriptor == timer.raw {
-            drain(timer.raw)
+            armed = nil
             fireTimers()
         } else if let watch = watches[descriptor], watch.generation == generation {
             // An event of an older generation belongs to a descriptor that was closed since: its number came back.
@@ -268,14 +269,17 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
             timers.removeFirst()
             first.fire()
         }
-        arm()
     }
 
+    /// Sets the kernel's timer to the first deadline, once before it may sleep: what jobs add and cancel meanwhile costs no call.
     private func arm() {
+        let deadline = timers.first?.deadline
+        guard deadline != armed else { return }
+        armed = deadline
         var specification = itimerspec()
-        if let first = timers.first {
+        if let deadline {
             // An absolute time of zero would disarm the timer.
-            let point = max(1, first.deadline.nanoseconds)
+            let point = max(1, deadline.nanoseconds)
             // bounded: our own numbers, divided.
             specification.it_value.tv_sec = Int(point / 1_000_000_000)
             // bounded: as above.
@@ -293,12 +297,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
             return inbox.isAsleep
         }
         return wasAsleep && !isCurrent
-    }
-
-    private func drain(_ descriptor: Int32) {
-        var count: UInt64 = 0
-        // Fails only when there is nothing to drain.
-        _ = read(descriptor, &count, 8)
     }
 
     private func control(

@@ -92,13 +92,29 @@ public enum TimestampText {
         let isBefore = ofDay.remainder < 0
         let (year, month, day) = date(days: isBefore ? ofDay.quotient - 1 : ofDay.quotient)
         let rest = Int(isBefore ? ofDay.remainder + 86_400_000 : ofDay.remainder)
-        func padded(_ value: Int, _ width: Int) -> String {
-            let digits = String(value)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        let fields = (year, month, day, rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60, rest % 1000)
+        return String(unsafeUninitializedCapacity: 24) { text in
+            var place = 0
+            func put(_ value: Int, _ width: Int, then mark: UInt8) {
+                var rest = value
+                for digit in (place..<place + width).reversed() {
+                    // bounded: the rest of a division by ten.
+                    text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
+                    rest /= 10
+                }
+                text[place + width] = mark
+                place += width + 1
+            }
+            // A time in nanoseconds lies between 1677 and 2262: a year has four digits.
+            put(fields.0, 4, then: UInt8(ascii: "-"))
+            put(fields.1, 2, then: UInt8(ascii: "-"))
+            put(fields.2, 2, then: UInt8(ascii: "T"))
+            put(fields.3, 2, then: .colon)
+            put(fields.4, 2, then: .colon)
+            put(fields.5, 2, then: UInt8(ascii: "."))
+            put(fields.6, 3, then: UInt8(ascii: "Z"))
+            return place
         }
-        let clock = [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60].map { padded($0, 2) }.joined(
-            separator: ":")
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(clock).\(padded(rest % 1000, 3))Z"
     }
 
     /// The day of a time, counted from 1 January 1970, in UTC.

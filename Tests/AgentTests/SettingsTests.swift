@@ -204,19 +204,19 @@ struct SettingsTests {
 
 extension SettingsTests {
     @Test(
-        "lines that drip are gathered for a thirtieth of the shortest wait before sending, 5 to 100 ms",
+        "lines that drip are gathered for a fifteenth of the shortest wait before sending, 5 to 200 ms",
         arguments: [
-            ("", 100), ("dispatch.interval = \"off\"", 100), ("dispatch.critical_delay = \"600ms\"", 20),
-            ("dispatch.interval = \"1500ms\"", 50),
+            ("", 200), ("dispatch.interval = \"off\"", 200), ("dispatch.critical_delay = \"600ms\"", 40),
+            ("dispatch.interval = \"1500ms\"", 100),
             ("dispatch.critical_delay = \"0s\"\ndispatch.allow_zero_delay = true", 5),
-            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"600ms\"", 20),
+            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"600ms\"", 40),
             (
                 "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"1500ms\"\n"
-                    + "[[destination]]\nname = \"b\"\ntype = \"stdout\"\ninterval = \"off\"", 50
+                    + "[[destination]]\nname = \"b\"\ntype = \"stdout\"\ninterval = \"off\"", 100
             ),
             (
                 "dispatch.critical_delay = \"300ms\"\n"
-                    + "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"3s\"", 100
+                    + "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"3s\"", 200
             ),
         ])
     func linger(text: String, milliseconds: Int) throws {

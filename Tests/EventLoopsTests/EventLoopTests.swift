@@ -36,6 +36,47 @@ private actor Resident {
         }
     }
 
+    /// Makes timers that wait so many milliseconds; some of them, and some timers as they fire, cancel others or make new ones.
+    ///
+    /// - Returns: the numbers of those that were not cancelled, and of those that fired; -1 for one that fired too early.
+    func fireInAnyOrder(_ waits: [UInt64]) async -> (left: [Int], fired: [Int]) {
+        var timers: [Int: EventLoop.TimerID] = [:]
+        var left: Set<Int> = []
+        var fired: [Int] = []
+        func make(_ number: Int, _ milliseconds: UInt64) {
+            let wait = Duration.milliseconds(Int64(milliseconds))
+            let deadline = SystemTime().bootTime + wait
+            left.insert(number)
+            timers[number] = loop.after(wait) {
+                fired.append(SystemTime().bootTime >= deadline ? number : -1)
+                timers[number] = nil
+                if number % 5 == 0 { make(number + 1001, milliseconds / 2) }
+                if number % 7 == 0 { cancel(number + 1) }
+            }
+        }
+        func cancel(_ number: Int) {
+            guard let timer = timers.removeValue(forKey: number) else { return }
+            loop.cancel(timer)
+            left.remove(number)
+        }
+        for (number, wait) in waits.enumerated() {
+            make(number, wait)
+            if number % 3 == 2 { cancel(number - 1) }
+        }
+        await withCheckedContinuation { continuation in
+            // After all others: it is due later than any of them.
+            loop.after(.milliseconds(200)) { continuation.resume() }
+        }
+        return (Array(left), fired)
+    }
+
+    /// Sets a timer, for a loop that sleeps until then.
+    func set(_ wait: Duration) { loop.after(wait) {} }
+
+    func wait(_ time: Duration) async {
+        await withCheckedContinuation { continuation in loop.after(time) { continuation.resume() } }
+    }
+
     func readOnce(from descriptor: Int32) async throws -> UInt8 {
         try await withCheckedThrowingContinuation { continuation in
             do {
@@ -91,6 +132,31 @@ struct EventLoopTests {
     func timersFireInOrder() async throws {
         try await withLoop { loop in
             #expect(await Resident(on: loop).fireInOrder() == ["first", "second"])
+        }
+    }
+
+    @Test(
+        "of timers that are made and cancelled in any order, by jobs and by timers, those left fire, none too early",
+        .timeLimit(.minutes(1)))
+    func timersInAnyOrder() async throws {
+        try await withLoop { loop in
+            let (left, fired) = await Resident(on: loop).fireInAnyOrder((0..<300).map { $0 * 7919 % 41 })
+            #expect(fired.sorted() == left.sorted())
+        }
+    }
+
+    @Test("a timer that is due sooner than the one that the loop sleeps for wakes it")
+    func soonerTimer() async throws {
+        try await withLoop { loop in
+            let resident = Resident(on: loop)
+            await resident.set(.seconds(10))
+            let start = SystemTime().bootTime
+            // It sleeps by then; each wait is set anew after the one before has fired.
+            for _ in 0..<5 {
+                usleep(20_000)
+                await resident.wait(.milliseconds(1))
+            }
+            #expect(SystemTime().bootTime - start < .seconds(8))
         }
     }
 

@@ -25,6 +25,25 @@ struct PassTests {
         #expect(pass.isEmpty)
     }
 
+    @Test("lines that drip are committed no more often than the reader lingers")
+    func dripLingers() async throws {
+        let spool = try SpoolHarness()
+        let linger = Duration.milliseconds(250)
+        let reader = try await spool.start { $0.linger = linger }
+        let clock = ContinuousClock()
+        let begin = clock.now
+        var count = 0
+        while clock.now - begin < linger * 6 {
+            spool.append("\(count)\n", to: "drip.jsonl")
+            count += 1
+            await spool.pause(.milliseconds(10))
+        }
+        await spool.until("all is read") { spool.queue.lines.count == count }
+        let rounds = Int((clock.now - begin) / linger)
+        #expect(reader.figures.commits <= rounds + 2, "\(rounds) rounds")
+        await reader.stop()
+    }
+
     /// What is in one commit is a matter of milliseconds: one of the rounds meets it.
     @Test("fault02: a file that goes, comes back and is read in one pass keeps its place", arguments: ["", "before\n"])
     func awayAndBack(before: String) async throws {

@@ -25,8 +25,8 @@ extension Settings {
         return options
     }
 
-    /// How long a steady drip of lines is gathered for one commit: a thirtieth of the shortest wait before sending, from 5 to
-    /// 100 ms.
+    /// How long a steady drip of lines is gathered for one commit: a fifteenth of the shortest wait before sending, from 5 to
+    /// 200 ms.
     ///
     /// Nobody waits for it, and no line depends on it: they are in their file. Only a power cut may take those that their app has
     /// not synced, so much later than it might have. Each commit writes about ten pages of the queue, however few its lines.
@@ -40,7 +40,7 @@ extension Settings {
                 settings.criticalDelay
             }
         }
-        return min(max((waits.min() ?? .zero) / 30, .milliseconds(5)), .milliseconds(100))
+        return min(max((waits.min() ?? .zero) / 15, .milliseconds(5)), .milliseconds(200))
     }
 
     /// The most unread bytes, for which waiting becomes evicting; 0 for no bound.

@@ -81,34 +81,36 @@ extension EventPass {
     /// Looks at the members that are otherwise added: those that are right stay, the others are taken out.
     @inline(never)
     mutating func ownMembers() {
-        if scanner.has(.id) { keepIf(isIdentifier(scanner.member(.id)), .id, .id, orCount: \.unusableIDs) }
-        if scanner.has(.sessionID) {
-            keepIf(isIdentifier(scanner.member(.sessionID)), .sessionID, .sessionID, orCount: \.unusableIDs)
+        if scanner.has(.id), !keepIf(isIdentifier(scanner.member(.id)), .id, .id) { counts.unusableIDs += 1 }
+        if scanner.has(.sessionID), !keepIf(isIdentifier(scanner.member(.sessionID)), .sessionID, .sessionID) {
+            counts.unusableIDs += 1
         }
         if scanner.has(.device), !isNull(scanner.member(.device)) {
             wanted.remove(.device)
         } else if scanner.has(.device) {
             remove(scanner.member(.device))
         }
-        if scanner.has(.observedAt) {
-            keepIf(isTime(scanner.member(.observedAt)), .observedAt, .observedAt, orCount: \.unreadableTimes)
+        if scanner.has(.observedAt), !keepIf(isTime(scanner.member(.observedAt)), .observedAt, .observedAt) {
+            counts.unreadableTimes += 1
         }
         if scanner.has(.app) { ownApp(scanner.member(.app)) }
         if scanner.has(.country) { ownCountry(scanner.member(.country)) }
     }
 
-    // Inlined, so that the path to the figure is made only where it is used.
+    /// Keeps a member that is right instead of adding it; takes out any other.
+    ///
+    /// - Returns: false where it had a value that cannot be used. (To name what counts those by its path would make the path
+    ///   anew for each event.)
     @inline(__always)
-    private mutating func keepIf(
-        _ isRight: Bool, _ name: MemberName, _ addition: Additions, orCount figure: WritableKeyPath<EventCounts, Int>
-    ) {
+    private mutating func keepIf(_ isRight: Bool, _ name: MemberName, _ addition: Additions) -> Bool {
         if isRight {
             wanted.remove(addition)
-            return
+            return true
         }
         let member = scanner.member(name)
-        if !isNull(member) { counts[keyPath: figure] += 1 }
+        let isEmpty = isNull(member)
         remove(member)
+        return isEmpty
     }
 
     private mutating func isIdentifier(_ member: Member) -> Bool {

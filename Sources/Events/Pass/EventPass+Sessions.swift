@@ -9,6 +9,8 @@ struct BlockSource {
     /// The producer that the source itself is, and the app, by their keys in memory.
     var key = ""
     var appKey = ""
+    /// Whose keys these are: block after block comes from the same file.
+    var keysOf: (app: String, producer: [UInt8]?)?
     /// The producer's place; -1 where none is known.
     var place = -1
     /// As many producers had made room when the places were noted.
@@ -42,9 +44,12 @@ extension EventPass {
         block.mode = options.session.mode
         block.timeout = options.session.timeout.nanosecondsClamped
         block.isGone = producer == nil || wasClosed
-        block.appKey = Sessions.key(app: state.name)
-        block.key = block.appKey
-        if block.mode == .automatic, let producer { block.key = Sessions.key(app: state.name, file: producer) }
+        let owner = block.mode == .automatic ? producer : nil
+        if block.keysOf?.app != state.name || block.keysOf?.producer != owner {
+            block.keysOf = (state.name, owner)
+            block.appKey = Sessions.key(app: state.name)
+            block.key = owner.map { Sessions.key(app: state.name, file: $0) } ?? block.appKey
+        }
         block.startPlace = -1
         forgetPlaces()
     }

@@ -76,9 +76,16 @@ struct Sessions: ~Copyable {
         "session/\(app)/process/\(String(decoding: process.prefix(maxIDLength), as: UTF8.self))"
     }
     static func key(app: String, file: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        let text = file.prefix(64).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        return "session/\(app)/file/\(String(decoding: text, as: UTF8.self))"
+        let digits: StaticString = "0123456789abcdef"
+        let bytes = file.prefix(64)
+        let text = String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+            for (place, byte) in bytes.enumerated() {
+                text[2 * place] = digits.utf8Start[Int(byte >> 4)]
+                text[2 * place + 1] = digits.utf8Start[Int(byte & 15)]
+            }
+            return 2 * bytes.count
+        }
+        return "session/\(app)/file/\(text)"
     }
     static func key(app: String) -> String { "session/\(app)" }
 

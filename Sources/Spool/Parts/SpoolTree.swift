@@ -27,4 +27,6 @@ struct SpoolWatch: ~Copyable {
     /// Renames, in the watch's last events, of append files that had gone before they were looked at; and whether their old
     /// name was one that rotation gives.
     var movedUnseen: [UInt32: Bool] = [:]
+    /// Whether the kernel's changes were read since the last piece of work.
+    var areChangesRead = false
 }

@@ -20,6 +20,8 @@ extension SpoolReader {
             try loop.watch(raw, for: .readable) { _ in
                 self.assumeIsolated {
                     $0.readChanges(within: SpoolReader.sliceTime)
+                    // The pump comes next, and need not look again.
+                    $0.watching.areChangesRead = true
                     $0.wake()
                 }
             }
@@ -110,6 +112,9 @@ extension SpoolReader {
 
     // MARK: Changes
 
+    /// The bytes of a change with the longest name.
+    private static let longestChange = MemoryLayout<inotify_event>.size + Int(NAME_MAX) + 1
+
     /// Takes up what the kernel has told, for so long at most: a flood of changes must not keep the loop from everything
     /// else.
     func readChanges(within limit: Duration) {
@@ -121,7 +126,9 @@ extension SpoolReader {
                 guard count > 0 else { break }
                 let isMoving = take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 // The two halves of a rename come one after the other, and belong together.
-                if !isMoving, now >= end { break }
+                if isMoving { continue }
+                // With room for another change left, these were all.
+                if buffer.count - count >= SpoolReader.longestChange || now >= end { break }
             }
         }
         forgetMoves()

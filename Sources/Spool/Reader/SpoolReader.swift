@@ -154,7 +154,8 @@ public actor SpoolReader {
         case .running: break
         }
         // Both come before the apps' work, and in small parts: whoever makes many of them must not have all of the time.
-        readChanges(within: SpoolReader.changesTime)
+        if !watching.areChangesRead { readChanges(within: SpoolReader.changesTime) }
+        watching.areChangesRead = false
         runErrands(within: SpoolReader.errandsTime)
         // The sink must have closed the commit before anything new is taken; `run` wakes us.
         guard commits.closing == nil else { return }
@@ -177,7 +178,7 @@ public actor SpoolReader {
 
     /// Whether what was taken has waited long enough for more: reading may go on for hours without bringing any.
     private var isCommitLate: Bool {
-        commits.underWay == 0 && !pass.isEmpty && now - commits.last >= SpoolReader.longestWait
+        commits.underWay == 0 && !pass.isEmpty && now - commits.last >= max(SpoolReader.longestWait, options.linger)
     }
 
     private static let longestWait = Duration.milliseconds(100)
@@ -201,6 +202,8 @@ public actor SpoolReader {
     /// has endless work, or work that takes long, holds up nobody for more than a piece.
     private func step() -> Bool {
         shares.turn &+= 1
+        // Most of the time no other kind has work.
+        if listing.isFirstDone, listing.waiting.isEmpty, drops.areAllRead { return readAppendFile() }
         var kinds = Work.allCases.indices.map { index in
             let kind = Work.allCases[(index + Int(shares.turn % 3)) % Work.allCases.count]
             return (kind: kind, spent: least(kind))
