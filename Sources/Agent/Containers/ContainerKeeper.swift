@@ -19,19 +19,19 @@ actor ContainerKeeper {
     let time: any TimeSource
     let log: Log
     let store: QueueStore
-    private let inForce: ContainersInForce
+    let inForce: ContainersInForce
     let userAgent: String
-    private let facts: AgentFacts
-    private let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
+    let facts: AgentFacts
+    let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     let clock: ClockTrust
-    private var random = KernelRandom()
+    var random = KernelRandom()
     private(set) var slots: [ContainerSlot] = []
     var offline: Set<String> = []
     var isNetworkOn: @Sendable () -> Bool = { true }
     /// Told, on the main loop, when what is in force has changed.
-    private var changed: @Sendable () -> Void = {}
+    var changed: @Sendable () -> Void = {}
     /// Told, on the main loop, when something was put in force: whoever reads events may go on.
-    private let published: @Sendable () -> Void
+    let published: @Sendable () -> Void
     private nonisolated let publishedStates = Mutex<[ContainerState]>([])
     nonisolated let watch = ContainerWatch()
 
@@ -171,7 +171,7 @@ actor ContainerKeeper {
         }
     }
 
-    private func release(_ slot: ContainerSlot) {
+    func release(_ slot: ContainerSlot) {
         let openers = slot.openers
         slot.openers = []
         for opener in openers { opener.resume() }
@@ -183,87 +183,7 @@ actor ContainerKeeper {
         }
     }
 
-    // MARK: The machine
-
-    var moment: ContainerMoment {
-        ContainerMoment(boot: time.bootTime, wall: time.wallTime, isTrusted: clock.isTrusted(at: time))
-    }
-
-    /// Gives the machine an input and does what it says.
-    func feed(_ slot: ContainerSlot, _ input: ContainerMachine.Input) {
-        guard !slot.isClosed else { return }
-        let effects = slot.machine.handle(input, at: moment, using: &random)
-        var isChanged = false
-        for effect in effects {
-            switch effect {
-            case .loadSaved: loadSaved(slot)
-            case .fetch(let etag): fetch(slot, etag)
-            case .keep(let copy, let etag, let confirmed): keep(slot, copy, etag, confirmed)
-            case .confirm(let confirmed): confirm(slot, confirmed)
-            case .open: release(slot)
-            case .apply(let held):
-                slot.current = held.flatMap { slot.container(of: $0.copy) }
-                isChanged = true
-                if let denied = slot.current?.deniedFunctions, !denied.isEmpty {
-                    log.warning(
-                        "container names functions that it may not call: they give null",
-                        [
-                            "container": slot.settings.id, "functions": denied.joined(separator: ","),
-                            "hint": "name them in may_call and [functions], or take them out of the document",
-                        ])
-                }
-            case .tell(.succeeded(.network, let version, let isNew)) where slot.isSaving:
-                slot.heldEnds.append(.succeeded(.network, version: version, isNew: isNew))
-            case .tell(let note): tell(slot, note)
-            }
-        }
-        slot.forgetUnused()
-        arm(slot)
-        if isChanged { inForceChanged() } else { publish() }
-    }
-
-    private func arm(_ slot: ContainerSlot) {
-        let wanted = slot.machine.wake(at: moment)
-        guard slot.timer?.at != wanted else { return }
-        if let timer = slot.timer { loop.cancel(timer.id) }
-        slot.timer = wanted.map { at in
-            let id = loop.at(at) { [weak self] in
-                self?.assumeIsolated { keeper in
-                    slot.timer = nil
-                    keeper.feed(slot, .timer)
-                }
-            }
-            return (id, at)
-        }
-    }
-
-    private func inForceChanged() {
-        inForce.publish(
-            slots.compactMap(\.current),
-            awaiting: slots.filter(\.isAwaited).map {
-                AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
-            })
-        publish()
-        published()
-        changed()
-        for slot in slots { tellAwaited(slot) }
-        for slot in slots { askFunctions(slot, round: 1) }
-    }
-
-    /// Says once that events wait for a container.
-    private func tellAwaited(_ slot: ContainerSlot) {
-        let isHolding = slot.isAwaited && slot.machine.isOpen
-        guard isHolding != slot.isHolding else { return }
-        slot.isHolding = isHolding
-        guard isHolding else { return log.warning("events are read again", ["container": slot.settings.id]) }
-        log.error(
-            "events are not read: a required container has no document",
-            [
-                "container": slot.settings.id,
-                "apps": slot.settings.apps.isEmpty ? "all" : slot.settings.apps.joined(separator: ","),
-                "hint": slot.machine.problem ?? slot.defaultProblem ?? "publish one, or give it a default_file",
-            ])
-    }
+    // MARK: How they stand
 
     /// Why events are not read, for `ready`. From any thread.
     nonisolated var obstacles: [String] {
@@ -271,23 +191,6 @@ actor ContainerKeeper {
             let apps = state.apps.isEmpty ? "" : " of \(state.apps.joined(separator: ", "))"
             return "events\(apps) are not read: the container \(state.id) is required and has no document"
                 + (state.problem.map { " (\($0))" } ?? "")
-        }
-    }
-
-    /// Asks for what the values of a container wait for; each answer may lead to another question, to a bound.
-    private func askFunctions(_ slot: ContainerSlot, round: Int) {
-        guard let container = slot.current, round <= DocumentLimits.macroChain else { return }
-        for call in slot.needed {
-            ask(call) { answer in
-                self.loop.post {
-                    self.assumeIsolated { keeper in
-                        guard !slot.isClosed, slot.take(answer, of: call, for: container) else { return }
-                        keeper.publish()
-                        keeper.changed()
-                        keeper.askFunctions(slot, round: round + 1)
-                    }
-                }
-            }
         }
     }
 

@@ -215,7 +215,17 @@ struct DeliveryCollector: MetricCollector {
 extension DestinationStateName {
     /// How a destination stands: what is in its way, or that its last attempts failed, or nothing.
     init(_ destination: DeliverySnapshot.Destination) {
-        switch destination.obstacle {
+        if let obstacle = destination.obstacle, let state = DestinationStateName(obstacle: obstacle) {
+            self = state
+            return
+        }
+        let hasFailed = destination.lastFailureAt.map { $0 > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
+        self = destination.waitingForRetry > 0 && hasFailed == true ? .waitingForRetry : .active
+    }
+
+    /// The state that an obstacle is, under the same name; nil where nothing is in the way.
+    init?(obstacle: NoDataReason) {
+        switch obstacle {
         case .disabled: self = .disabled
         case .networkOff: self = .networkOff
         case .paused: self = .paused
@@ -225,11 +235,7 @@ extension DestinationStateName {
         case .offline: self = .offline
         case .breakerOpen: self = .breakerOpen
         case .waitingForRetry: self = .waitingForRetry
-        case .empty, nil:
-            let hasFailed = destination.lastFailureAt.map {
-                $0 > destination.lastSuccess ?? Timestamp(nanoseconds: .min)
-            }
-            self = destination.waitingForRetry > 0 && hasFailed == true ? .waitingForRetry : .active
+        case .empty: return nil
         }
     }
 }

@@ -1,0 +1,51 @@
+internal import Configuration
+internal import Control
+internal import Glibc
+internal import Metrics
+
+/// Opens the ports at which the agent is asked: the control socket and the figures.
+extension AgentService {
+    func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {
+        var options = ControlServerOptions()
+        options.socket = settings.control.socket
+        // The default group exists where the package was installed; elsewhere the agent's own does.
+        let isDefault = settings.origin(of: "control.group") == .standard
+        // An event may be larger than the usual request.
+        options.largestBody = max(options.largestBody, settings.spool.maxEventSize + 1)
+        options.group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
+        do throws(ControlError) {
+            let server = try ControlServer(on: loop, options: options, routes: routes)
+            try await server.start()
+            return server
+        } catch {
+            // A group that is not there does not come by starting again.
+            switch error.code {
+            case .badAddress: throw AgentError(.configuration, error.message)
+            case .notPermitted: throw AgentError(.noPermission, error.message)
+            default: throw AgentError(.inUse, error.message)
+            }
+        }
+    }
+
+    func startStats(
+        _ status: AgentStatus, _ collectors: [any MetricCollector]
+    ) async throws(AgentError) -> StatsServer? {
+        guard task == nil, let listen = settings.stats.listen else { return nil }
+        var options = StatsServerOptions()
+        options.listen = listen.description
+        options.hosts = settings.stats.hosts
+        var page: (@Sendable () -> String)?
+        if settings.stats.statusPage {
+            page = { StatusPage(status.report(), history: status.recorder.history).html }
+        }
+        let server = StatsServer(
+            on: loop, options: options, collectors: collectors,
+            readiness: { Readiness(obstacles: await status.status().obstacles) }, page: page)
+        do throws(ControlError) {
+            try await server.start()
+            return server
+        } catch {
+            throw AgentError(.inUse, error.message)
+        }
+    }
+}
