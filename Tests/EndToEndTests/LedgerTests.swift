@@ -1,6 +1,7 @@
 import EventLoops
 import Glibc
 import Model
+import TestKit
 import Testing
 
 extension EndToEnd {

@@ -1,4 +1,5 @@
 import Glibc
+import TestKit
 import Testing
 
 /// nginx with a configuration of its own: answers each request with its id, and logs it as JSON.

@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import TestKit
 import Testing
 
 extension EndToEnd {

@@ -152,20 +152,3 @@ func write(_ bytes: [UInt8], to path: String) throws {
         written += count
     }
 }
-
-/// A port of the loopback address that is free now.
-func freePort() throws -> Int {
-    let socket = try Descriptor(checking: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0), "socket")
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    return try withUnsafeMutablePointer(to: &address) { pointer in
-        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-            guard bind(socket.raw, generic, length) == 0, getsockname(socket.raw, generic, &length) == 0 else {
-                throw SystemError("bind")
-            }
-        }
-        return Int(UInt16(bigEndian: pointer.pointee.sin_port))
-    }
-}

@@ -1,4 +1,5 @@
 import Glibc
+import TestKit
 import Testing
 
 /// nginx before the bench's receiver, with TLS of its own on both sides.

@@ -3,7 +3,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("Monitoring kit", .timeLimit(.minutes(2)))
+@Suite("Monitoring kit", .timeLimit(.minutes(10)))
 struct MonitoringKitTests {
     private let directory = "\(GoldenFile.root)/monitoring"
 

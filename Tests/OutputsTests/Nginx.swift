@@ -16,7 +16,7 @@ final class Nginx: Sendable {
         let identity = try bench.identity()
         try PrivateFile.replace("\(directory)/server.pem", with: identity.certificate)
         try PrivateFile.replace("\(directory)/server.key", with: identity.key)
-        port = try Nginx.freePort()
+        port = UInt16(try freePort())
         let configuration = """
             daemon off; worker_processes 1; pid \(directory)/pid; error_log \(directory)/error.log;
             \(getuid() == 0 ? "user root;" : "")
@@ -54,20 +54,6 @@ final class Nginx: Sendable {
     deinit {
         kill(child, SIGTERM)
         waitpid(child, nil, 0)
-    }
-
-    private static func freePort() throws -> UInt16 {
-        let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(raw) }
-        var address = loopback(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let done = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(raw, $0, length) == 0 && getsockname(raw, $0, &length) == 0
-            }
-        }
-        try #require(done)
-        return UInt16(bigEndian: address.sin_port)
     }
 
     private static func answers(_ port: UInt16) -> Bool {

@@ -11,6 +11,7 @@ line there is the brokers' addresses. It ends when the pipe's last writer does.
   down N | up N | rtt N MS  a broker, by its number from 1; 0: all
   fake WHAT                 begins to play a broker of its own and answers with its address: `refusing` takes no password,
                             `elsewhere` says that every topic is at 192.0.2.1
+  again                     reads all topics from their beginning, with new consumers
   read FILE                 writes what was stored since the beginning into FILE, a JSON line a record, in order by partition
 """
 
@@ -84,7 +85,7 @@ def main(commands, answers, count=3):
     owner = handle(PRODUCER, {"log_level": "0"})
     cluster = cluster_new(owner, count)
     brokers = bootstraps(cluster).decode()
-    readers = []
+    topics, readers = [], []
     out = open(answers, "a", buffering=1)
     print(brokers, file=out)
 
@@ -98,7 +99,10 @@ def main(commands, answers, count=3):
         if words[0] == "topic":
             if topic_create(cluster, words[1].encode(), int(words[2]), min(count, 3)):
                 sys.exit("no topic " + words[1])
-            readers.append(Reader(brokers, words[1].encode(), int(words[2])))
+            topics.append((words[1].encode(), int(words[2])))
+            readers.append(Reader(brokers, *topics[-1]))
+        elif words[0] == "again":
+            readers = [Reader(brokers, *topic) for topic in topics]
         elif words[0] == "errors":
             codes = [int(word) for word in words[2:]]
             push_errors(cluster, int(words[1]), len(codes), (number * len(codes))(*codes))

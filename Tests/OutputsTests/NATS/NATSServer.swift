@@ -17,7 +17,7 @@ final class NATSServer: Sendable {
     init(_ bench: Bench, name: String = "nats", _ settings: String = "", starts: Bool = true) async throws {
         directory = "\(bench.directory.path)/\(name)"
         try #require(mkdir(directory, 0o755) == 0)
-        port = try NATSServer.freePort()
+        port = UInt16(try freePort())
         configure(settings)
         if starts { try await start() }
     }
@@ -103,20 +103,6 @@ final class NATSServer: Sendable {
                 connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-    }
-
-    static func freePort() throws -> UInt16 {
-        let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(raw) }
-        var address = loopback(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let done = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(raw, $0, length) == 0 && getsockname(raw, $0, &length) == 0
-            }
-        }
-        try #require(done)
-        return UInt16(bigEndian: address.sin_port)
     }
 
     static func loopback(_ port: UInt16) -> sockaddr_in {
