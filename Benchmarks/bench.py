@@ -235,8 +235,9 @@ def idle(binary: str, receiver: Receiver, scratch: str, seconds: int) -> dict:
             end(agent)
 
 
-def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: int, seconds: int) -> dict:
-    """Lines that come at a steady rate into one file, 50 times a second, with the default interval and batches, zstd."""
+def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: int, seconds: int,
+           compression: str = "zstd") -> dict:
+    """Lines that come at a steady rate into one file, 50 times a second, with the default interval and batches."""
     lines: list = []
     for path in sorted(glob.glob(f"{sources}/*")):
         with open(path, "rb") as file:
@@ -246,7 +247,7 @@ def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: in
         os.makedirs(f"{work}/state")
         os.makedirs(f"{work}/spool")
         before = receiver.events()
-        agent = start_agent(binary, work, receiver, "10MiB", 50, "1MiB", "zstd", interval="6s")
+        agent = start_agent(binary, work, receiver, "10MiB", 50, "1MiB", compression, interval="6s")
         try:
             wait_for(lambda: agent.poll() is not None or os.path.exists(f"{work}/control.sock"), 30, "the agent")
             written, spooled, began, late = written_bytes(agent.pid), 0, time.monotonic(), 0.0

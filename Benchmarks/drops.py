@@ -76,7 +76,7 @@ def floor(work: str, count: int) -> float:
     return result["cpu"]
 
 
-def measure(binary: str, receiver: Receiver, scratch: str, count: int, is_waiting: bool) -> None:
+def take(binary: str, receiver: Receiver, scratch: str, count: int, is_waiting: bool, with_floor: bool = True) -> dict:
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=scratch) as work:
         spool = f"{work}/spool"
         os.makedirs(f"{work}/state")
@@ -106,14 +106,21 @@ def measure(binary: str, receiver: Receiver, scratch: str, count: int, is_waitin
         finally:
             agent.send_signal(signal.SIGTERM)
             agent.wait(60)
-        bare = floor(work, count)
-        print(f"{'waiting' if is_waiting else 'arriving':9} {count:8,} files: {spent / count * 1e6:5.1f} us of CPU a file (goal "
-              f"{GOAL}), {count / spent:8,.0f} files per CPU-second; floor {bare / count * 1e6:5.1f} us, {spent / bare:4.2f} "
-              f"times; {wall:6.2f} s until all had arrived, peak RSS {figures['VmHWM']:.1f} MB, private "
-              f"{figures['RssAnon']:.1f} MB", flush=True)
-        if written is not None and written > 1.2 * count / RATE + 0.1:
-            print(f"          the writer took {written:.1f} s for {count / RATE:.1f} s of files: file system or machine did not "
-                  "keep up, so this line says little about the agent", flush=True)
+        return {"cpu": spent, "events_per_cpu_second": count / spent, "wall": wall, "peak_rss_mb": figures["VmHWM"],
+                "private_mb": figures["RssAnon"], "writer_seconds": written,
+                "floor": floor(work, count) if with_floor else None}
+
+
+def measure(binary: str, receiver: Receiver, scratch: str, count: int, is_waiting: bool) -> None:
+    taken = take(binary, receiver, scratch, count, is_waiting)
+    spent, bare, written = taken["cpu"], taken["floor"], taken["writer_seconds"]
+    print(f"{'waiting' if is_waiting else 'arriving':9} {count:8,} files: {spent / count * 1e6:5.1f} us of CPU a file (goal "
+          f"{GOAL}), {count / spent:8,.0f} files per CPU-second; floor {bare / count * 1e6:5.1f} us, {spent / bare:4.2f} "
+          f"times; {taken['wall']:6.2f} s until all had arrived, peak RSS {taken['peak_rss_mb']:.1f} MB, private "
+          f"{taken['private_mb']:.1f} MB", flush=True)
+    if written is not None and written > 1.2 * count / RATE + 0.1:
+        print(f"          the writer took {written:.1f} s for {count / RATE:.1f} s of files: file system or machine did not "
+              "keep up, so this line says little about the agent", flush=True)
 
 
 def main() -> None:
