@@ -33,6 +33,12 @@ final class PythonServer: Sendable {
         }
     }
 
+    /// Whether it has not ended by itself.
+    var isRunning: Bool {
+        var status = siginfo_t()
+        return waitid(P_PID, id_t(child), &status, WEXITED | WNOHANG | WNOWAIT) == 0 && status.si_signo == 0
+    }
+
     deinit {
         kill(child, SIGKILL)
         waitpid(child, nil, 0)

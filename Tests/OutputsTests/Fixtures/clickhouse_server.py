@@ -11,18 +11,20 @@ gives to that code (HTTPHandler).
 
 import argparse
 import base64
-import ctypes
 import gzip
 import hmac
 import http.server
 import os
 import re
-import signal
 import sys
 import threading
 import urllib.parse
 
+sys.dont_write_bytecode = True
+
 from chdb import session
+
+from with_parent import end_with_parent
 
 parser = argparse.ArgumentParser()
 parser.add_argument("directory")
@@ -109,8 +111,7 @@ class Server(http.server.ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-# It ends with whoever started it.
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+end_with_parent()
 server = Server(("127.0.0.1", options.port), Handler)
 with open(options.ready + ".new", "w") as file:
     file.write(f"{server.server_port}\n")

@@ -32,6 +32,7 @@ import time
 sys.dont_write_bytecode = True
 
 from kafka_library import Reader
+from with_parent import end_with_parent
 
 parser = argparse.ArgumentParser()
 parser.add_argument("directory")
@@ -51,7 +52,8 @@ UNSUPPORTED_MECHANISM, UNSUPPORTED_VERSION, AUTHENTICATION_FAILED = 33, 35, 58
 TANSU = os.path.join(os.path.dirname(sys.executable), "tansu")
 
 
-def dies_with_parent():
+def ends_with_main_thread():
+    """Of a child that the main thread started."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
@@ -64,7 +66,7 @@ def run(words, port):
     """Starts the broker and waits for its port."""
     with open(f"{options.directory}/broker.log", "ab") as log:
         process = subprocess.Popen(
-            words, env={**os.environ, "RUST_LOG": "error"}, stdout=log, stderr=log, preexec_fn=dies_with_parent)
+            words, env={**os.environ, "RUST_LOG": "error"}, stdout=log, stderr=log, preexec_fn=ends_with_main_thread)
     end = time.monotonic() + 60
     while True:
         try:
@@ -191,7 +193,7 @@ class Front(threading.Thread):
 
 
 def main():
-    dies_with_parent()
+    end_with_parent()
     port = free_port()
     fronts = [Front(files, port) for files in options.front]
     run([TANSU, "broker", "--listener-url", f"tcp://127.0.0.1:{port}", "--advertised-listener-url",

@@ -11,25 +11,26 @@ Usage: s3_server.py FILE. Writes its port into FILE, and serves until it is kill
   GET  /_test/objects     {key: {"body": Base64, "headers": {}}}
 """
 import base64
-import ctypes
 import hashlib
 import io
 import json
 import logging
 import os
-import signal
 import socket
 import sys
 import threading
 
 os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
+sys.dont_write_bytecode = True
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
+
+from with_parent import end_with_parent
 
 KEYS = {"AKIDEXAMPLE": "secret/with+signs=", "ASIAROLE1": "role-secret-1", "ASIAROLE2": "role-secret-2"}
 REGION = "eu-central-1"
@@ -153,8 +154,7 @@ def main():
     server = make_server("127.0.0.1", 0, gate, threaded=True)
     from moto.s3.models import s3_backends
     s3_backends["123456789012"]["aws"].create_bucket("events", REGION)
-    # Ends with the tests, even when those are killed.
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    end_with_parent()
     with open(sys.argv[1], "w") as file:
         file.write(f"{server.server_port}\n")
     server.serve_forever()

@@ -58,7 +58,12 @@ struct KafkaSecureTests {
             #expect(failure.kind == .tls && failure.message.contains("TLS failed"), "\(failure.message)")
             // As `check --connect` does it, with a connection of its own: the library waits longer and longer before it tries
             // one again that failed. Where a busy machine does not answer in time, that is what it says.
-            #expect(await eventually { await (try? connection())?.connect()?.message.contains("TLS failed") == true })
+            var said: [String] = []
+            let isNamed = try await eventually {
+                said.append(await (try connection()).connect()?.message ?? "")
+                return said.last?.contains("TLS failed") == true
+            }
+            #expect(isNamed, "\(said), \(clients)")
             return failure
         }
     }
