@@ -136,6 +136,50 @@ struct DropFileTests {
         #expect(spool.queue.with { $0.checkpoints.isEmpty })
     }
 
+    @Test(
+        "a file that was read in part and is away while the agent starts goes on when it is back",
+        arguments: [false, true])
+    func awayReadInPart(isKept: Bool) async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("shop")
+        let events = (0..<5_000).map { "{\"number\":\($0)}" }
+        spool.write(events.joined(separator: "\n") + "\n", to: "shop/.x")
+        spool.rename("shop/.x", to: "shop/x.json")
+        spool.queue.with { $0.failsAfter = 2 }
+        func start() async throws -> SpoolReader {
+            try await spool.start {
+                $0.commitBytes = 20_000
+                $0.linger = .zero
+                $0.settleTime = .milliseconds(5)
+                if isKept { $0.afterRead = .keep }
+            }
+        }
+        var reader = try await start()
+        await spool.until("it has failed") { spool.queue.with { $0.commits } == 2 }
+        await reader.stop()
+        spool.queue.with { $0.failsAfter = nil }
+        let read = spool.queue.lines.count
+        #expect((1..<events.count).contains(read))
+        // Its directory, or the file alone: once away for a whole life of an agent, and back while the next one runs.
+        let (place, aside) = isKept ? ("shop/x.json", "shop/.aside") : ("shop", ".aside")
+        spool.rename(place, to: aside)
+        for other in ["first\n", "second\n"] {
+            reader = try await start()
+            spool.append(other, to: "other.jsonl")
+            await spool.until("the rest of the spool is read") {
+                spool.queue.lines.last == String(other.dropLast()) && reader.figures.unreadBytes == 0
+            }
+            if other == "first\n" { await reader.stop() }
+        }
+        spool.rename(aside, to: isKept ? "shop/y.json" : place)
+        await spool.until("all arrive") { spool.queue.lines.count >= events.count + 2 }
+        await spool.pause(.milliseconds(50))
+        let lines = spool.queue.lines.filter { $0.hasPrefix("{") }
+        let isExact = lines == events
+        #expect(isExact, "\(lines.count) lines, \(read) of them before")
+        await reader.stop()
+    }
+
     @Test("a file that was queued is not read again, whether its claim or its unlink was lost by a power cut")
     func doneRecordsPreventRepetition() async throws {
         let spool = try SpoolHarness()

@@ -69,15 +69,33 @@ final class DropReading {
 
 extension ObjectSplitter.Place {
     private static let version: UInt8 = 2
+    /// With the time since when the file is missed.
+    private static let versionMissed: UInt8 = 3
 
     /// A checkpoint's state for a file that was read in part.
     var encoded: [UInt8] { [Self.version, state.rawValue] }
 
+    /// The same for one that is gone, since so many milliseconds after 1970.
+    func encoded(missingSince: Int64) -> [UInt8] {
+        let time = UInt64(bitPattern: missingSince)
+        return [Self.versionMissed, state.rawValue]
+            + stride(from: UInt64(0), to: 64, by: 8).map { UInt8(truncatingIfNeeded: time >> $0) }
+    }
+
     /// The place of a checkpoint; nil if its state is not what this version writes.
     init?(_ checkpoint: Checkpoint) {
-        guard checkpoint.offset >= 0, checkpoint.state.count == 2, checkpoint.state[0] == Self.version,
-            let state = State(rawValue: checkpoint.state[1])
+        let bytes = checkpoint.state
+        guard checkpoint.offset >= 0,
+            bytes.count == 2 && bytes[0] == Self.version || bytes.count == 10 && bytes[0] == Self.versionMissed,
+            let state = State(rawValue: bytes[1])
         else { return nil }
         self.init(offset: checkpoint.offset, state: state)
+    }
+
+    /// Since when the file of a checkpoint is missed; nil while it is there, or if the state is another one.
+    static func missingSince(_ checkpoint: Checkpoint) -> Int64? {
+        let bytes = checkpoint.state
+        guard Self(checkpoint) != nil, bytes.count == 10 else { return nil }
+        return Int64(bitPattern: bytes[2...].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     }
 }

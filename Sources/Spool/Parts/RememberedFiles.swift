@@ -46,29 +46,41 @@ struct RememberedFiles {
         inodes = Set(kept.values.compactMap { FileTrace($0.state)?.inode })
     }
 
+    /// Since when a file is gone; nil if it is not, as far as is known.
+    private static func missingSince(_ checkpoint: Checkpoint) -> Int64? {
+        FileTrace(checkpoint.state)?.missingSince ?? ObjectSplitter.Place.missingSince(checkpoint)
+    }
+
     /// Remembers a file that is gone.
     ///
     /// - Parameters:
+    ///   - trace: what it is known by; nil: a drop file that was read in part.
     ///   - isAway: whether its directory is not there, or cannot be read: it may come back with all of its files, however
     ///     many they are.
     ///   - hasWaiting: whether there are files that may be copies, and were not compared yet.
     ///   - pass: says it with the next commit.
     mutating func miss(
-        _ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool, at time: any TimeSource, hasWaiting: Bool = false,
+        _ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool, at time: any TimeSource, hasWaiting: Bool = false,
         in pass: inout Pass
     ) {
-        var (checkpoint, trace) = (checkpoint, trace)
-        let isOlder = trace.missingSince != nil
-        trace.missingSince = trace.missingSince ?? time.wallTime.milliseconds
-        trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
-        checkpoint.state = trace.encoded
+        var checkpoint = checkpoint
+        let before = trace.map(\.missingSince) ?? ObjectSplitter.Place.missingSince(checkpoint)
+        let isOlder = before != nil
+        let since = before ?? time.wallTime.milliseconds
+        if var trace {
+            trace.missingSince = since
+            trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
+            checkpoint.state = trace.encoded
+        } else if let place = ObjectSplitter.Place(checkpoint) {
+            checkpoint.state = place.encoded(missingSince: since)
+        }
         let id = FileID(bytes: checkpoint.key)
         // At a start most are kept as they are already.
         if kept[id] != checkpoint {
             kept[id] = checkpoint
             pass.keep(checkpoint, of: id)
         }
-        let missed = Missed(id: id, since: trace.missingSince, noted: time.bootTime, isOlder: isOlder)
+        let missed = Missed(id: id, since: since, noted: time.bootTime, isOlder: isOlder)
         var forgotten: [FileID] = []
         if isAway {
             away.append(missed)
@@ -104,7 +116,7 @@ struct RememberedFiles {
         let (wall, boot) = (time.wallTime, time.bootTime)
         var count = 0
         while let first = gone.first {
-            let since = kept[first.id].flatMap { FileTrace($0.state)?.missingSince }
+            let since = kept[first.id].flatMap(RememberedFiles.missingSince)
             let isMissing = since != nil && since == first.since
             guard !isMissing || count < least || isOld(first, at: wall, boot) else { break }
             _ = gone.popFirst()
@@ -145,7 +157,10 @@ struct RememberedFiles {
         let unseen = kept.filter { !seen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
         seen = []
         let now = time.milliseconds
-        return unseen.sorted { $0.2?.missingSince ?? now < $1.2?.missingSince ?? now }
+        func since(_ checkpoint: Checkpoint, _ trace: FileTrace?) -> Int64 {
+            (trace == nil ? ObjectSplitter.Place.missingSince(checkpoint) : trace?.missingSince) ?? now
+        }
+        return unseen.sorted { since($0.1, $0.2) < since($1.1, $1.2) }
     }
 
     /// Whether much of the memory is that of files that are known now; gives it back then. Of a million files it is half of all.

@@ -242,7 +242,7 @@ extension SpoolReader {
         miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
     }
 
-    private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace, isAway: Bool = false) {
+    private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool = false) {
         remembered.miss(
             checkpoint, trace, isAway: isAway, at: time, hasWaiting: appends.suspects > 0 || !drops.areAllRead,
             in: &pass)
@@ -259,9 +259,9 @@ extension SpoolReader {
     func missedSinceStart() {
         // Those that went first are forgotten first.
         for (id, checkpoint, trace) in remembered.endFirstListing(at: time.wallTime) {
-            guard let trace else {
-                // A drop file read in part, or a state of another version: nothing that a copy could be known by. While
-                // something cannot be accessed it may be there.
+            guard trace != nil || ObjectSplitter.Place(checkpoint) != nil else {
+                // A state of another version: nothing that it could be known by. While something cannot be accessed it may
+                // be there.
                 guard trouble.complaints.isEmpty else { continue }
                 remembered.kept[id] = nil
                 pass.forget(id)
