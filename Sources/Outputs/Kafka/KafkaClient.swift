@@ -258,7 +258,7 @@ actor KafkaClient {
         }
     }
 
-    /// Makes a producer that asks for the topic.
+    /// Makes a producer that asks for the topic. Like a call to `publish` it gives up when no broker was found for `searchTime`.
     ///
     /// - Returns: what became of it: `acknowledged` when a broker knows the topic and us.
     func look() -> Outcome {
@@ -269,14 +269,17 @@ actor KafkaClient {
         defer { retire(producer) }
         let end = time.bootTime + options.connectTimeout
         var code = KafkaCode.timedOut
+        var downSince: BootInstant?
         while time.bootTime < end {
             code = producer.look(for: min(.milliseconds(500), end - time.bootTime))
             if code == KafkaCode.noAnswer { code = KafkaCode.noConnection }
             guard code != KafkaCode.none, KafkaAnswer.find(code).action == .retry else { break }
             for case .error(let code, let words, let isFatal) in producer.reports() {
                 note(code, words, isFatal: isFatal, producer)
+                if code == KafkaCode.allBrokersDown { downSince = downSince ?? time.bootTime }
             }
             if isHeld(producer) || !producer.isOpen { break }
+            if let downSince, time.bootTime - downSince >= options.searchTime { break }
         }
         guard code != KafkaCode.none else { return .acknowledged }
         let isKnown = KafkaAnswer.find(code).action != .retry
