@@ -29,6 +29,8 @@ sys.dont_write_bytecode = True
 import picture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "scripts"))
+from ports import free_port
 
 # name → cap, events a batch, bytes a batch, compression, event profile
 PROFILES = {
@@ -113,13 +115,6 @@ class Receiver:
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(20)
-
-
-def free_port() -> int:
-    import socket
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for(condition, seconds: float, what: str) -> None:

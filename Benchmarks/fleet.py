@@ -13,8 +13,13 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scripts"))
+from ports import free_port
 
 
 def cpu_seconds(process):
@@ -91,9 +96,7 @@ def poll(arguments):
         os.mkdir(f"{home}/www")
         with open(f"{home}/www/GTM-1234", "wb") as document:
             document.write(b"x" * arguments.size)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         with open(f"{home}/nginx.conf", "w") as conf:
             conf.write(f"""
                 daemon off; worker_processes 1; pid {home}/pid; error_log {home}/error.log;

@@ -9,6 +9,8 @@ import sys
 import time
 import urllib.request
 
+from ports import free_port
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = f"{ROOT}/Tests/OutputsTests/Fixtures"
 
@@ -20,12 +22,6 @@ def wait(what, seconds, condition):
         if time.monotonic() > end:
             sys.exit(f"gave up after {seconds} s waiting for {what()}")
         time.sleep(0.05)
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def is_listening(port):

@@ -31,7 +31,9 @@ import time
 
 sys.dont_write_bytecode = True
 
+sys.path.append(f"{os.path.dirname(os.path.abspath(__file__))}/../../../scripts")
 from kafka_library import Reader
+from ports import free_port
 from with_parent import end_with_parent
 
 parser = argparse.ArgumentParser()
@@ -55,11 +57,6 @@ TANSU = os.path.join(os.path.dirname(sys.executable), "tansu")
 def ends_with_main_thread():
     """Of a child that the main thread started."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 def run(words, port):
