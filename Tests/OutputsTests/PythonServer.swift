@@ -24,7 +24,8 @@ final class PythonServer: Sendable {
         var pid = pid_t()
         try #require(posix_spawn(&pid, python, nil, nil, &arguments, environ) == 0)
         child = pid
-        let isReady = await eventually { text(of: portFile).hasSuffix("\n") }
+        // On a new machine its libraries, hundreds of megabytes, are read from the disk first.
+        let isReady = await eventually(within: .seconds(120)) { text(of: portFile).hasSuffix("\n") }
         ports = text(of: portFile).dropLast().split(separator: " ").compactMap { Int($0) }
         guard isReady, !ports.isEmpty else {
             kill(pid, SIGKILL)
