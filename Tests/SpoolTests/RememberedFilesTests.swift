@@ -60,6 +60,39 @@ struct RememberedFilesTests {
         #expect(files.kept[FileID(bytes: quiet.0.key)] != nil)
     }
 
+    @Test("a drop file that was read in part and is gone keeps its place over starts, for a day")
+    func readInPart() throws {
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
+        let place = ObjectSplitter.Place(offset: 700, state: .afterComma)
+        let key = FileID(ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1)).bytes
+        var checkpoint = Checkpoint(key: key, path: "app/x.json", offset: place.offset, state: place.encoded)
+        let id = FileID(bytes: key)
+        let first = now.wallTime.milliseconds
+        for start in 0..<3 {
+            var files = RememberedFiles([checkpoint])
+            var pass = Pass()
+            for (_, checkpoint, trace) in files.endFirstListing(at: now.wallTime) {
+                files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+            }
+            checkpoint = try #require(files.kept[id])
+            // Written once: at later starts it is known already.
+            #expect((pass.places[id] == nil) == (start > 0))
+            #expect(ObjectSplitter.Place(checkpoint) == place)
+            #expect(ObjectSplitter.Place.missingSince(checkpoint) == first)
+            #expect(FileTrace(checkpoint.state) == nil)
+            now.advance(by: .seconds(3600))
+        }
+        var files = RememberedFiles([checkpoint])
+        var pass = Pass()
+        for (_, checkpoint, trace) in files.endFirstListing(at: now.wallTime) {
+            files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
+        now.advance(by: .seconds(100_000))
+        let other = gone(2, at: nil)
+        files.miss(other.0, other.1, isAway: false, at: now, in: &pass)
+        #expect(files.kept[id] == nil && pass.forgotten.contains(id))
+    }
+
     @Test("fault02: nothing is forgotten for its number while a copy of it may wait, but that has an end")
     func waitingCopiesKeepWhatIsKnown() {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))

@@ -68,6 +68,7 @@ final class DropReading {
 }
 
 extension ObjectSplitter.Place {
+    // The first byte tells it from the state of other files, a `FileTrace`.
     private static let version: UInt8 = 2
     /// With the time since when the file is missed.
     private static let versionMissed: UInt8 = 3
