@@ -259,13 +259,15 @@ extension SpoolReader {
     func missedSinceStart() {
         // Those that went first are forgotten first.
         for (id, checkpoint, trace) in remembered.endFirstListing(at: time.wallTime) {
-            guard trace != nil || ObjectSplitter.Place(checkpoint) != nil else {
-                // A state of another version: nothing that it could be known by. While something cannot be accessed it may
-                // be there.
+            if trace == nil {
+                // A drop file read in part, or a state of another version. While something cannot be accessed it may be there.
                 guard trouble.complaints.isEmpty else { continue }
-                remembered.kept[id] = nil
-                pass.forget(id)
-                continue
+                // The other version's says nothing that it could be known by.
+                guard ObjectSplitter.Place(checkpoint) != nil else {
+                    remembered.kept[id] = nil
+                    pass.forget(id)
+                    continue
+                }
             }
             miss(checkpoint, trace, isAway: !isListed(checkpoint.path))
         }
