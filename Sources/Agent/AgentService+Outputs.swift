@@ -31,7 +31,8 @@ extension AgentService {
             let encoder = try format.encoder(
                 installID: host.installID, hostName: host.name.isEmpty ? nil : host.name, version: program.version)
             let http = try make(destination) { () throws(OutputError) in
-                try HTTPOutput(DestinationName(destination.name), options, format: encoder, on: loop, log: log)
+                try HTTPOutput(
+                    DestinationName(destination.name), options, format: encoder, on: loop, log: log, time: time)
             }
             return (http, http.assumeIsolated { $0.certificates })
         case .s3(let endpoint, let settings):

@@ -34,7 +34,8 @@ struct RouteTests {
         func outcome(_ url: String, _ proxy: HTTPOptions.Proxy = .none) async throws -> Outcome {
             var options = HTTPOptions(url: url)
             options.proxy = proxy
-            let output = try HTTPOutput("main", options, format: NDJSONEncoder(), on: loop, log: Log(KeptLog()))
+            let output = try HTTPOutput(
+                "main", options, format: NDJSONEncoder(), on: loop, log: Log(KeptLog()), time: SystemTime())
             return await output.send(try Sample.batch(3))
         }
         #expect(try await outcome("https://203.0.113.9/") == .offline)

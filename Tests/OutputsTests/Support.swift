@@ -50,12 +50,21 @@ struct Bench {
         options.tls.caFile = caFile
         options.proxy = .none
         change(&options)
-        return try HTTPOutput("main", options, format: format, on: loop, log: Log(log))
+        return try HTTPOutput("main", options, format: format, on: loop, log: Log(log), time: Sample.Time())
     }
 }
 
 /// Batches of numbered events.
 enum Sample {
+    /// When each batch is accepted: 2026-11-20T10:00:00Z.
+    static let accepted = Timestamp(milliseconds: 1_795_168_800_000)
+
+    /// A clock that is in the minute in which the batches are accepted, whatever day the machine has; waits are real.
+    struct Time: TimeSource {
+        var bootTime: BootInstant { SystemTime().bootTime }
+        var wallTime: Timestamp { Sample.accepted + .seconds(1) }
+    }
+
     static func lines(_ numbers: Range<Int>) -> [UInt8] {
         Array(numbers.map { #"{"name":"Video clicked","n":\#($0)}"# + "\n" }.joined().utf8)
     }
@@ -69,11 +78,10 @@ enum Sample {
     }
 
     static func batch(_ parts: [Batch.Part], id: BatchID = BatchID(high: 0x0193_0000_0000_7000, low: 1)) -> Batch {
-        let now = Timestamp(milliseconds: 1_795_168_800_000)
         return Batch(
             header: BatchHeader(
                 id: id, destination: "main", priority: .normal, events: parts.reduce(0) { $0 + $1.events.count },
-                bytes: parts.reduce(0) { $0 + $1.bytes }, acceptedAt: now, firstEventTime: now),
+                bytes: parts.reduce(0) { $0 + $1.bytes }, acceptedAt: accepted, firstEventTime: accepted),
             parts: parts)
     }
 

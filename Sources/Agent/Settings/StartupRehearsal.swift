@@ -129,7 +129,7 @@ public struct StartupRehearsal: Sendable {
             let loop = try EventLoop(name: "check")
             _ = try HTTPOutput(
                 DestinationName(destination.name), options(of: destination, url), format: encoder, on: loop,
-                log: Log(NoLog()))
+                log: Log(NoLog()), time: SystemTime())
             return nil
         } catch let error as OutputError {
             // What is wrong with files, `check` tells with their own settings.

@@ -41,7 +41,7 @@ public actor HTTPOutput: MeasuredOutput {
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     public init(
         _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, on loop: EventLoop, log: Log,
-        time: any TimeSource = SystemTime()
+        time: any TimeSource
     ) throws(OutputError) {
         try options.check()
         self.loop = loop

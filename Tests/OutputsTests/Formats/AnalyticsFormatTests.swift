@@ -96,7 +96,7 @@ struct GA4Tests {
         }
         defer { peer.stop() }
         let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) { $0.compression = .none }
-        let now = SystemTime().wallTime.milliseconds / 1000
+        let now = Sample.Time().wallTime.milliseconds / 1000
         let ages = [0, 73 * 3600, 71 * 3600, 90 * 3600]
         let lines = ages.map { #"{"name":"e\#($0)","timestamp":\#(now - Int64($0))}"# + "\n" }.joined()
         guard case .partial(let rejected, let retry) = await output.send(batch(lines, 4)) else {
