@@ -128,10 +128,17 @@ let package = Package(
             ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
+        // Journal
+        shim("CJournal"),
+        module("Journal", ["CJournal", "EventLoops", "Events", "Logs", "Model"]),
+        tests("Journal", ["EventLoops", "Events", "Logs", "Model", "TestKit"]),
+
         // Intake
         module(
             "Intake",
-            ["CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Logs", "Model", "Spool"]),
+            [
+                "CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Journal", "Logs", "Model", "Spool",
+            ]),
         tests(
             "Intake",
             ["Containers", "Control", "EventLoops", "Events", "Frames", "Logs", "Model", "Queue", "Spool", "TestKit"]),
