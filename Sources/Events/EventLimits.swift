@@ -49,33 +49,31 @@ public struct Limit: Sendable, Equatable {
     }
 }
 
-/// The limits for the events of an app. Lengths are in UTF-16 code units, and no surrogate pair is ever cut in two.
-///
-/// Source: App Center's limits (ac19); the default consequences are its own.
+/// The limits for the events of an app; 0, the default, is none. Lengths are in UTF-16 code units, and no surrogate pair is ever
+/// cut in two. Records have none.
 public struct EventLimits: Sendable, Equatable {
-    /// Distinct event names in a UTC day; default 200. Each costs memory here and a series at many destinations.
-    public var eventNames = Limit(200, .refuse)
-    /// The length of an event's name; default 256.
-    public var nameLength = Limit(256, .cut)
-    /// Properties of an event; default 20: the first in document order are kept.
-    public var properties = Limit(20, .cut)
-    /// The length of a property's name; default 125. Names that are equal once cut become one: the first one's place, the
-    /// last one's value.
-    public var propertyKeyLength = Limit(125, .cut)
-    /// The length of a string value; default 125.
-    public var propertyValueLength = Limit(125, .cut)
-
-    /// The defaults.
-    public init() {}
+    /// Distinct event names in a UTC day. Each costs memory here and a series at many destinations.
+    public var eventNames = Limit(0, .refuse)
+    /// The length of an event's name.
+    public var nameLength = Limit(0, .cut)
+    /// Properties of an event: the first in document order are kept.
+    public var properties = Limit(0, .cut)
+    /// The length of a property's name. Names that are equal once cut become one: the first one's place, the last one's value.
+    public var propertyKeyLength = Limit(0, .cut)
+    /// The length of a string value.
+    public var propertyValueLength = Limit(0, .cut)
 
     /// No limits.
-    public static var off: EventLimits {
+    public init() {}
+
+    /// App Center's (ac19), with its own consequences.
+    public static var appCenter: EventLimits {
         var limits = EventLimits()
-        limits.eventNames.value = 0
-        limits.nameLength.value = 0
-        limits.properties.value = 0
-        limits.propertyKeyLength.value = 0
-        limits.propertyValueLength.value = 0
+        limits.eventNames.value = 200
+        limits.nameLength.value = 256
+        limits.properties.value = 20
+        limits.propertyKeyLength.value = 125
+        limits.propertyValueLength.value = 125
         return limits
     }
 }

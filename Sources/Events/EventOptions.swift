@@ -1,4 +1,5 @@
 public import Model
+public import TimeZones
 
 /// How events are read: plain values, mapped from the configuration.
 public struct EventOptions: Sendable, Equatable {
@@ -10,8 +11,6 @@ public struct EventOptions: Sendable, Equatable {
     public var priorityRules: [PriorityRule] = []
     /// Older events expire; exactly this old is kept. Default 25 days; nil keeps them all.
     public var maxAge: Duration? = .seconds(25 * 86_400)
-    /// Events further ahead than this are quarantined. Default 3 days.
-    public var maxAhead: Duration = .seconds(3 * 86_400)
     /// How sessions are made.
     public var session = SessionOptions()
     /// The country that a person has set; it counts more than any rule.
@@ -22,6 +21,10 @@ public struct EventOptions: Sendable, Equatable {
     public var removesAddress = false
     /// What is known of the machine; nil adds no `device`.
     public var device: DeviceText?
+    /// The machine's name, which records carry; nil adds none.
+    public var hostName: String?
+    /// The zone of times that say none.
+    public var zone = TimeZoneRules.utc
     /// How deeply an event may be nested, 1…64; default 64.
     public var maxDepth = 64
 
@@ -29,10 +32,35 @@ public struct EventOptions: Sendable, Equatable {
     public init() {}
 }
 
-/// How one app's events are read.
+/// What the lines of an app are.
+public enum LineKind: String, Sendable {
+    /// An object whose `name` is a text is an event, any other object a record.
+    case event
+    /// Each line is a record.
+    case log
+}
+
+/// How one app's lines are read.
 public struct AppSettings: Sendable, Equatable {
-    /// The name of events that have none; nil quarantines them.
-    public var defaultEventName: String?
+    /// What its lines are.
+    public var kind = LineKind.event
+    /// The name of records that have none.
+    public var defaultEventName = "log"
+    /// Where a record's name is; empty for its `name` alone. Like the next two: members or paths with dots, the first that can be
+    /// used counts.
+    public var nameMembers: [String] = []
+    /// Where the time of a record is, and of an event without `timestamp`.
+    public var timeMembers = AppSettings.usualTimes
+    /// Where the severity is.
+    public var levelMembers = Severity.usualMembers
+    /// What a severity that is a number means.
+    public var levelScale = Severity.Scale.auto
+    /// The zone of times that say none; nil for the machine's.
+    public var zone: TimeZoneRules?
+    /// Whether a line that is no JSON object becomes the record `{"message": …}`; false quarantines it.
+    public var takesText = false
+    /// Whether bytes that are not UTF-8 become U+FFFD; nil does so in records alone. False quarantines the line.
+    public var repairsUTF8: Bool?
     /// The priority of events that neither name one nor fit a rule.
     public var priority = Priority.normal
     /// Whether the app's own `"priority": "critical"` (and `"type": "crash"`) counts. Nil means: yes, but not for what comes
@@ -43,12 +71,23 @@ public struct AppSettings: Sendable, Equatable {
     public var mayNameApp = false
     /// The country of events that name none; nil leaves it to the look-up of an address, if there is one.
     public var country: CountryCode?
+    /// Events further ahead than this are quarantined. Default 3 days.
+    public var maxAhead: Duration = .seconds(3 * 86_400)
     /// What happens to events that are too long or too rich.
     public var limits = EventLimits()
     /// Its version, where its events do not say one.
     public var version: String?
     /// Its build, where its events do not say one.
     public var build: String?
+
+    /// The members in which loggers write the time.
+    public static let usualTimes = [
+        "timestamp", "time", "ts", "@timestamp", "t", "@t", "datetime", "date", "asctime", "record.time.timestamp",
+        "__REALTIME_TIMESTAMP", "__TIMESTAMP",
+    ]
+
+    /// The paths in which something is looked for.
+    var paths: [String] { ["severity"] + nameMembers + timeMembers + levelMembers }
 
     /// The defaults.
     public init() {}
@@ -60,15 +99,20 @@ public struct PriorityRule: Sendable, Equatable {
     public var app: String?
     /// The event's name; a `*` at its end fits every name that begins so; nil fits every one.
     public var event: String?
+    /// The least severity; nil fits events without one as well.
+    public var level: Severity.Level?
     /// The priority.
     public var priority: Priority
     /// Whether it counts more than what the event says of itself. Default false.
     public var force: Bool
 
     /// A rule of known parts.
-    public init(app: String? = nil, event: String? = nil, priority: Priority, force: Bool = false) {
+    public init(
+        app: String? = nil, event: String? = nil, level: Severity.Level? = nil, priority: Priority, force: Bool = false
+    ) {
         self.app = app
         self.event = event
+        self.level = level
         self.priority = priority
         self.force = force
     }

@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Model
+internal import TimeZones
 
 /// Where lines come from: the app whose they are, and the producer within it. Made by `EventPass.source`.
 ///
@@ -24,8 +25,18 @@ final class AppState {
     /// The name as JSON text.
     let quotedName: [UInt8]
     private(set) var settings = AppSettings()
-    /// The default name as JSON text; empty when there is none.
+    /// The default name as JSON text.
     private(set) var quotedDefaultName: [UInt8] = []
+    /// Where a record's name, time and severity are looked for.
+    private(set) var nameCandidates = Candidates.none
+    private(set) var timeCandidates = Candidates.none
+    private(set) var levelCandidates = Candidates.none
+    /// Whether the severity is where nobody else would look for it: then it is added to the record.
+    private(set) var addsSeverity = false
+    /// The scanner's bit of the member in which it is added.
+    private(set) var severityBit: UInt64 = 0
+    /// The zone of times that say none.
+    private(set) var zone = TimeZoneRules.utc
     /// What is known of the machine, and of the app.
     private var device: DeviceText?
     private var renderedDevice: (text: [UInt8], from: Timestamp, until: Timestamp)?
@@ -34,12 +45,12 @@ final class AppState {
     /// Behind a pointer, so that the pass reaches it without counting references; it lives as long as this.
     let names: UnsafeMutablePointer<DistinctNames>
 
-    init(_ name: String, seed: UInt64, _ options: EventOptions) {
+    init(_ name: String, seed: UInt64, _ options: EventOptions, _ watched: WatchedNames) {
         self.name = name
         quotedName = JSONText.quoted(name)
         names = .allocate(capacity: 1)
         names.initialize(to: DistinctNames(seed: seed))
-        configure(options)
+        configure(options, watched)
     }
 
     /// The device for events of a time.
@@ -55,9 +66,15 @@ final class AppState {
         names.deallocate()
     }
 
-    func configure(_ options: EventOptions) {
+    func configure(_ options: EventOptions, _ watched: WatchedNames) {
         settings = options.apps[name] ?? options.defaults
-        quotedDefaultName = settings.defaultEventName.map { JSONText.quoted($0) } ?? []
+        quotedDefaultName = JSONText.quoted(settings.defaultEventName)
+        nameCandidates = Candidates(settings.nameMembers, watched)
+        timeCandidates = Candidates(settings.timeMembers, watched)
+        levelCandidates = Candidates(settings.levelMembers, watched)
+        addsSeverity = settings.levelMembers != Severity.usualMembers || settings.levelScale != .auto
+        severityBit = Candidates(["severity"], watched).mask
+        zone = settings.zone ?? options.zone
         device = options.device
         renderedDevice = nil
         if let version = settings.version { device?.members.append(DeviceText.Member("app_version", version)) }
@@ -70,6 +87,7 @@ final class AppState {
 struct NameRule {
     let name: [UInt8]
     let isPrefix: Bool
+    let level: Severity?
     let priority: Priority
     let force: Bool
 
@@ -77,6 +95,7 @@ struct NameRule {
         let pattern = rule.event ?? "*"
         isPrefix = pattern.hasSuffix("*")
         name = Array((isPrefix ? pattern.dropLast() : pattern[...]).utf8)
+        level = rule.level.map { Severity($0) }
         priority = rule.priority
         force = rule.force
     }

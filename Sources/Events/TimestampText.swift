@@ -1,4 +1,5 @@
 public import EventLoops
+internal import TimeZones
 
 /// Times of day in the text of events.
 public enum TimestampText {
@@ -47,6 +48,42 @@ public enum TimestampText {
         return timestamp(seconds: seconds, nanoseconds: nanoseconds)
     }
 
+    /// The time that a text says in one of the everyday variants of RFC 3339: a comma before the fraction, `+0000` or `+00` for the
+    /// offset, ` UTC`, ` GMT` or a space before the offset, no offset at all, which means a time of `zone`, and no fraction or seconds.
+    ///
+    /// - Returns: nil for anything else, RFC 3339 itself included where `parse` reads it.
+    static func parseLoosely(_ text: UnsafeBufferPointer<UInt8>, in zone: TimeZoneRules) -> Timestamp? {
+        guard text.count >= 16, text.count <= 48 else { return nil }
+        var clock = Array(text)
+        var offset: [UInt8]?
+        for suffix in [" UTC", " GMT", "UTC"] where clock.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
+            clock.removeLast(suffix.utf8.count)
+            offset = [UInt8(ascii: "Z")]
+        }
+        if offset == nil, let sign = clock[16...].lastIndex(where: { $0 == 0x2B || $0 == 0x2D }) {
+            var digits = clock[(sign + 1)...].filter { $0 != .colon }
+            if digits.count == 2 { digits += [0x30, 0x30] }
+            guard digits.count == 4 else { return nil }
+            offset = [clock[sign]] + digits[..<2] + [.colon] + digits[2...]
+            clock.removeLast(clock.count - sign)
+            if clock.last == .blank { clock.removeLast() }
+        } else if offset == nil, clock.last.map({ $0 | 0x20 }) == UInt8(ascii: "z") {
+            clock.removeLast()
+            offset = [UInt8(ascii: "Z")]
+        }
+        if clock.count == 16 { clock += [.colon, 0x30, 0x30] }
+        if clock.count > 19, clock[19] == .comma { clock[19] = UInt8(ascii: ".") }
+        guard let time = (clock + (offset ?? [UInt8(ascii: "Z")])).withUnsafeBufferPointer({ parse($0) }) else {
+            return nil
+        }
+        guard offset == nil else { return time }
+        let (midnight, rest) = (time.nanoseconds / 86_400_000_000_000, time.nanoseconds % 86_400_000_000_000)
+        guard rest >= 0 else { return nil }
+        let local = zone.instant(
+            of: LocalDate(dayNumber: Int(midnight)), secondOfDay: Int(rest / 1_000_000_000))
+        return Timestamp(nanoseconds: local.nanoseconds + rest % 1_000_000_000)
+    }
+
     /// The time that a number says: since 1970, in seconds below 10¹¹, in milliseconds below 10¹⁴, in microseconds below
     /// 10¹⁷, else in nanoseconds.
     ///
@@ -87,34 +124,59 @@ public enum TimestampText {
 
     /// A time as RFC 3339 text in UTC with milliseconds, rounded down: 24 characters.
     public static func text(_ time: Timestamp) -> String {
+        String(unsafeUninitializedCapacity: 24) { text in
+            guard let start = text.baseAddress else { return 0 }
+            write(time, to: start)
+            return 24
+        }
+    }
+
+    /// Writes the same 24 characters.
+    static func write(_ time: Timestamp, to text: UnsafeMutablePointer<UInt8>) {
         let milliseconds = time.milliseconds
         let ofDay = milliseconds.quotientAndRemainder(dividingBy: 86_400_000)
         let isBefore = ofDay.remainder < 0
         let (year, month, day) = date(days: isBefore ? ofDay.quotient - 1 : ofDay.quotient)
         let rest = Int(isBefore ? ofDay.remainder + 86_400_000 : ofDay.remainder)
-        let fields = (year, month, day, rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60, rest % 1000)
-        return String(unsafeUninitializedCapacity: 24) { text in
-            var place = 0
-            func put(_ value: Int, _ width: Int, then mark: UInt8) {
-                var rest = value
-                for digit in (place..<place + width).reversed() {
-                    // bounded: the rest of a division by ten.
-                    text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
-                    rest /= 10
-                }
-                text[place + width] = mark
-                place += width + 1
+        var place = 0
+        func put(_ value: Int, _ width: Int, then mark: UInt8) {
+            var rest = value
+            for digit in (place..<place + width).reversed() {
+                // bounded: the rest of a division by ten.
+                text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
             }
-            // A time in nanoseconds lies between 1677 and 2262: a year has four digits.
-            put(fields.0, 4, then: UInt8(ascii: "-"))
-            put(fields.1, 2, then: UInt8(ascii: "-"))
-            put(fields.2, 2, then: UInt8(ascii: "T"))
-            put(fields.3, 2, then: .colon)
-            put(fields.4, 2, then: .colon)
-            put(fields.5, 2, then: UInt8(ascii: "."))
-            put(fields.6, 3, then: UInt8(ascii: "Z"))
-            return place
+            text[place + width] = mark
+            place += width + 1
         }
+        // A time in nanoseconds lies between 1677 and 2262: a year has four digits.
+        put(year, 4, then: UInt8(ascii: "-"))
+        put(month, 2, then: UInt8(ascii: "-"))
+        put(day, 2, then: UInt8(ascii: "T"))
+        put(rest / 3_600_000, 2, then: UInt8(ascii: ":"))
+        put(rest / 60_000 % 60, 2, then: UInt8(ascii: ":"))
+        put(rest / 1000 % 60, 2, then: UInt8(ascii: "."))
+        put(rest % 1000, 3, then: UInt8(ascii: "Z"))
+    }
+
+    /// Appends a time as RFC 3339 text in UTC, with as many digits as it has: three, six or nine after the point.
+    static func append(_ time: Timestamp, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: repeatElement(0, count: 24))
+        bytes.withUnsafeMutableBufferPointer { buffer in
+            guard let end = buffer.baseAddress.map({ $0 + buffer.count }) else { return }
+            write(time, to: end - 24)
+        }
+        var rest = Int(time.nanoseconds - time.milliseconds * 1_000_000)
+        guard rest > 0 else { return }
+        bytes.removeLast()
+        var digits: [UInt8] = []
+        for _ in 0..<6 {
+            digits.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        }
+        if digits[..<3].allSatisfy({ $0 == 0x30 }) { digits.removeFirst(3) }
+        bytes += digits.reversed()
+        bytes.append(UInt8(ascii: "Z"))
     }
 
     /// The day of a time, counted from 1 January 1970, in UTC.

@@ -213,7 +213,7 @@ public final class Intake: SpoolSink {
             position = verdict.next
             switch verdict.kind {
             case .accepted where isTaken:
-                let size = position - start + addition
+                let size = pass.length + addition
                 if size > commitBytes {
                     guard size <= settings.largestEvent else {
                         keepTooLarge(

@@ -146,7 +146,7 @@ struct SettingsTests {
         #expect(settings.apps["shop"]?.country == "IT")
         #expect(settings.apps["shop"]?.priority == .critical)
         #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).properties == 0)
-        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength == 256)
+        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength == nil)
         #expect(settings.functions["lookup"]?.command == ["/bin/lookup", "-j"])
         #expect(settings.priorities.rules[0].fits(app: "any", event: "Payment"))
         #expect(!settings.priorities.rules[0].fits(app: "any", event: "pay"))

@@ -12,7 +12,7 @@ struct NamePlacesTests {
         var isObject: Bool
         var failure: ScanFailure.Code?
         var place = 0
-        var present: UInt32 = 0
+        var present: UInt64 = 0
         var members: [[Int]] = []
         var replaced = 0
         var propertyCount = 0

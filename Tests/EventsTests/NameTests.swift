@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Names: those the agent knows, and those of a day")
 struct NameTests {
-    private func present(_ name: [UInt8], after: Int) -> UInt32 {
+    private func present(_ name: [UInt8], after: Int) -> UInt64 {
         let line =
             Array("{\"".utf8) + name + Array("\":1".utf8) + [UInt8](repeating: .blank, count: after) + Array("}\n".utf8)
         var scanner = JSONScanner()

@@ -10,6 +10,8 @@ struct Reading: ~Copyable {
     let source: EventSource
     var random = SplitMix64(seed: 1)
     var buffer = LineBuffer()
+    /// How serious the line was that was read last.
+    var severity: Severity?
 
     init(
         _ options: EventOptions = EventOptions(), app: String = "shop", isShared: Bool = false, isBackfill: Bool = false
@@ -39,6 +41,7 @@ struct Reading: ~Copyable {
         defer { block.deallocate() }
         block.initialize(from: bytes, count: bytes.count)
         let verdict = pass.read(block, from: 0, to: bytes.count)
+        severity = verdict.kind == .accepted ? pass.state.flatMap { pass.severity($0) } : nil
         guard verdict.kind == .accepted else { return (verdict, nil) }
         pass.write(into: &buffer)
         return (verdict, buffer.array())

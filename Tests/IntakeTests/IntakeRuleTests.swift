@@ -291,10 +291,10 @@ struct IntakeRuleTests {
             await host.quarantine("SECRET")
             try await host.commit()
             let sent = try await host.lines(of: "main", .normal)
-            #expect(sent.compactMap { $0["name"]?.string } == ["Small"])
+            #expect(sent.compactMap { $0["name"]?.string } == ["Small", "log"])
             #expect(sent.allSatisfy { !"\($0)".contains("SECRET") })
             let kept = try await host.quarantined()
-            #expect(kept.map(\.reason) == [.madeTooLarge, .noName, .cutShort, .tooLong])
+            #expect(kept.map(\.reason) == [.madeTooLarge, .cutShort, .tooLong])
             for record in kept {
                 #expect(!String(decoding: record.content, as: UTF8.self).contains("SECRET"), "\(record.reason)")
                 #expect(!record.detail.contains("SECRET"))

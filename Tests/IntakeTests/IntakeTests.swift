@@ -187,7 +187,7 @@ struct IntakeTests {
     @Test("a bad line goes whole to the quarantine; its neighbours are not touched")
     func badLinesAreQuarantined() async throws {
         try await withHost { host in
-            _ = await host.take([#"{"name":"a"}"#, "not JSON", #"{"name":"b"}"#, #"{"nameless":1}"#], at: 1000)
+            _ = await host.take([#"{"name":"a"}"#, "not JSON", #"{"name":"b"}"#, #"{"cut":1"#], at: 1000)
             try await host.commit()
             let figures = host.store.snapshot.intake
             #expect(figures.read == 4 && figures.accepted == 2 && figures.quarantined == 2 && figures.balances)

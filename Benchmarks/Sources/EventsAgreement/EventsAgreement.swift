@@ -18,7 +18,7 @@ enum EventsAgreement {
         var random = SplitMix64(seed: seed)
         var options = EventOptions()
         options.session.mode = .off
-        options.defaults.limits = .off
+        options.defaults.limits = EventLimits()
         options.defaults.defaultEventName = "default"
         options.maxAge = nil
         var pass = EventPass(options: options)

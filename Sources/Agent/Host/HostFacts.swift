@@ -14,7 +14,8 @@ struct HostFacts: Sendable {
     /// The id of this installation; nil when none could be kept.
     let installID: String?
     private let found: [String: String]
-    private let zone: TimeZoneRules?
+    /// The machine's time zone; nil when it cannot be found.
+    let zone: TimeZoneRules?
 
     /// Looks the machine up; what cannot be found is left out, with a warning where a person can fix it.
     ///

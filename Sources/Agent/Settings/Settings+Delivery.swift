@@ -10,6 +10,9 @@ extension Settings {
     ///
     /// - Throws: `AgentError` with code `configuration` for what has no meaning.
     func deliveryOptions() throws(AgentError) -> DeliveryOptions {
+        if let app = appOfUnknownZone {
+            throw AgentError(.configuration, "apps.\(app).time_zone is no time zone that this system knows")
+        }
         let schedule: RetrySchedule
         do throws(DeliveryError) {
             schedule = try RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)

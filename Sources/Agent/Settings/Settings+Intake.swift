@@ -2,6 +2,7 @@ internal import Configuration
 internal import Events
 internal import Intake
 internal import Model
+internal import TimeZones
 
 extension Settings {
     /// The settings of the pass over each line and of the chunks it fills.
@@ -65,10 +66,10 @@ extension Settings {
         var options = EventOptions()
         // What is too old for some destinations only expires in their lanes of the queue.
         options.maxAge = destinations.map { maxAge(for: $0) }.max() ?? queue.maxAge
-        options.maxAhead = limits.maxTimeAhead
         options.defaults.priority = priorities.standard
         options.defaults.country = countryCode(of: nil, on: host.name)
-        options.defaults.limits = eventLimits(AppLimitSettings())
+        options.defaults.maxAhead = limits.ahead
+        options.defaults.limits = eventLimits(limits)
         options.session.mode =
             switch session.mode {
             case .automatic: .automatic
@@ -79,19 +80,25 @@ extension Settings {
         options.addressMember = country.database == nil ? "" : country.addressMember
         options.removesAddress = country.removeAddress
         options.device = host.device(for: self)
+        options.hostName = options.device?.members.first { $0.name == "host_name" }?.value
+        options.zone = host.zone ?? .utc
         options.priorityRules = priorities.rules.map {
-            Events.PriorityRule(app: $0.app, event: $0.event, priority: $0.priority, force: $0.force)
+            Events.PriorityRule(
+                app: $0.app, event: $0.event, level: $0.level.flatMap { Severity.Level(rawValue: $0.rawValue) },
+                priority: $0.priority, force: $0.force)
         }
         for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
             let app = apps[name] ?? Configuration.AppSettings()
             var settings = options.defaults
-            settings.defaultEventName = app.defaultEventName
+            addRecordSettings(of: app, to: &settings)
             settings.priority = app.priority ?? settings.priority
             settings.mayBeCritical = app.mayBeCritical
             settings.version = app.version
             settings.build = app.build
             settings.country = app.country.flatMap { CountryCode($0) } ?? countryCode(of: name, on: host.name)
-            settings.limits = eventLimits(app.limits)
+            let own = limits.overridden(by: app.limits)
+            settings.maxAhead = own.ahead
+            settings.limits = eventLimits(own)
             options.apps[name] = settings
         }
         return options
@@ -107,30 +114,46 @@ extension Settings {
         return (rule?.code ?? country.code).flatMap { CountryCode($0) }
     }
 
-    private func eventLimits(_ own: AppLimitSettings) -> EventLimits {
-        func limit(
-            _ value: Int, _ beyond: Configuration.LimitConsequence, _ ownValue: Int?,
-            _ ownBeyond: Configuration.LimitConsequence?
-        ) -> Limit {
-            let consequence: Events.LimitConsequence =
-                switch ownBeyond ?? beyond {
-                case .cut: .cut
-                case .refuse: .refuse
-                case .quarantine: .quarantine
-                case .allow: .allow
-                }
-            return Limit(ownValue ?? value, consequence)
+    private func addRecordSettings(of app: Configuration.AppSettings, to settings: inout Events.AppSettings) {
+        settings.kind = app.kind == .log ? .log : .event
+        settings.defaultEventName = app.defaultEventName ?? settings.defaultEventName
+        settings.nameMembers = app.name.map { [$0] } ?? []
+        settings.timeMembers = app.time ?? settings.timeMembers
+        settings.levelMembers = app.level ?? settings.levelMembers
+        settings.levelScale = app.levelScale.flatMap { Severity.Scale(rawValue: $0.rawValue) } ?? .auto
+        settings.zone = app.zone
+        settings.takesText = app.text == .lines
+        settings.repairsUTF8 = app.notUTF8.map { $0 == .replace }
+    }
+
+    private func eventLimits(_ own: LimitSettings) -> EventLimits {
+        func set(_ limit: inout Limit, _ value: Int?, _ beyond: Configuration.LimitConsequence?) {
+            limit.value = value ?? limit.value
+            limit.consequence = beyond.flatMap { Events.LimitConsequence(rawValue: $0.rawValue) } ?? limit.consequence
         }
-        var result = EventLimits()
-        result.eventNames = limit(limits.eventNames, limits.beyondEventNames, own.eventNames, own.beyondEventNames)
-        result.nameLength = limit(limits.nameLength, limits.beyondNameLength, own.nameLength, own.beyondNameLength)
-        result.properties = limit(limits.properties, limits.beyondProperties, own.properties, own.beyondProperties)
-        result.propertyKeyLength = limit(
-            limits.propertyKeyLength, limits.beyondPropertyKeyLength, own.propertyKeyLength, own.beyondPropertyKeyLength
-        )
-        result.propertyValueLength = limit(
-            limits.propertyValueLength, limits.beyondPropertyValueLength, own.propertyValueLength,
-            own.beyondPropertyValueLength)
+        var result = own.like == .appCenter ? EventLimits.appCenter : EventLimits()
+        set(&result.eventNames, own.eventNames, own.beyondEventNames)
+        set(&result.nameLength, own.nameLength, own.beyondNameLength)
+        set(&result.properties, own.properties, own.beyondProperties)
+        set(&result.propertyKeyLength, own.propertyKeyLength, own.beyondPropertyKeyLength)
+        set(&result.propertyValueLength, own.propertyValueLength, own.beyondPropertyValueLength)
         return result
     }
+}
+
+extension Settings {
+    /// An app whose time zone this system does not know; the start refuses it.
+    var appOfUnknownZone: String? {
+        apps.keys.sorted().first { apps[$0]?.timeZone != nil && apps[$0]?.zone == nil }
+    }
+}
+
+extension Configuration.AppSettings {
+    /// The zone of its times that say none; nil for the machine's.
+    fileprivate var zone: TimeZoneRules? { timeZone.flatMap { try? TimeZoneLoader().load($0) } }
+}
+
+extension LimitSettings {
+    /// How far ahead an event's time may lie.
+    fileprivate var ahead: Duration { maxTimeAhead == .zero ? .seconds(1 << 40) : maxTimeAhead ?? .seconds(3 * 86_400) }
 }

@@ -37,9 +37,12 @@ public struct StartupRehearsal: Sendable {
             _ = try settings.deliveryOptions()
         } catch {
             // A time zone that is not known is told with its own setting.
-            if settings.deadlines.allSatisfy(\.hasKnownZone) {
+            if settings.deadlines.allSatisfy(\.hasKnownZone), settings.appOfUnknownZone == nil {
                 found.append(Refusal(setting: "retry", message: error.message))
             }
+        }
+        if let app = settings.appOfUnknownZone {
+            found.append(Refusal(setting: "apps.\(app).time_zone", message: "is no time zone that this system knows"))
         }
         for destination in settings.destinations {
             if let message = refusal(of: destination) {

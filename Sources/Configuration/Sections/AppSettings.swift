@@ -2,8 +2,24 @@ public import Model
 
 /// `[apps.NAME]`: what holds for one app. What is nil follows the general settings.
 public struct AppSettings: Sendable, Equatable {
-    /// The name of events that have none.
+    /// What its lines are; nil for events, and records where an object has no name.
+    public var kind: LineKind?
+    /// The name of records that have none; nil for `log`.
     public var defaultEventName: String?
+    /// Where the name of a record is.
+    public var name: String?
+    /// Where the time of a record is; nil for the usual members.
+    public var time: [String]?
+    /// Where the severity is; nil for the usual members.
+    public var level: [String]?
+    /// What a severity that is a number means.
+    public var levelScale: LevelScale?
+    /// The zone of times that say none; nil for the machine's.
+    public var timeZone: String?
+    /// What becomes of lines that are no JSON.
+    public var text: TextHandling?
+    /// What becomes of bytes that are not UTF-8; nil replaces them in records.
+    public var notUTF8: BytesHandling?
     /// The priority of its events, unless a rule or the event says otherwise.
     public var priority: Priority?
     /// Whether its events may call themselves critical; nil for yes, but not in `incoming/`.
@@ -17,63 +33,84 @@ public struct AppSettings: Sendable, Equatable {
     /// The destinations of its events; nil for all that take events by default.
     public var destinations: [String]?
     /// Limits of its events.
-    public var limits = AppLimitSettings()
+    public var limits = LimitSettings()
 
     /// An app that follows the general settings.
     public init() {}
 }
 
-/// `[apps.NAME.limits]`: limits of one app's events; what is nil follows `[limits]`.
-public struct AppLimitSettings: Sendable, Equatable {
-    /// Distinct event names in a UTC day.
-    public var eventNames: Int?
-    /// What happens beyond it.
-    public var beyondEventNames: LimitConsequence?
-    /// The length of an event's name.
-    public var nameLength: Int?
-    /// What happens beyond it.
-    public var beyondNameLength: LimitConsequence?
-    /// Properties an event.
-    public var properties: Int?
-    /// What happens beyond it.
-    public var beyondProperties: LimitConsequence?
-    /// The length of a property's key.
-    public var propertyKeyLength: Int?
-    /// What happens beyond it.
-    public var beyondPropertyKeyLength: LimitConsequence?
-    /// The length of a property's text.
-    public var propertyValueLength: Int?
-    /// What happens beyond it.
-    public var beyondPropertyValueLength: LimitConsequence?
-
-    /// An app that follows the general limits.
-    public init() {}
+/// What the lines of an app are.
+public enum LineKind: String, SettingChoice {
+    /// Events, and records where an object has no name.
+    case event
+    /// Records.
+    case log
 }
 
-extension LimitSettings {
-    /// The limits of one app.
-    public func overridden(by app: AppLimitSettings) -> LimitSettings {
-        var limits = self
-        limits.eventNames = app.eventNames ?? eventNames
-        limits.beyondEventNames = app.beyondEventNames ?? beyondEventNames
-        limits.nameLength = app.nameLength ?? nameLength
-        limits.beyondNameLength = app.beyondNameLength ?? beyondNameLength
-        limits.properties = app.properties ?? properties
-        limits.beyondProperties = app.beyondProperties ?? beyondProperties
-        limits.propertyKeyLength = app.propertyKeyLength ?? propertyKeyLength
-        limits.beyondPropertyKeyLength = app.beyondPropertyKeyLength ?? beyondPropertyKeyLength
-        limits.propertyValueLength = app.propertyValueLength ?? propertyValueLength
-        limits.beyondPropertyValueLength = app.beyondPropertyValueLength ?? beyondPropertyValueLength
-        return limits
-    }
+/// What a severity that is a number means.
+public enum LevelScale: String, SettingChoice {
+    /// pino's and monolog's numbers, and those of the journal.
+    case auto
+    /// 0 (emergency) to 7 (debug).
+    case syslog
+    /// 1 (trace) to 24 (fatal).
+    case otel
+    /// 10 (debug) to 50 (critical).
+    case python
+}
+
+/// What becomes of lines that are no JSON.
+public enum TextHandling: String, SettingChoice {
+    /// They are quarantined.
+    case quarantine
+    /// Each is the message of a record.
+    case lines
+}
+
+/// What becomes of lines with bytes that are not UTF-8.
+public enum BytesHandling: String, SettingChoice {
+    /// They are quarantined.
+    case quarantine
+    /// Each such byte becomes U+FFFD.
+    case replace
 }
 
 extension AppSettings: SettingsSection {
     static let entries: [Entry<AppSettings>] = [
         .setting(
+            "kind", \.kind, optional: .choice,
+            "event: an object with a name is an event, any other a record. log: each line is a record.",
+            example: "\"log\""),
+        .setting(
             "default_event_name", \.defaultEventName, optional: .text(),
-            "The name of objects that have none: accepts plain log records, which are quarantined otherwise.",
+            "The name of records that have none: log by default.",
             example: "\"access\""),
+        .setting(
+            "name", \.name, optional: .text(), "The member or path in which a record has its name.",
+            example: "\"record.function\""),
+        .setting(
+            "time", \.time, optional: .list(of: .text(), unique: true),
+            "Members or paths of a record's time, the first usable counts; by default those of common loggers.",
+            example: "[\"when\", \"meta.time\"]"),
+        .setting(
+            "level", \.level, optional: .list(of: .text(), unique: true),
+            "Members or paths of the severity, the first usable counts; by default those of common loggers.",
+            example: "[\"meta.level\"]"),
+        .setting(
+            "level_scale", \.levelScale, optional: .choice,
+            "What a severity that is a number means; auto knows pino, bunyan, monolog and the journal.",
+            example: "\"syslog\""),
+        .setting(
+            "time_zone", \.timeZone, optional: .text(), "The zone of times that say none; by default the machine's.",
+            example: "\"Europe/Berlin\""),
+        .setting(
+            "text", \.text, optional: .choice,
+            "Lines that are no JSON: quarantine, the default, or lines: each becomes the message of a record.",
+            example: "\"lines\""),
+        .setting(
+            "not_utf8", \.notUTF8, optional: .choice,
+            "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
+                + "are repaired, events are not.", example: "\"replace\""),
         .setting(
             "priority", \.priority, optional: .choice, "The priority of its events, where neither event nor rule says.",
             example: "\"normal\""),
@@ -89,40 +126,5 @@ extension AppSettings: SettingsSection {
             "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
             "Where its events go; by default to all destinations with by_default.", example: "[\"main\"]"),
         .section("limits", \.limits, "Limits of its events, as in [limits]."),
-    ]
-}
-
-extension AppLimitSettings: SettingsSection {
-    static let entries: [Entry<AppLimitSettings>] = [
-        .setting(
-            "event_names", \.eventNames, optional: .count(1...1_000_000, zero: "no limit"), "As in [limits].",
-            example: "1000"),
-        .setting(
-            "beyond_event_names", \.beyondEventNames, optional: .consequence(.refuse, .quarantine, .allow),
-            "As in [limits].", example: "\"allow\""),
-        .setting(
-            "name_length", \.nameLength, optional: .count(1...65_536, zero: "no limit"), "As in [limits].",
-            example: "256"),
-        .setting(
-            "beyond_name_length", \.beyondNameLength, optional: .consequence(.cut, .refuse, .quarantine, .allow),
-            "As in [limits].", example: "\"cut\""),
-        .setting(
-            "properties", \.properties, optional: .count(1...100_000, zero: "no limit"), "As in [limits].",
-            example: "0"),
-        .setting(
-            "beyond_properties", \.beyondProperties, optional: .consequence(.cut, .refuse, .quarantine, .allow),
-            "As in [limits].", example: "\"cut\""),
-        .setting(
-            "property_key_length", \.propertyKeyLength, optional: .count(1...65_536, zero: "no limit"),
-            "As in [limits].", example: "125"),
-        .setting(
-            "beyond_property_key_length", \.beyondPropertyKeyLength,
-            optional: .consequence(.cut, .refuse, .quarantine, .allow), "As in [limits].", example: "\"cut\""),
-        .setting(
-            "property_value_length", \.propertyValueLength, optional: .count(1...1_000_000, zero: "no limit"),
-            "As in [limits].", example: "0"),
-        .setting(
-            "beyond_property_value_length", \.beyondPropertyValueLength,
-            optional: .consequence(.cut, .refuse, .quarantine, .allow), "As in [limits].", example: "\"cut\""),
     ]
 }

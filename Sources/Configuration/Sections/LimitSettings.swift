@@ -27,70 +27,104 @@ public enum LimitConsequence: String, SettingChoice {
     case allow
 }
 
-/// `[limits]`: limits of events, by app. 0 turns a limit off.
-public struct LimitSettings: Sendable, Equatable {
-    /// Distinct event names an app in a UTC day.
-    public var eventNames = 200
-    /// What happens beyond it.
-    public var beyondEventNames = LimitConsequence.refuse
-    /// The length of an event's name, in UTF-16 code units.
-    public var nameLength = 256
-    /// What happens beyond it.
-    public var beyondNameLength = LimitConsequence.cut
-    /// Properties an event.
-    public var properties = 20
-    /// What happens beyond it.
-    public var beyondProperties = LimitConsequence.cut
-    /// The length of a property's key, in UTF-16 code units.
-    public var propertyKeyLength = 125
-    /// What happens beyond it.
-    public var beyondPropertyKeyLength = LimitConsequence.cut
-    /// The length of a property's text, in UTF-16 code units.
-    public var propertyValueLength = 125
-    /// What happens beyond it.
-    public var beyondPropertyValueLength = LimitConsequence.cut
-    /// How far ahead an event's time may lie; 0 for any.
-    public var maxTimeAhead = Duration.seconds(3 * 86_400)
+/// Limits that a service sets.
+public enum LimitPreset: String, SettingChoice {
+    /// 200 names, names of 256, 20 properties, keys and texts of 125.
+    case appCenter = "app_center"
+}
 
-    /// The defaults.
+/// `[limits]` and `[apps.NAME.limits]`: limits of events; of an app what is nil follows `[limits]`. There are none by default, and
+/// 0 turns one off.
+public struct LimitSettings: Sendable, Equatable {
+    /// Whose limits hold where nothing else is set.
+    public var like: LimitPreset?
+    /// Distinct event names an app in a UTC day.
+    public var eventNames: Int?
+    /// What happens beyond it.
+    public var beyondEventNames: LimitConsequence?
+    /// The length of an event's name, in UTF-16 code units.
+    public var nameLength: Int?
+    /// What happens beyond it.
+    public var beyondNameLength: LimitConsequence?
+    /// Properties an event.
+    public var properties: Int?
+    /// What happens beyond it.
+    public var beyondProperties: LimitConsequence?
+    /// The length of a property's key, in UTF-16 code units.
+    public var propertyKeyLength: Int?
+    /// What happens beyond it.
+    public var beyondPropertyKeyLength: LimitConsequence?
+    /// The length of a property's text, in UTF-16 code units.
+    public var propertyValueLength: Int?
+    /// What happens beyond it.
+    public var beyondPropertyValueLength: LimitConsequence?
+    /// How far ahead an event's time may lie; 0 for any, nil for three days.
+    public var maxTimeAhead: Duration?
+
+    /// No limits.
     public init() {}
+
+    /// The limits of one app.
+    public func overridden(by own: LimitSettings) -> LimitSettings {
+        var limits = self
+        limits.like = own.like ?? like
+        limits.eventNames = own.eventNames ?? eventNames
+        limits.beyondEventNames = own.beyondEventNames ?? beyondEventNames
+        limits.nameLength = own.nameLength ?? nameLength
+        limits.beyondNameLength = own.beyondNameLength ?? beyondNameLength
+        limits.properties = own.properties ?? properties
+        limits.beyondProperties = own.beyondProperties ?? beyondProperties
+        limits.propertyKeyLength = own.propertyKeyLength ?? propertyKeyLength
+        limits.beyondPropertyKeyLength = own.beyondPropertyKeyLength ?? beyondPropertyKeyLength
+        limits.propertyValueLength = own.propertyValueLength ?? propertyValueLength
+        limits.beyondPropertyValueLength = own.beyondPropertyValueLength ?? beyondPropertyValueLength
+        limits.maxTimeAhead = own.maxTimeAhead ?? maxTimeAhead
+        return limits
+    }
 }
 
 extension LimitSettings: SettingsSection {
     static let entries: [Entry<LimitSettings>] = [
         .setting(
-            "event_names", \.eventNames, .count(1...1_000_000, zero: "no limit"),
-            "Distinct event names an app in a UTC day. Raise it if names are many by design, not by a number in them."),
+            "like", \.like, optional: .choice,
+            "Limits of a service: 200 names, of 256 characters; 20 properties; keys and texts of 125.",
+            example: "\"app_center\""),
         .setting(
-            "beyond_event_names", \.beyondEventNames, .consequence(.refuse, .quarantine, .allow),
-            "What happens to an event with one name too many."),
+            "event_names", \.eventNames, optional: .count(1...1_000_000, zero: "no limit"),
+            "Distinct event names an app in a UTC day.", example: "200"),
         .setting(
-            "name_length", \.nameLength, .count(1...65_536, zero: "no limit"),
-            "The length of an event's name, in UTF-16 code units."),
+            "beyond_event_names", \.beyondEventNames, optional: .consequence(.refuse, .quarantine, .allow),
+            "What happens to an event with one name too many: refuse by default.", example: "\"refuse\""),
         .setting(
-            "beyond_name_length", \.beyondNameLength, .consequence(.cut, .refuse, .quarantine, .allow),
-            "What happens to a longer name."),
+            "name_length", \.nameLength, optional: .count(1...65_536, zero: "no limit"),
+            "The length of an event's name, in UTF-16 code units.", example: "256"),
         .setting(
-            "properties", \.properties, .count(1...100_000, zero: "no limit"),
-            "Properties an event. 0 for records with many members that the destination takes."),
+            "beyond_name_length", \.beyondNameLength, optional: .consequence(.cut, .refuse, .quarantine, .allow),
+            "What happens to a longer name: cut by default.", example: "\"cut\""),
         .setting(
-            "beyond_properties", \.beyondProperties, .consequence(.cut, .refuse, .quarantine, .allow),
-            "cut keeps the first ones, in the order of the event."),
+            "properties", \.properties, optional: .count(1...100_000, zero: "no limit"), "Properties an event.",
+            example: "20"),
         .setting(
-            "property_key_length", \.propertyKeyLength, .count(1...65_536, zero: "no limit"),
-            "The length of a property's key, in UTF-16 code units."),
+            "beyond_properties", \.beyondProperties, optional: .consequence(.cut, .refuse, .quarantine, .allow),
+            "cut, the default, keeps the first ones, in the order of the event.", example: "\"cut\""),
         .setting(
-            "beyond_property_key_length", \.beyondPropertyKeyLength, .consequence(.cut, .refuse, .quarantine, .allow),
-            "What happens to a longer key."),
+            "property_key_length", \.propertyKeyLength, optional: .count(1...65_536, zero: "no limit"),
+            "The length of a property's key, in UTF-16 code units.", example: "125"),
         .setting(
-            "property_value_length", \.propertyValueLength, .count(1...1_000_000, zero: "no limit"),
-            "The length of a property's text, in UTF-16 code units. 0 for stack traces and other long texts."),
+            "beyond_property_key_length", \.beyondPropertyKeyLength,
+            optional: .consequence(.cut, .refuse, .quarantine, .allow),
+            "What happens to a longer key: cut by default.", example: "\"cut\""),
+        .setting(
+            "property_value_length", \.propertyValueLength, optional: .count(1...1_000_000, zero: "no limit"),
+            "The length of a property's text, in UTF-16 code units.", example: "125"),
         .setting(
             "beyond_property_value_length", \.beyondPropertyValueLength,
-            .consequence(.cut, .refuse, .quarantine, .allow), "What happens to a longer text."),
+            optional: .consequence(.cut, .refuse, .quarantine, .allow),
+            "What happens to a longer text: cut by default.", example: "\"cut\""),
         .setting(
-            "max_time_ahead", \.maxTimeAhead, .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
-            "Events whose time lies further ahead are quarantined."),
+            "max_time_ahead", \.maxTimeAhead,
+            optional: .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
+            "Events whose time lies further ahead are quarantined: 3 days by default.", example: "\"3d\""),
     ]
 }
 

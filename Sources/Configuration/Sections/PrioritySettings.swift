@@ -17,6 +17,8 @@ public struct PriorityRule: Sendable, Equatable {
     public var app: String?
     /// The event's name, or its beginning and a `*`; nil for every one.
     public var event: String?
+    /// The least severity; nil for every one, and for none.
+    public var level: SeverityLevel?
     /// Their priority.
     public var priority = Priority.critical
     /// Whether it overrides what the event itself says.
@@ -35,6 +37,11 @@ public struct PriorityRule: Sendable, Equatable {
 
 extension Priority: SettingChoice {}
 
+/// How serious an event or a record is, as OpenTelemetry counts.
+public enum SeverityLevel: String, SettingChoice {
+    case trace, debug, info, warn, error, fatal
+}
+
 extension PrioritySettings: SettingsSection {
     static let entries: [Entry<PrioritySettings>] = [
         .setting("default", \.standard, .choice, "The priority of events for which nothing else decides."),
@@ -50,6 +57,9 @@ extension PriorityRule: SettingsSection {
         .setting(
             "event", \.event, optional: .text(range: "a name, or its beginning and *"),
             "The event's name; every one when not set.", example: "\"Payment*\""),
+        .setting(
+            "level", \.level, optional: .choice, "The severity, and what is worse; every one, and none, when not set.",
+            example: "\"error\""),
         .setting("priority", \.priority, .choice, "Their priority."),
         .setting("force", \.force, .boolean, "true overrides what the event itself says."),
     ]

@@ -12,6 +12,9 @@ extension EventPass {
         block.serial = 0
         renderDevice(now)
         tail.set(added)
+        var ofRecord = added
+        ofRecord.device = options.hostName.map { JSONText.quoted($0) } ?? []
+        recordTail.set(ofRecord)
     }
 
     /// Renders the device for events of another time, whose time zone offset differs.
@@ -31,24 +34,28 @@ extension EventPass {
     /// Looks countries up by address from now on; nil ends it.
     public mutating func useCountries(_ lookup: (any CountryLookup)?) { self.lookup = lookup }
 
-    /// Finds the event's address: a member of its own, or of its properties.
+    /// Finds the event's address: a member of its own, or else of its properties.
     @inline(never)
     mutating func findAddress() {
         address = nil
+        hasAddressProperty = false
         if scanner.has(.address) {
             let member = scanner.member(.address)
             address = base[member.value] == .quote ? member.text : nil
-            if options.removesAddress { remove(member) }
-            return
+            guard options.removesAddress else { return }
+            remove(member)
         }
         guard scanner.has(.properties) else { return }
         let member = scanner.member(.properties)
         guard base[member.value] == .openBrace else { return }
         var walk = PropertyWalk(base: base, from: member.value + 1)
+        var found: Range<Int>?
         while let (key, value) = walk.next() {
-            guard isAddress(key), base[value.lowerBound] == .quote else { continue }
-            address = value.lowerBound + 1..<value.upperBound - 1
+            guard isAddress(key) else { continue }
+            hasAddressProperty = true
+            if base[value.lowerBound] == .quote { found = value.lowerBound + 1..<value.upperBound - 1 }
         }
+        address = address ?? found
     }
 
     /// Whether a property's name is that of the address.

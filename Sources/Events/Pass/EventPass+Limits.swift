@@ -7,7 +7,7 @@ extension EventPass {
     mutating func keepsLimits(_ name: UnsafeBufferPointer<UInt8>, _ type: EventType) -> Bool {
         let most = limits.properties.value
         if (most > 0 && scanner.propertyCount > most) || scanner.hasLongText || scanner.mayRepeat
-            || (options.removesAddress && address != nil)
+            || (options.removesAddress && hasAddressProperty)
         {
             guard exactProperties() else { return false }
         }

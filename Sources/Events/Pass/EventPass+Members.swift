@@ -45,10 +45,15 @@ extension EventPass {
     }
 
     @inline(never)
-    private mutating func rule(for name: UnsafeBufferPointer<UInt8>, own: Priority?) -> Priority? {
+    mutating func rule(for name: UnsafeBufferPointer<UInt8>, own: Priority?) -> Priority? {
         guard let state else { return nil }
         var first: Priority?
+        var severity: Severity??
         for rule in state.rules where (rule.force || (own == nil && first == nil)) && rule.fits(name) {
+            if let least = rule.level {
+                if severity == nil { severity = .some(self.severity(state)) }
+                guard let found = severity ?? nil, found >= least else { continue }
+            }
             if rule.force { return rule.priority }
             first = rule.priority
         }
@@ -113,7 +118,7 @@ extension EventPass {
         return isEmpty
     }
 
-    private mutating func isIdentifier(_ member: Member) -> Bool {
+    mutating func isIdentifier(_ member: Member) -> Bool {
         switch base[member.value] {
         case .quote: member.end - member.value > 2
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
@@ -127,7 +132,7 @@ extension EventPass {
         return TimestampText.parse(UnsafeBufferPointer(rebasing: value.dropFirst().dropLast())) != nil
     }
 
-    private mutating func ownApp(_ member: Member) {
+    mutating func ownApp(_ member: Member) {
         guard let state else { return }
         let isOwn =
             member.end - member.value == state.quotedName.count

@@ -23,6 +23,11 @@ struct Additions: OptionSet {
     /// What an event that has none of them gets.
     static let usual: Additions = [.app, .sessionID, .country, .device, .observedAt, .id]
 
+    /// What records have of their own, as members of the scanner.
+    static let ofRecords =
+        MemberName.app.bit | MemberName.country.bit | MemberName.hostName.bit | MemberName.observedAt.bit
+        | MemberName.id.bit
+
     /// The same as members of the scanner.
     static let members =
         MemberName.app.bit | MemberName.sessionID.bit | MemberName.country.bit | MemberName.device.bit
@@ -34,6 +39,7 @@ struct AddedMembers {
     var app: [UInt8] = []
     var sessionID: [UInt8] = []
     var country: [UInt8] = []
+    /// An object; of records a text, the machine's name.
     var device: [UInt8] = []
     var observedAt: [UInt8] = []
     /// The time of events for which `device` is right.
@@ -46,8 +52,9 @@ struct AddedMembers {
 /// One run of bytes, so that the usual event takes one copy.
 struct Tail: ~Copyable {
     private static let idName: StaticString = ",\"id\":\""
-    /// What an id takes, with its name, quotes and comma.
-    static let idLength = 7 + EventIDs.length + 1
+    private static let recordIDName: StaticString = ",\"record_id\":\""
+    /// What an id takes at most, with its name, quotes and comma.
+    static let idLength = 14 + EventIDs.length + 1
 
     private(set) var start = UnsafeMutablePointer<UInt8>.allocate(capacity: 64)
     private(set) var count = 0
@@ -62,7 +69,7 @@ struct Tail: ~Copyable {
         ends.0 = add("app", members.app, isText: false)
         ends.1 = add("session_id", members.sessionID, isText: true)
         ends.2 = add("country", members.country, isText: true)
-        ends.3 = add("device", members.device, isText: false)
+        ends.3 = add(members.device.first == .quote ? "host_name" : "device", members.device, isText: false)
         ends.4 = add("observed_at", members.observedAt, isText: true)
     }
 
@@ -121,9 +128,15 @@ struct Tail: ~Copyable {
     }
 
     @inline(__always)
-    func writeIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        memcpy(out, Tail.idName.utf8Start, 7)
+    static func writeIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        memcpy(out, idName.utf8Start, 7)
         return out + 7
+    }
+
+    /// The id of a record that has an `id` of its own.
+    static func writeRecordIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        memcpy(out, recordIDName.utf8Start, 14)
+        return out + 14
     }
 }
 
@@ -198,19 +211,38 @@ extension EventPass {
         return out
     }
 
-    /// Writes the name that the event does not have; it is the first member of an empty object.
+    /// Writes the members in `front`; they may be the first of an empty object.
     @inline(never)
-    mutating func writeName(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+    mutating func writeFront(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         var out = start
         while out[-1] <= .blank { out -= 1 }
         if out[-1] != .openBrace {
             out[0] = .comma
             out += 1
         }
-        for byte in Array("\"name\":".utf8) + addedName {
-            out[0] = byte
-            out += 1
+        front.withUnsafeBufferPointer { text in
+            guard let from = text.baseAddress else { return }
+            memcpy(out, from, text.count)
         }
-        return out
+        return out + front.count
+    }
+
+    /// Adds a member to `front`.
+    mutating func addFront(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
+        if !front.isEmpty { front.append(.comma) }
+        front.append(.quote)
+        front.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        front.append(.quote)
+        front.append(.colon)
+        value(&front)
+    }
+
+    /// Adds the time that was found elsewhere.
+    mutating func addTimestamp(_ time: Timestamp) {
+        addFront("timestamp") { text in
+            text.append(.quote)
+            TimestampText.append(time, to: &text)
+            text.append(.quote)
+        }
     }
 }

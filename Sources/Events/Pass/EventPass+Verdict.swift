@@ -9,25 +9,30 @@ extension EventPass {
             edits.removeAll(keepingCapacity: true)
             scratch.removeAll(keepingCapacity: true)
         }
-        if !addedName.isEmpty { addedName.removeAll(keepingCapacity: true) }
-        if !scanner.replaced.isEmpty { removeReplaced() }
+        if !front.isEmpty { front.removeAll(keepingCapacity: true) }
+        guard kind == .event else { return judgeRecord(next) }
 
         var type = EventType.other
         if scanner.has(.type) { type = eventType() }
         if type == .dataLayer { return verdict(.dataLayer, next) }
+        guard scanner.has(.name) && isUsableName || type == .startSession || type == .crash else {
+            return judgeRecord(next)
+        }
+        isRecord = false
+        hasOwnID = false
+        if !scanner.replaced.isEmpty { removeReplaced() }
 
         failure = .quarantined
         guard let name = eventName(type) else { return verdict(failure, next) }
         self.name = name
         let priority = priority(name, type)
-        let time = scanner.has(.timestamp) ? eventTime() : now
+        let time = scanner.has(.timestamp) ? eventTime() : timeElsewhere()
         if time < oldest {
             return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
         }
         if time > newest {
             problem = Problem(
-                reason: .timeAhead, limit: nil,
-                detail: "the event's time lies more than \(options.maxAhead.components.seconds / 86_400) days ahead")
+                reason: .timeAhead, limit: nil, detail: "the event's time lies further ahead than max_time_ahead")
             return verdict(.quarantined, next)
         }
         if hasAddress { findAddress() }
@@ -47,7 +52,7 @@ extension EventPass {
     }
 
     @inline(__always)
-    private mutating func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
+    mutating func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
         Verdict(kind: kind, priority: .normal, eventTime: now, startsSession: false, next: next)
     }
 
@@ -65,6 +70,13 @@ extension EventPass {
             }
         problem = Problem(reason: reason, limit: nil, detail: failure.message)
         return verdict(.quarantined, next)
+    }
+
+    /// Whether the member `name` is a text with something in it.
+    @inline(__always)
+    private var isUsableName: Bool {
+        let member = scanner.member(.name)
+        return base[member.value] == .quote && member.end - member.value > 2
     }
 
     /// The event's type, where that matters here.
@@ -112,24 +124,16 @@ extension EventPass {
         return keptName(JSONString.decoded(text))
     }
 
+    /// The name of an event whose type is known.
     @inline(never)
     private mutating func missingName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {
-        guard let state else { return nil }
-        let added = type == .startSession ? Array("\"start_session\"".utf8) : state.quotedDefaultName
-        guard !added.isEmpty else {
-            problem = Problem(
-                reason: .noName, limit: nil,
-                detail: scanner.has(.name)
-                    ? "\"name\" is not a text, or an empty one, and the app has no default_event_name"
-                    : "there is no \"name\", and the app has no default_event_name")
-            return nil
-        }
+        let name = Array((type == .startSession ? "start_session" : "crash").utf8)
         if scanner.has(.name) { remove(scanner.member(.name)) }
-        addedName = added
-        return keptName(Array(added[1..<added.count - 1]))
+        addFront("name") { $0 += [.quote] + name + [.quote] }
+        return keptName(name)
     }
 
-    private mutating func keptName(_ name: [UInt8]) -> UnsafeBufferPointer<UInt8> {
+    mutating func keptName(_ name: [UInt8]) -> UnsafeBufferPointer<UInt8> {
         nameText.removeAll()
         name.withUnsafeBytes { nameText.append($0) }
         return UnsafeBufferPointer(start: nameText.start, count: nameText.count)

@@ -1,6 +1,6 @@
 //  Events: one pass over a line: is it an event, whose, how important, of when; limits applied, members added.
 //
-//  It promises that what it accepts is one JSON object on one line, with a name, an id and the time of its observation;
+//  It promises that what it accepts is one JSON object on one line, with an id and the time of its observation;
 //  that all it does not have to change travels byte for byte; and that each line is accounted for by one verdict.
 //  It knows nothing of files, of the queue and of where events go.
 
@@ -13,8 +13,9 @@ internal import Model
 /// Use: `begin` for each block of a source; `read` line after line; after each accepted one `write` into the buffer of its
 /// priority, before the next `read` and while the block is still there. One pass belongs to one thread.
 ///
-/// What it adds, in this order, where the event does not have it: `name` (the app's default), `app`, `session_id`,
-/// `country`, `device`, `observed_at`, `id`. A member that is `null` counts as not there.
+/// What it adds to an event, in this order, where the event does not have it: `timestamp` (if another member says the time), `app`,
+/// `session_id`, `country`, `device`, `observed_at`, `id`; to a record `name`, `timestamp`, `app`, `country`, `host_name`,
+/// `observed_at`, `id`. A member that is `null` counts as not there.
 public struct EventPass: ~Copyable {
     /// What happened so far.
     public internal(set) var counts = EventCounts()
@@ -40,6 +41,9 @@ public struct EventPass: ~Copyable {
     var oldest = Timestamp(nanoseconds: .min)
     var newest = Timestamp(nanoseconds: .max)
 
+    var kind = LineKind.event
+    var isShared = false
+
     // The line that was read last.
     var base: UnsafePointer<UInt8>
     var wanted: Additions = []
@@ -49,16 +53,27 @@ public struct EventPass: ~Copyable {
     var nameText = LineBuffer(capacity: 1024)
     /// What becomes of the line when a check has failed.
     var failure = Verdict.Kind.quarantined
-    var addedName: [UInt8] = []
+    /// The members that go before the others that are added, without the comma before the first.
+    var front: [UInt8] = []
+    /// Whether it is a record.
+    public internal(set) var isRecord = false
+    /// Whether the record has an `id` of its own, which is data: ours is called `record_id` then.
+    var hasOwnID = false
+    /// The line as it is read where its bytes could not be.
+    var repaired = LineBuffer(capacity: 1024)
     var lookedUp: CountryCode?
     var address: Range<Int>?
     var hasAddress = false
+    /// Whether the properties have a member of the address's name.
+    var hasAddressProperty = false
 
     var times = TimestampReader()
 
     // What is added.
     var ids = EventIDs()
     var tail = Tail()
+    /// The same for records.
+    var recordTail = Tail()
     var added = AddedMembers()
 
     // Sessions.
@@ -69,13 +84,21 @@ public struct EventPass: ~Copyable {
     // Countries by address.
     var lookup: (any CountryLookup)?
 
+    private var watched: WatchedNames
+
     /// A pass that has read nothing.
     public init(options: EventOptions = EventOptions()) {
         self.options = options
+        watched = EventPass.watched(options)
         scanner = JSONScanner(maxDepth: options.maxDepth)
+        scanner.watch(watched)
         scanner.addressName = Array(options.addressMember.utf8)
         hasAddress = !options.addressMember.isEmpty
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
+    }
+
+    private static func watched(_ options: EventOptions) -> WatchedNames {
+        WatchedNames(([options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)).flatMap(\.paths))
     }
 
     // MARK: Sources
@@ -83,10 +106,13 @@ public struct EventPass: ~Copyable {
     /// Takes up new settings; they hold from the next `begin` on. The greatest depth stays as it was.
     public mutating func configure(_ options: EventOptions) {
         self.options = options
+        watched = EventPass.watched(options)
+        scanner.watch(watched)
         scanner.addressName = Array(options.addressMember.utf8)
         hasAddress = !options.addressMember.isEmpty
         address = nil
-        for state in states.values { state.configure(options) }
+        hasAddressProperty = false
+        for state in states.values { state.configure(options, watched) }
     }
 
     /// A source of lines.
@@ -104,7 +130,7 @@ public struct EventPass: ~Copyable {
 
     private mutating func state(of app: String, using random: inout some RandomNumberGenerator) -> AppState {
         if let known = states[app] { return known }
-        let made = AppState(app, seed: random.next(), options)
+        let made = AppState(app, seed: random.next(), options, watched)
         states[app] = made
         return made
     }
@@ -165,8 +191,10 @@ public struct EventPass: ~Copyable {
         defaultPriority = settings.priority
         limits = settings.limits
         mayBeCritical = settings.mayBeCritical ?? !source.isShared
+        kind = settings.kind
+        isShared = source.isShared
         hasRules = !state.rules.isEmpty
-        newest = isSynchronised ? now + options.maxAhead : Timestamp(nanoseconds: .max)
+        newest = isSynchronised ? now + settings.maxAhead : Timestamp(nanoseconds: .max)
         if isSynchronised, !source.isBackfill, let maxAge = options.maxAge {
             oldest = now - maxAge
         } else {
@@ -188,9 +216,12 @@ public struct EventPass: ~Copyable {
     public mutating func read(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
         self.base = base
         let (next, isObject) = scanner.scanLine(base, from: start, to: end)
-        guard isObject else { return unreadable(start, next) }
+        guard isObject else { return repair(start, next) }
         return judge(next)
     }
+
+    /// How long the object is that was read last, in bytes.
+    public var length: Int { scanner.close - scanner.open + 1 }
 
     /// Reads one object of a text in which line breaks are white space, as a drop file's: it becomes one line.
     ///
@@ -207,7 +238,7 @@ public struct EventPass: ~Copyable {
     /// It is at most `maxAddition` bytes longer than what was read.
     public mutating func write(into buffer: inout LineBuffer) {
         let length = scanner.close - scanner.open
-        buffer.reserve(length + scratch.count + addedName.count + tail.count + Tail.idLength + 48)
+        buffer.reserve(length + scratch.count + front.count + tail.count + recordTail.count + Tail.idLength + 64)
         var out = buffer.cursor
         if edits.isEmpty, !scanner.hasLineBreaks {
             memcpy(out, base + scanner.open, length)
@@ -215,9 +246,11 @@ public struct EventPass: ~Copyable {
         } else {
             out = copyEdited(to: out)
         }
-        if !addedName.isEmpty { out = writeName(out) }
+        if !front.isEmpty { out = writeFront(out) }
         if let lookedUp { out = writeCountry(lookedUp, out) }
-        if wanted == .usual {
+        if isRecord {
+            out = recordTail.write(wanted, to: out)
+        } else if wanted == .usual {
             memcpy(out, tail.start, tail.count)
             out += tail.count
         } else {
@@ -231,7 +264,7 @@ public struct EventPass: ~Copyable {
     private mutating func writeEnd(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         var out = start
         if wanted.contains(.id) {
-            out = tail.writeIDName(to: out)
+            out = hasOwnID ? Tail.writeRecordIDName(to: out) : Tail.writeIDName(to: out)
             ids.write(to: out)
             out += EventIDs.length
             out[0] = .quote
@@ -256,17 +289,18 @@ public struct EventPass: ~Copyable {
         var out = buffer.cursor
         memcpy(out, tail.start, tail.count)
         out += tail.count
-        let wantedByEvent = wanted
-        wanted = .usual
+        let ofEvent = (wanted, hasOwnID)
+        (wanted, hasOwnID) = (.usual, false)
         out = writeEnd(out)
-        wanted = wantedByEvent
+        (wanted, hasOwnID) = ofEvent
         buffer.wrote(to: out)
         announceSession()
     }
 
-    /// How many bytes an event of the present source can grow by.
+    /// How many bytes the object of an event or record of the present source can grow by.
     public var maxAddition: Int {
         // The session's id may be replaced by a longer one, and the offset of the time zone by one of more digits.
-        tail.count + Tail.idLength + (state?.quotedDefaultName.count ?? 0) + Sessions.maxIDLength + 64
+        max(tail.count + Sessions.maxIDLength, recordTail.count) + Tail.idLength + 64
+            + max(state?.quotedDefaultName.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
     }
 }

@@ -72,6 +72,16 @@ public struct EventCounts: Sendable, Equatable {
     public var unknownAddresses = 0
     /// An `id` or `session_id` that is neither a number nor a text with something in it; the member is taken out.
     public var unusableIDs = 0
+    /// Records, of all the lines that were judged.
+    public var records = 0
+    /// Records in which no usable time was found: theirs is when they were read.
+    public var recordsWithoutTime = 0
+    /// Names that are no text, or an empty one: data of a record, whose name is the app's default.
+    public var unusableNames = 0
+    /// Lines with bytes that are not UTF-8, which became U+FFFD.
+    public var repairedLines = 0
+    /// Lines of text that became the `message` of a record.
+    public var wrappedLines = 0
     /// `app` members that named another app and were replaced.
     public var replacedApps = 0
 
@@ -85,6 +95,8 @@ public struct EventCounts: Sendable, Equatable {
             ("unreadable_time", unreadableTimes), ("unknown_country", unknownCountries),
             ("unknown_address", unknownAddresses), ("replaced_app", replacedApps), ("repeated_member", repeated),
             ("merged_property", merged), ("ignored_session_start", ignoredSessionStarts), ("unusable_id", unusableIDs),
+            ("no_time", recordsWithoutTime), ("unusable_name", unusableNames), ("repaired_utf8", repairedLines),
+            ("wrapped_text", wrappedLines),
         ]
     }
 }

@@ -9,11 +9,11 @@ extension JSONScanner {
         if isEscaped { return recogniseEscaped(key, length) }
         if length == addressLength, isAddress(key, length) { return MemberName.address.rawValue }
         let word = word(key, length)
-        let known = known.entry(of: word)
-        guard known.pointee.word == word, known.pointee.length == length else { return -1 }
         // Of a longer name the last eight bytes are compared as well.
-        guard length <= 8 || KnownNames.word(key + (length &- 8)) == known.pointee.last else { return -1 }
-        return known.pointee.place
+        let last = length <= 8 ? 0 : KnownNames.word(key + (length &- 8))
+        let entry = known.entry(of: word, last, length)
+        guard entry.pointee.word == word, entry.pointee.last == last, entry.pointee.length == length else { return -1 }
+        return length <= 16 ? entry.pointee.place : known.place(of: UnsafeBufferPointer(start: key, count: length))
     }
 
     @inline(never)
@@ -28,7 +28,7 @@ extension JSONScanner {
         let name = JSONString.decoded(UnsafeBufferPointer(start: key, count: length))
         if !addressName.isEmpty, name == addressName { return MemberName.address.rawValue }
         guard !name.isEmpty else { return -1 }
-        return MemberName.allCases.first { $0.spelling == name }?.rawValue ?? -1
+        return name.withUnsafeBufferPointer { known.place(of: $0) }
     }
 
     /// Up to eight bytes as a little-endian number, the rest zero.
@@ -50,8 +50,8 @@ extension JSONScanner {
     }
 }
 
-/// The names of the members that the agent reads, found by their first eight bytes: a table in which each has a place of its
-/// own.
+/// The names of the members that are looked for, found by their first and last eight bytes and their length: a table in which each
+/// has a place of its own.
 struct KnownNames: ~Copyable {
     struct Entry {
         /// The first eight bytes, the lowest byte first; of a shorter name the rest is zero.
@@ -59,45 +59,59 @@ struct KnownNames: ~Copyable {
         /// The last eight bytes of a longer name.
         var last: UInt64 = 0
         var length = 0
-        /// The raw value of the member; -1 for a place that is free.
+        /// The member's place; -1 for an entry that is free.
         var place = -1
     }
 
-    private static let bits: UInt64 = 5
+    private static let bits: UInt64 = 9
     private let entries: UnsafeMutablePointer<Entry>
     private let multiplier: UInt64
+    private let names: [[UInt8]]
 
-    init() {
-        let names = MemberName.allCases.compactMap { name -> Entry? in
-            let text = name.spelling
-            // The longest name has eleven bytes; a name of more than sixteen would have bytes that nobody compares.
-            precondition(text.count <= 16)
-            guard !text.isEmpty else { return nil }
+    /// - Parameter watched: the names behind those of `MemberName`.
+    init(_ watched: [[UInt8]]) {
+        names = MemberName.allCases.map(\.spelling) + watched
+        var entries: [Entry] = []
+        for (place, text) in names.enumerated() where !text.isEmpty {
             let first = text.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            let last = text.suffix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            return Entry(word: first, last: last, length: text.count, place: name.rawValue)
+            let last = text.count <= 8 ? 0 : text.suffix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            // Of names that differ only between these bytes one entry speaks for all.
+            guard !entries.contains(where: { ($0.word, $0.last, $0.length) == (first, last, text.count) }) else {
+                continue
+            }
+            entries.append(Entry(word: first, last: last, length: text.count, place: place))
         }
-        // The first of a row of multipliers that keeps the names apart: one in sixteen does, as two fifths of the places are
-        // taken. (Knuth's linear congruential generator; multipliers that are near each other would all do the same.)
+        // The first of a row of multipliers that keeps the names apart. (Knuth's linear congruential generator; multipliers that
+        // are near each other would all do the same.)
         var multiplier: UInt64 = 0x9E37_79B9_7F4A_7C15
-        while Set(names.map { KnownNames.index($0.word, multiplier) }).count < names.count {
+        while Set(entries.map { KnownNames.index($0.word, $0.last, $0.length, multiplier) }).count < entries.count {
             multiplier = multiplier &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         }
         self.multiplier = multiplier
-        entries = .allocate(capacity: 1 << Int(KnownNames.bits))
-        entries.initialize(repeating: Entry(), count: 1 << Int(KnownNames.bits))
-        for name in names { entries[KnownNames.index(name.word, multiplier)] = name }
+        self.entries = .allocate(capacity: 1 << Int(KnownNames.bits))
+        self.entries.initialize(repeating: Entry(), count: 1 << Int(KnownNames.bits))
+        for entry in entries {
+            self.entries[KnownNames.index(entry.word, entry.last, entry.length, multiplier)] = entry
+        }
     }
 
     deinit { entries.deallocate() }
 
-    /// The only entry that a name with these first eight bytes can have.
+    /// The only entry that a name with these first and last bytes can have.
     @inline(__always)
-    func entry(of word: UInt64) -> UnsafeMutablePointer<Entry> { entries + KnownNames.index(word, multiplier) }
+    func entry(of word: UInt64, _ last: UInt64, _ length: Int) -> UnsafeMutablePointer<Entry> {
+        entries + KnownNames.index(word, last, length, multiplier)
+    }
+
+    /// The place of a name, whatever its length; -1 where it is none of these.
+    func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
+        names.firstIndex { !$0.isEmpty && name.elementsEqual($0) } ?? -1
+    }
 
     @inline(__always)
-    private static func index(_ word: UInt64, _ multiplier: UInt64) -> Int {
-        Int(truncatingIfNeeded: (word &* multiplier) &>> (64 &- bits))
+    private static func index(_ word: UInt64, _ last: UInt64, _ length: Int, _ multiplier: UInt64) -> Int {
+        let mixed = word ^ (last &* 0xD6E8_FEB8_6659_FD93) ^ UInt64(truncatingIfNeeded: length)
+        return Int(truncatingIfNeeded: (mixed &* multiplier) &>> (64 &- bits))
     }
 
     /// Eight bytes as a number, the lowest byte first.

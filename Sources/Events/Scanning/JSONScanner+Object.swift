@@ -19,7 +19,7 @@ extension JSONScanner {
             close = p - base
             return p + 1
         }
-        var present: UInt32 = 0
+        var present: UInt64 = 0
         var place = places.members
         let lastPlace = place + (NamePlaces.members - 1)
         while true {
@@ -50,7 +50,7 @@ extension JSONScanner {
                 p = end
             }
             if slot >= 0 {
-                let bit = UInt32(1) &<< UInt32(truncatingIfNeeded: slot)
+                let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: slot)
                 if present & bit != 0 { replace(slot) }
                 present |= bit
                 members[slot] = Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped)
@@ -86,7 +86,7 @@ extension JSONScanner {
 
     /// How the event's name begins, if it has been read.
     @inline(__always)
-    private mutating func nameStart(_ present: UInt32) -> UInt64 {
+    private mutating func nameStart(_ present: UInt64) -> UInt64 {
         let value = base + members[MemberName.name.rawValue].value
         guard present & MemberName.name.bit != 0, value <= wordEnd else { return 0 }
         return KnownNames.word(value)
@@ -94,6 +94,8 @@ extension JSONScanner {
 
     @inline(never)
     private mutating func replace(_ slot: Int) {
+        // Of a member that is only looked at the last one counts, and all of them stay.
+        guard slot < MemberName.hostName.rawValue || slot == MemberName.address.rawValue else { return }
         replaced.append(members[slot])
         // The figures of properties are those of both objects now: let the exact path look.
         if slot == MemberName.properties.rawValue { mayRepeat = true }

@@ -43,7 +43,7 @@ struct JSONScanner: ~Copyable {
     /// The members found, by the raw value of their names; valid where `present` has their bit.
     let members: UnsafeMutablePointer<Member>
     /// Which members were found.
-    var present: UInt32 = 0
+    var present: UInt64 = 0
     /// Members that a later one of the same name replaces.
     var replaced: [Member] = []
     /// The opening bracket.
@@ -72,14 +72,14 @@ struct JSONScanner: ~Copyable {
     private(set) var breaksAreSpace = false
     /// The member whose name was read last.
     var found = -1
-    let known = KnownNames()
+    private(set) var known = KnownNames([])
     let places = NamePlaces()
 
     /// - Parameter maxDepth: clamped to 1…64.
     init(maxDepth: Int = 64) {
         self.maxDepth = min(max(maxDepth, 1), 64)
-        members = .allocate(capacity: MemberName.allCases.count)
-        members.initialize(repeating: Member(), count: MemberName.allCases.count)
+        members = .allocate(capacity: 64)
+        members.initialize(repeating: Member(), count: 64)
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
         end = base
         wordEnd = base
@@ -90,6 +90,12 @@ struct JSONScanner: ~Copyable {
 
     @inline(__always) func has(_ name: MemberName) -> Bool { present & name.bit != 0 }
     @inline(__always) func member(_ name: MemberName) -> Member { members[name.rawValue] }
+
+    /// Finds these members as well: their places are those behind `MemberName`'s.
+    mutating func watch(_ names: WatchedNames) {
+        known = KnownNames(names.names)
+        places.forgetMembers()
+    }
 
     // MARK: Entrances
 

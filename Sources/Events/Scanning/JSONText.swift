@@ -80,6 +80,7 @@ extension MemberName {
         case .observedAt: Array("observed_at".utf8)
         case .process: Array("process".utf8)
         case .pid: Array("pid".utf8)
+        case .hostName: Array("host_name".utf8)
         case .address: []
         }
     }

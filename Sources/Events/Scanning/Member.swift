@@ -1,11 +1,12 @@
 /// The top-level members of an event that the agent reads. All others travel untouched.
 enum MemberName: Int, CaseIterable {
-    case name, timestamp, priority, sessionID, id, country, type, properties, app, device, observedAt, process, pid
+    case name, timestamp, priority, sessionID, id, country, type, properties, app, device, observedAt, process, pid,
+        hostName
     /// The member that holds an address, as configured.
     case address
 
     /// Its bit in a set of members.
-    @inline(__always) var bit: UInt32 { 1 << UInt32(truncatingIfNeeded: rawValue) }
+    @inline(__always) var bit: UInt64 { 1 << UInt64(truncatingIfNeeded: rawValue) }
 }
 
 /// Where a member lies, in bytes from the beginning of the block.

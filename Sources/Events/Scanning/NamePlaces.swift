@@ -7,7 +7,7 @@ internal import CScan
 /// behind it without waiting for the search of its end. Where it is not, it is read as any string and kept instead.
 struct NamePlaces: ~Copyable {
     /// How many members of a line are kept.
-    static let members = 16
+    static let members = 32
     /// How many properties are kept, and compared with each other.
     static let properties = 32
     /// Events of different names have properties of different names: so many rows are kept of them.

@@ -22,12 +22,30 @@ struct EventView {
     subscript(_ name: String) -> JSONSlice? { members.last { $0.key == name }?.value }
 
     var name: String { self["name"]?.string ?? "" }
-    var id: String? { self["id"]?.string }
+    /// The agent's id of it: a record with an `id` of its own has it in `record_id`.
+    var id: String? { (self["record_id"] ?? self["id"])?.string }
     var sessionID: String? { self["session_id"]?.string }
     var properties: [(key: String, value: JSONSlice)] { self["properties"]?.members ?? [] }
     var device: JSONSlice? { self["device"] }
     /// When it was read; nil when it does not say.
     var observedAt: Timestamp? { EventView.time(members, "observed_at") }
+
+    /// How serious it is, and where it says so; nil where it does not, or nothing that is known.
+    var severity: (value: Severity, path: String, text: String?)? {
+        for path in Severity.usualMembers {
+            guard let value = self[path] ?? below(path), value.kind == .string || value.kind == .number,
+                let found = Severity(text: value.string ?? value.text, in: Severity.scale(of: path))
+            else { continue }
+            return (found, path, value.string.flatMap { Int($0) == nil ? $0 : nil })
+        }
+        return nil
+    }
+
+    private func below(_ path: String) -> JSONSlice? {
+        let parts = path.split(separator: ".")
+        guard parts.count > 1, let first = self[String(parts[0])] else { return nil }
+        return parts.dropFirst().reduce(Optional(first)) { $0?[String($1)] }
+    }
 
     /// An id that stays the same at every attempt: its own, or else its place in its batch.
     func stableID(in batch: BatchID, at index: Int) -> String { id ?? "\(batch)-\(index)" }

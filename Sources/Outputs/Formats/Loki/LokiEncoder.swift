@@ -1,11 +1,12 @@
 internal import EventLoops
+internal import Events
 public import Model
 
 /// Grafana Loki's push API: a stream for each app, one entry an event, the event itself as its line.
 ///
 /// The labels are the settings', the host and the app. Apps are few (directories of the spool); should a batch name more,
 /// the others share a stream: a label with many values makes a stream for each of them. What has many values (the
-/// session, the event's id) goes as structured metadata, which is found without an index.
+/// session, the event's id), and how serious an event is, goes as structured metadata, which is found without an index.
 /// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata".
 public struct LokiEncoder: BatchEncoder {
     /// The most apps of a batch that have a stream of their own.
@@ -73,6 +74,7 @@ public struct LokiEncoder: BatchEncoder {
         if hasMetadata {
             var metadata = ["event_id": event.stableID(in: header.id, at: place)]
             if let session = event.sessionID { metadata["session_id"] = session }
+            if let severity = event.severity?.value { metadata["level"] = severity.level.rawValue }
             text.raw(",")
             write(metadata, to: &text)
         }

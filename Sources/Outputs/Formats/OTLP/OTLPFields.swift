@@ -1,4 +1,6 @@
-/// How serious an event is. Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
+internal import Events
+
+/// A record's severity. Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
 struct OTLPSeverity: Equatable {
     /// From 1 (trace) to 24 (fatal).
     let number: Int
@@ -7,29 +9,6 @@ struct OTLPSeverity: Equatable {
 
     static let info = OTLPSeverity(number: 9)
     static let fatal = OTLPSeverity(number: 21)
-
-    /// The words of common loggers and of syslog, in small letters.
-    private static let numbers = [
-        "trace": 1, "verbose": 1, "debug": 5, "info": 9, "information": 9, "informational": 9, "notice": 10, "warn": 13,
-        "warning": 13, "error": 17, "err": 17, "critical": 18, "crit": 18, "alert": 19, "fatal": 21, "emergency": 21,
-        "emerg": 21, "panic": 21,
-    ]
-
-    init(number: Int, text: String = "") {
-        self.number = number
-        self.text = text
-    }
-
-    /// - Returns: nil for a word that is not known and a number that is none of the model's.
-    init?(_ value: JSONSlice) {
-        if let number = value.integer, (1...24).contains(number) {
-            self.init(number: Int(number))
-        } else if let word = value.string, let number = OTLPSeverity.numbers[word.lowercased()] {
-            self.init(number: number, text: word)
-        } else {
-            return nil
-        }
-    }
 }
 
 /// The members and properties of an event, from which the fields of a record are taken: what is taken is no attribute.
@@ -52,8 +31,21 @@ struct OTLPFields {
         } ?? []
     }
 
-    mutating func severity() -> OTLPSeverity? {
-        take("severity") { OTLPSeverity($0) } ?? take("level") { OTLPSeverity($0) }
+    /// How serious it is. A word is the record's text then, and no attribute; a number stays one.
+    mutating func severity(_ event: EventView) -> OTLPSeverity? {
+        if let (value, path, text) = event.severity {
+            if text != nil { members.removeAll { $0.key == path } }
+            return OTLPSeverity(number: value.number, text: text ?? value.level.rawValue.uppercased())
+        }
+        for name in ["severity", "level"] {
+            let found = take(name) { value in
+                Severity(text: value.string ?? value.text, in: Severity.scale(of: name)).map {
+                    OTLPSeverity(number: $0.number, text: value.string ?? "")
+                }
+            }
+            if let found { return found }
+        }
+        return nil
     }
 
     mutating func message() -> String? {

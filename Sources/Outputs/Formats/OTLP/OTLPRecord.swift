@@ -85,7 +85,9 @@ struct OTLPRecord: Equatable {
 
     /// Members with a place of their own in a record or a resource.
     private static let placed: Set<String> = [
-        "name", "timestamp", "observed_at", "properties", "app", "device", "id", "session_id", "country", "type",
+        "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "id", "record_id", "session_id",
+        "country",
+        "type",
     ]
 
     init(_ event: EventView, in batch: BatchHeader, at index: Int) {
@@ -103,7 +105,7 @@ struct OTLPRecord: Equatable {
         var fields = OTLPFields(event)
         traceID = fields.identifier("trace_id", bytes: 16)
         spanID = traceID.isEmpty ? [] : fields.identifier("span_id", bytes: 8)
-        severity = fields.severity() ?? (type == "crash" ? .fatal : .info)
+        severity = fields.severity(event) ?? (type == "crash" ? .fatal : .info)
         body = fields.message() ?? event.name
         let reserved: Set<String> = ["log.record.uid", "session.id", "geo.country.iso_code", "event.type"]
         var keys = reserved
@@ -137,7 +139,7 @@ struct OTLPGroup: Equatable {
         var groups: [OTLPGroup] = []
         var last: (app: ArraySlice<UInt8>?, device: ArraySlice<UInt8>?)
         for (index, event) in events.enumerated() {
-            let source = (app: event["app"]?.bytes, device: event.device?.bytes)
+            let source = (app: event["app"]?.bytes, device: (event.device ?? event["host_name"])?.bytes)
             if groups.isEmpty || source != last {
                 groups.append(OTLPGroup(resource: resource(of: event), records: []))
                 last = source
@@ -153,6 +155,7 @@ struct OTLPGroup: Equatable {
         for member in event.device?.members ?? [] {
             attributes.append(OTLPAttribute(names[member.key] ?? "device.\(member.key)", OTLPValue(member.value)))
         }
+        if let host = event["host_name"]?.string { attributes.append(OTLPAttribute("host.name", .string(host))) }
         return attributes.withUniqueKeys()
     }
 }

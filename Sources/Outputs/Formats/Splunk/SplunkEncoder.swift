@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Events
 public import Model
 
 /// Splunk's HTTP event collector: one object an event, with the event's time.
@@ -81,6 +82,9 @@ public struct SplunkEncoder: BatchEncoder {
             text.raw(metadata)
             text.raw(#""event":"#)
             text.raw(event.line)
+            if let severity = event.severity?.value {
+                text.raw(#","fields":{"level":"\#(severity.level.rawValue)"}"#.utf8)
+            }
             text.raw("}\n")
         }
         return text.bytes

@@ -1,0 +1,234 @@
+internal import EventLoops
+internal import Glibc
+internal import Model
+internal import TimeZones
+
+/// Records: objects that were not written for us. All that they have is data; what we know is found in it, or added beside it.
+extension EventPass {
+    /// The longest name in bytes that a record takes from a member of its own; a longer one is no name.
+    static let mostNameBytes = 256
+    /// What `front` holds at most beside the name: the names of its members, a time and a severity.
+    static let frontBytes = 128
+    /// 1 January 2000: what lies before it is no time but another number.
+    private static let earliest = Timestamp(nanoseconds: 946_684_800_000_000_000)
+
+    /// Judges a record: it is accepted, or expired.
+    @inline(never)
+    mutating func judgeRecord(_ next: Int) -> Verdict {
+        isRecord = true
+        hasOwnID = false
+        lookedUp = nil
+        counts.records += 1
+        if !scanner.replaced.isEmpty { removeReplacedAddresses() }
+        guard let state else { return verdict(.quarantined, next) }
+        wanted = [.app, .country, .device, .observedAt, .id]
+        name = recordName(state)
+        let time = recordTime(state)
+        var own: Priority?
+        if kind == .event, scanner.has(.priority) { own = recordPriority() }
+        let priority = (hasRules ? rule(for: name, own: own) : nil) ?? own ?? defaultPriority
+        if time < oldest {
+            return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
+        }
+        if state.addsSeverity, scanner.present & state.severityBit == 0, let severity = severity(state) {
+            addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
+        }
+        if hasAddress {
+            findAddress()
+            if options.removesAddress, hasAddressProperty { removeAddressProperty() }
+        }
+        if scanner.present & Additions.ofRecords != 0 { ownMembersOfRecord() }
+        if hasAddress { lookUpCountry() }
+        return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: false, next: next)
+    }
+
+    /// Members that have our names stay, and ours give way. Only who wrote it is not theirs to say where others write too.
+    private mutating func ownMembersOfRecord() {
+        for (name, addition) in EventPass.givingWay where scanner.has(name) {
+            if isNull(scanner.member(name)) {
+                remove(scanner.member(name))
+            } else if name == .id {
+                hasOwnID = true
+            } else {
+                wanted.remove(addition)
+            }
+        }
+        guard scanner.has(.app) else { return }
+        if isShared || isNull(scanner.member(.app)) { ownApp(scanner.member(.app)) } else { wanted.remove(.app) }
+    }
+
+    private static let givingWay: [(MemberName, Additions)] = [
+        (.id, .id), (.country, .country), (.hostName, .device), (.observedAt, .observedAt),
+    ]
+
+    private mutating func recordPriority() -> Priority? {
+        let member = scanner.member(.priority)
+        if isText(member, "normal") { return .normal }
+        guard isText(member, "critical") else { return nil }
+        if !mayBeCritical { counts.criticalDenied += 1 }
+        return mayBeCritical ? .critical : nil
+    }
+
+    // MARK: The name
+
+    private mutating func recordName(_ state: AppState) -> UnsafeBufferPointer<UInt8> {
+        for path in state.nameCandidates.paths {
+            guard let value = value(of: path), base[value.lowerBound] == .quote, value.count > 2,
+                value.count <= EventPass.mostNameBytes
+            else { continue }
+            addName(value)
+            let text = UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2)
+            return text.contains(.backslash) ? keptName(JSONString.decoded(text)) : text
+        }
+        let member = scanner.member(.name)
+        if kind == .event, scanner.has(.name), !isNull(member) { counts.unusableNames += 1 }
+        if !scanner.has(.name) || isNull(member) {
+            if scanner.has(.name) { remove(member) }
+            addFront("name") { $0 += state.quotedDefaultName }
+        }
+        return keptName(Array(state.quotedDefaultName[1..<state.quotedDefaultName.count - 1]))
+    }
+
+    /// Adds the name found elsewhere, unless the record has one, which is data.
+    private mutating func addName(_ value: Range<Int>) {
+        if scanner.has(.name) {
+            guard isNull(scanner.member(.name)) else { return }
+            remove(scanner.member(.name))
+        }
+        let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
+        addFront("name") { $0 += text }
+    }
+
+    // MARK: The time
+
+    /// The time of a record, which is added where `timestamp` does not say it as RFC 3339 does.
+    private mutating func recordTime(_ state: AppState) -> Timestamp {
+        guard scanner.present & state.timeCandidates.mask != 0, let (time, place, isUsual) = foundTime(state) else {
+            counts.recordsWithoutTime += 1
+            return now
+        }
+        let timestamp = scanner.member(.timestamp)
+        if !scanner.has(.timestamp) {
+            addTimestamp(time)
+        } else if isNull(timestamp) {
+            remove(timestamp)
+            addTimestamp(time)
+        } else if !isUsual, place.lowerBound == timestamp.value {
+            // The same instant, as every receiver reads it.
+            var text: [UInt8] = [.quote]
+            TimestampText.append(time, to: &text)
+            replace(place, with: text + [.quote])
+        }
+        return time
+    }
+
+    /// The time of an event that has no `timestamp`: by the same members, else that of its observation.
+    @inline(__always)
+    mutating func timeElsewhere() -> Timestamp {
+        guard let state, scanner.present & state.timeCandidates.mask != 0 else { return now }
+        return addedTime(state)
+    }
+
+    @inline(never)
+    private mutating func addedTime(_ state: AppState) -> Timestamp {
+        guard let found = foundTime(state) else { return now }
+        addTimestamp(found.time)
+        return found.time
+    }
+
+    /// The first usable time, where it is, and whether every receiver reads it there.
+    private mutating func foundTime(_ state: AppState) -> (time: Timestamp, place: Range<Int>, isUsual: Bool)? {
+        for path in state.timeCandidates.paths where scanner.present & (1 << UInt64(path.slot)) != 0 {
+            guard let value = value(of: path), let (time, isUsual) = time(at: value, state.zone),
+                time >= EventPass.earliest, time <= newest
+            else { continue }
+            return (time, value, isUsual)
+        }
+        return nil
+    }
+
+    private mutating func time(at value: Range<Int>, _ zone: TimeZoneRules) -> (Timestamp, isUsual: Bool)? {
+        let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
+        switch text[0] {
+        case .quote:
+            let inner = UnsafeBufferPointer(rebasing: text[1..<text.count - 1])
+            if let time = times.parse(inner) { return (time, true) }
+            if let time = TimestampText.parseNumber(inner) ?? TimestampText.parseLoosely(inner, in: zone) {
+                return (time, false)
+            }
+        case .openBrace:
+            // MongoDB's extended JSON.
+            for name in ["$date", "$numberLong"] {
+                if let below = member([UInt8](name.utf8), of: value) {
+                    return time(at: below, zone).map { ($0.0, false) }
+                }
+            }
+        default:
+            if let time = TimestampText.parseNumber(text) { return (time, true) }
+        }
+        return nil
+    }
+
+    // MARK: The severity
+
+    /// How serious the line is; nil where it does not say, or nothing that is known.
+    mutating func severity(_ state: AppState) -> Severity? {
+        for path in state.levelCandidates.paths where scanner.present & (1 << UInt64(path.slot)) != 0 {
+            guard let value = value(of: path), value.count <= 34 else { continue }
+            let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
+            let scale = state.settings.levelScale == .auto ? path.scale : state.settings.levelScale
+            let inner = text[0] == .quote ? UnsafeBufferPointer(rebasing: text[1..<text.count - 1]) : text
+            if let found = Severity(text: String(decoding: inner, as: UTF8.self), in: scale) { return found }
+        }
+        return nil
+    }
+
+    // MARK: Paths
+
+    /// Where the value lies that a path leads to.
+    private mutating func value(of path: Candidates.Path) -> Range<Int>? {
+        guard scanner.present & (1 << UInt64(path.slot)) != 0 else { return nil }
+        let found = scanner.members[path.slot]
+        var value = found.value..<found.end
+        for name in path.below {
+            guard let below = member(name, of: value) else { return nil }
+            value = below
+        }
+        return value
+    }
+
+    private func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {
+        guard base[object.lowerBound] == .openBrace else { return nil }
+        var walk = PropertyWalk(base: base, from: object.lowerBound + 1)
+        var found: Range<Int>?
+        while let (key, value) = walk.next() {
+            if key.count == name.count, memcmp(base + key.lowerBound, name, name.count) == 0 { found = value }
+        }
+        return found
+    }
+
+    // MARK: The address
+
+    private mutating func removeReplacedAddresses() {
+        guard options.removesAddress else { return }
+        for member in scanner.replaced where member.key >= 0 && isAddress(member.key + 1..<keyEnd(member)) {
+            remove(member)
+        }
+    }
+
+    private func keyEnd(_ member: Member) -> Int {
+        var end = member.key + 1
+        while base[end] != .quote { end += base[end] == .backslash ? 2 : 1 }
+        return end
+    }
+
+    /// Takes the address out of the properties, every one of that name.
+    private mutating func removeAddressProperty() {
+        var walk = PropertyWalk(base: base, from: scanner.member(.properties).value + 1)
+        while let (key, value) = walk.next() {
+            if isAddress(key) {
+                remove(Member(key: key.lowerBound - 1, value: value.lowerBound, end: value.upperBound))
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+import EventLoops
+
+@testable import Events
+
+/// A line of a real logger, as its documentation or the program itself writes it, and what is found in it.
+struct LoggerLine: Sendable {
+    /// As docs/existing-logs.md calls it.
+    let logger: String
+    let line: String
+    /// The line's own time, as RFC 3339.
+    let time: String?
+    let level: Severity.Level?
+    /// What had to be set.
+    var settings: @Sendable (inout AppSettings) -> Void = { _ in }
+
+    static let zone = "Europe/Berlin"
+
+    /// All of them were logged in the same second, some of them in the zone above.
+    static let all: [LoggerLine] = [
+        LoggerLine(
+            logger: "pino",
+            line:
+                #"{"level":30,"time":1795168800123,"pid":41,"hostname":"w1","reqId":"req-1","#
+                + #""msg":"request completed"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .info),
+        LoggerLine(
+            logger: "bunyan",
+            line:
+                #"{"name":"shop","hostname":"w1","pid":41,"level":50,"msg":"no stock","#
+                + #""time":"2026-11-20T10:00:00.123Z","v":0}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error, settings: { $0.kind = .log }),
+        LoggerLine(
+            logger: "winston", line: #"{"level":"warn","message":"slow query","timestamp":"2026-11-20T10:00:00.123Z"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "zap",
+            line: #"{"level":"error","ts":1795168800.1234567,"caller":"a/b.go:7","msg":"failed to fetch"}"#,
+            time: "2026-11-20T10:00:00.1234567Z", level: .error),
+        LoggerLine(
+            logger: "zerolog", line: #"{"level":"debug","time":1795168800,"message":"cache miss"}"#,
+            time: "2026-11-20T10:00:00Z", level: .debug),
+        LoggerLine(
+            logger: "slog",
+            line: #"{"time":"2026-11-20T11:00:00.123456789+01:00","level":"INFO","msg":"listening","port":8080}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .info),
+        LoggerLine(
+            logger: "logrus", line: #"{"level":"fatal","msg":"no config","time":"2026-11-20T11:00:00+01:00"}"#,
+            time: "2026-11-20T10:00:00Z", level: .fatal),
+        LoggerLine(
+            logger: "structlog",
+            line: #"{"event":"order paid","order":17,"level":"info","timestamp":"2026-11-20T10:00:00.123456Z"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .info),
+        LoggerLine(
+            logger: "python-json-logger",
+            line: #"{"asctime":"2026-11-20 11:00:00,123","levelname":"WARNING","name":"shop.cart","message":"empty"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn, settings: { $0.kind = .log }),
+        LoggerLine(
+            logger: "loguru",
+            line: #"{"text":"paid\n","record":{"level":{"icon":"i","name":"SUCCESS","no":25},"message":"paid","#
+                + #""time":{"repr":"2026-11-20 11:00:00.123456+01:00","timestamp":1795168800.123456}}}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .info),
+        LoggerLine(
+            logger: "logback, logstash encoder",
+            line:
+                #"{"@timestamp":"2026-11-20T11:00:00.123+01:00","@version":"1","message":"started","#
+                + #""logger_name":"a.B","#
+                + #""thread_name":"main","level":"INFO","level_value":20000}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .info),
+        LoggerLine(
+            logger: "log4j2, JSON template",
+            line:
+                #"{"@timestamp":"2026-11-20T10:00:00.123Z","ecs.version":"1.2.0","log.level":"ERROR","#
+                + #""message":"no route"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error),
+        LoggerLine(
+            logger: "Elastic Common Schema",
+            line: #"{"@timestamp":"2026-11-20T10:00:00.123Z","log":{"level":"warn","logger":"x"},"message":"retry"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "Serilog, compact",
+            line: #"{"@t":"2026-11-20T10:00:00.1234567Z","@mt":"Paid {Order}","@l":"Warning","Order":17}"#,
+            time: "2026-11-20T10:00:00.1234567Z", level: .warn),
+        LoggerLine(
+            logger: ".NET, JSON console",
+            line:
+                #"{"Timestamp":"2026-11-20T10:00:00.123Z","EventId":7,"LogLevel":"Critical","Category":"A","#
+                + #""Message":"down"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error,
+            settings: {
+                $0.timeMembers = ["Timestamp"]
+                $0.levelMembers = ["LogLevel"]
+            }),
+        LoggerLine(
+            logger: "monolog",
+            line: #"{"message":"paid","context":{},"level":400,"level_name":"ERROR","channel":"app","#
+                + #""datetime":"2026-11-20T11:00:00.123456+01:00","extra":{}}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .error),
+        LoggerLine(
+            logger: "semantic_logger",
+            line:
+                #"{"host":"w1","application":"Shop","timestamp":"2026-11-20T10:00:00.123456Z","level":"info","#
+                + #""level_index":2}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .info),
+        LoggerLine(
+            logger: "tracing-subscriber",
+            line:
+                #"{"timestamp":"2026-11-20T10:00:00.123456Z","level":"TRACE","fields":{"message":"poll"},"#
+                + #""target":"app"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .trace),
+        LoggerLine(
+            logger: "swift-log, JSON handler",
+            line: #"{"timestamp":"2026-11-20T10:00:00Z","level":"notice","message":"ready","label":"app"}"#,
+            time: "2026-11-20T10:00:00Z", level: .info),
+        LoggerLine(
+            logger: "nginx",
+            line: #"{"time":"2026-11-20T11:00:00+01:00","status":200,"request":"GET / HTTP/1.1","request_time":0.002}"#,
+            time: "2026-11-20T10:00:00Z", level: nil),
+        LoggerLine(
+            logger: "Caddy",
+            line:
+                #"{"level":"info","ts":1795168800.1234567,"logger":"http.log.access","msg":"handled request","#
+                + #""status":200}"#,
+            time: "2026-11-20T10:00:00.1234567Z", level: .info),
+        LoggerLine(
+            logger: "HAProxy",
+            line: #"{"date":"2026-11-20T10:00:00.123+00:00","client":"192.0.2.1","status":503,"backend":"web"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "Traefik",
+            line:
+                #"{"ClientHost":"192.0.2.1","DownstreamStatus":200,"level":"info","msg":"","#
+                + #""time":"2026-11-20T10:00:00Z"}"#,
+            time: "2026-11-20T10:00:00Z", level: .info),
+        LoggerLine(
+            logger: "PostgreSQL",
+            line:
+                #"{"timestamp":"2026-11-20 11:00:00.123 CET","pid":9,"error_severity":"ERROR","#
+                + #""message":"no relation"}"#,
+            time: nil, level: .error),
+        LoggerLine(
+            logger: "PostgreSQL, log_timezone = UTC",
+            line: #"{"timestamp":"2026-11-20 10:00:00.123 UTC","pid":9,"error_severity":"LOG","message":"checkpoint"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .info),
+        LoggerLine(
+            logger: "MongoDB",
+            line:
+                #"{"t":{"$date":"2026-11-20T11:00:00.123+01:00"},"s":"W","c":"NETWORK","id":51800,"ctx":"conn1","#
+                + #""msg":"slow"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "Elasticsearch",
+            line:
+                #"{"@timestamp":"2026-11-20T10:00:00.123Z","log.level":"INFO","message":"started","#
+                + #""service.name":"ES_ECS"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .info),
+        LoggerLine(
+            logger: "etcd",
+            line: #"{"level":"warn","ts":"2026-11-20T10:00:00.123456Z","caller":"a.go:1","msg":"slow disk"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .warn),
+        LoggerLine(
+            logger: "Kubernetes components", line: #"{"ts":1795168800123.456,"caller":"a.go:1","msg":"synced","v":0}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: nil),
+        LoggerLine(
+            logger: "Suricata",
+            line:
+                #"{"timestamp":"2026-11-20T11:00:00.123456+0100","flow_id":1,"event_type":"dns","src_ip":"192.0.2.1"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: nil),
+        LoggerLine(
+            logger: "HashiCorp Vault, audit",
+            line:
+                #"{"time":"2026-11-20T10:00:00.123456789Z","type":"request","request":{"id":"a","operation":"read"}}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: nil),
+        LoggerLine(
+            logger: "hclog",
+            line: ##"{"@level":"error","@message":"down","@timestamp":"2026-11-20T10:00:00.123456Z"}"##,
+            time: "2026-11-20T10:00:00.123456Z", level: .error, settings: { $0.levelMembers = ["@level"] }),
+        LoggerLine(
+            logger: "GELF",
+            line: #"{"version":"1.1","host":"w1","short_message":"no route","timestamp":1795168800.123,"level":3}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error, settings: { $0.levelScale = .syslog }),
+        LoggerLine(
+            logger: "journalctl -o json",
+            line:
+                #"{"__REALTIME_TIMESTAMP":"1795168800123456","PRIORITY":"4","_SYSTEMD_UNIT":"a.service","#
+                + #""MESSAGE":"slow"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .warn),
+        LoggerLine(
+            logger: "Docker, json-file",
+            line: #"{"log":"listening\n","stream":"stdout","time":"2026-11-20T10:00:00.123456789Z"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: nil),
+        LoggerLine(
+            logger: "AWS Lambda",
+            line: #"{"timestamp":"2026-11-20T10:00:00Z","level":"INFO","message":"x","requestId":"a"}"#,
+            time: "2026-11-20T10:00:00Z", level: .info),
+        LoggerLine(
+            logger: "Google Cloud logging agents",
+            line: #"{"severity":"ERROR","message":"x","time":"2026-11-20T10:00:00.123456789Z"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .error),
+        LoggerLine(
+            logger: "Envoy", line: #"{"start_time":"2026-11-20T10:00:00.123Z","method":"GET","response_code":200}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil, settings: { $0.timeMembers = ["start_time"] }),
+    ]
+}

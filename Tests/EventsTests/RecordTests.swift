@@ -1,0 +1,255 @@
+import EventLoops
+import Foundation
+import Model
+import TestKit
+import Testing
+import TimeZones
+
+@testable import Events
+
+@Suite("Records: objects that were not written for us")
+struct RecordTests {
+    private func options(_ change: (inout AppSettings) -> Void = { _ in }) throws -> EventOptions {
+        var options = EventOptions()
+        options.hostName = "web-17"
+        options.zone = try TimeZoneLoader().load(LoggerLine.zone)
+        change(&options.defaults)
+        return options
+    }
+
+    @Test("lines of real loggers arrive whole, with their own times and severities", arguments: LoggerLine.all.indices)
+    func loggers(index: Int) throws {
+        let known = LoggerLine.all[index]
+        var reading = Reading(try options(known.settings))
+        let (verdict, output) = reading.read(known.line)
+        let line = try #require(output, "\(known.logger)")
+        let isRecord = reading.pass.isRecord
+        #expect(verdict.kind == .accepted && isRecord)
+        let time = known.time.map { text in Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) } }
+        #expect(verdict.eventTime == time ?? Reading.now, "\(known.logger)")
+        #expect(reading.pass.counts.recordsWithoutTime == (known.time == nil ? 1 : 0))
+        #expect(reading.severity?.level == known.level, "\(known.logger)")
+        // All that it has is in what leaves; a time that not every receiver reads is the one exception.
+        let own = String(known.line.dropLast())
+        if !own.contains(#""timestamp":"2026-11-20 10"#), !own.contains("+0100") {
+            #expect(line.hasPrefix(own + ","), "\(line)")
+        }
+        #expect(failure(String(line.dropLast())) == nil)
+        // What leaves says the time where every receiver looks.
+        var again = Reading()
+        let second = again.read(String(line.dropLast())).verdict
+        if known.time != nil { #expect(second.eventTime == time ?? Reading.now, "\(line)") }
+    }
+
+    @Test("docs/existing-logs.md has a row for each logger, with its time and severity, and no other rows")
+    func page() throws {
+        let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && !$0.hasPrefix("| ---") }.dropFirst()
+        #expect(rows.count == LoggerLine.all.count)
+        for (row, known) in zip(rows, LoggerLine.all) {
+            let cells = row.split(separator: "|").map { $0.drop { $0 == " " } }
+            #expect(
+                cells[0].hasPrefix(known.logger + " ") && cells[2].hasPrefix("none") == (known.level == nil), "\(row)")
+        }
+    }
+
+    @Test("what is added: name, timestamp, app, host_name, observed_at, id, and nothing else")
+    func additions() throws {
+        var reading = Reading(try options())
+        let line = #"{"level":30,"time":1795168800123,"msg":"x"}"#
+        let output = try #require(reading.read(line).output)
+        let id = output.dropLast(3).suffix(36)
+        #expect(
+            output == String(line.dropLast())
+                + #","name":"log","timestamp":"2026-11-20T10:00:00.123Z","app":"shop","host_name":"web-17","#
+                + #""observed_at":"2026-11-20T10:00:00.000Z","id":"\#(id)"}"# + "\n")
+    }
+
+    @Test("members that have our names are data, and ours give way; the id is record_id then")
+    func givingWay() throws {
+        var reading = Reading(try options { $0.country = CountryCode("DE") })
+        let line =
+            #"{"app":"other","id":5,"country":"none","session_id":7,"device":[],"observed_at":0,"host_name":"h","#
+            + #""timestamp":"soon","priority":"P1","x":1}"#
+        let output = try #require(reading.read(line).output)
+        #expect(output.hasPrefix(String(line.dropLast()) + #","name":"log","record_id":""#), "\(output)")
+        #expect(!output.contains("observed_at\":\"") && !output.contains("\"timestamp\":\"2"))
+        // A null is as good as nothing.
+        let null = try #require(reading.read(#"{"id":null,"host_name":null,"x":1}"#).output)
+        #expect(null.hasPrefix(#"{"x":1,"name":"log","app":"shop","country":"DE","host_name":"web-17","#), "\(null)")
+        #expect(null.contains(#","id":""#))
+        // Nobody writes as another where others write too.
+        var shared = Reading(try options(), isShared: true)
+        #expect(
+            try #require(shared.read(#"{"app":"other","x":1}"#).output).hasPrefix(#"{"x":1,"name":"log","app":"shop""#))
+        #expect(shared.pass.counts.replacedApps == 1)
+    }
+
+    @Test("a record keeps what limits would cut from an event")
+    func noLimits() throws {
+        var reading = Reading(try options { $0.limits = .appCenter })
+        let members = (0..<60).map { #""m\#($0)":"\#(String(repeating: "x", count: 300))""# }.joined(separator: ",")
+        let line = #"{"properties":{\#(members)},\#(members)}"#
+        #expect(try #require(reading.read(line).output).hasPrefix(line.dropLast()))
+        for index in 0..<500 { #expect(reading.read(#"{"message":"\#(index)"}"#).verdict.kind == .accepted) }
+    }
+
+    @Test("kind = \"log\": each object is a record, whatever its name and type are")
+    func logKind() throws {
+        var reading = Reading(try options { $0.kind = .log })
+        for line in [#"{"name":"child","level":30}"#, #"{"type":"data_layer","a":1}"#, #"{"type":"start_session"}"#] {
+            #expect(try #require(reading.read(line).output).hasPrefix(line.dropLast()))
+            let isRecord = reading.pass.isRecord
+            #expect(isRecord)
+        }
+        #expect(reading.pass.counts.unusableNames == 0)
+    }
+
+    @Test("an event without timestamp gets its time from the same members; one with a timestamp keeps it")
+    func events() throws {
+        var reading = Reading(try options())
+        let (verdict, output) = reading.read(#"{"name":"a","ts":1795168700}"#)
+        let isRecord = reading.pass.isRecord
+        #expect(verdict.eventTime == Timestamp(milliseconds: 1_795_168_700_000) && !isRecord)
+        #expect(
+            try #require(output).hasPrefix(#"{"name":"a","ts":1795168700,"timestamp":"2026-11-20T09:58:20.000Z","app""#)
+        )
+        let own = reading.read(#"{"name":"a","timestamp":"2026-11-20T09:00:00Z","ts":1795168700}"#)
+        #expect(own.verdict.eventTime == Timestamp(milliseconds: 1_795_165_200_000))
+    }
+
+    @Test("the first usable time counts: before 2000 and three days ahead is none")
+    func usableTimes() throws {
+        for (line, expected) in [
+            (#"{"time":12,"ts":1795168700}"#, 1_795_168_700_000),
+            (#"{"time":"yesterday","date":"1795168700"}"#, 1_795_168_700_000),
+            (#"{"time":4795168700,"t":1795168700}"#, 1_795_168_700_000),
+            (#"{"time":{"$date":{"$numberLong":"1795168700000"}}}"#, 1_795_168_700_000),
+            (#"{"time":"2026-11-20T10:58:20"}"#, 1_795_168_700_000),
+            (#"{"time":"2026-11-20 10:58:20,000"}"#, 1_795_168_700_000),
+            (#"{"time":"2026-11-20T10:58:20+01"}"#, 1_795_168_700_000),
+            (#"{"time":"2026-11-20 10:58:20 +0100"}"#, 1_795_168_700_000),
+            (#"{"time":"2026-07-20T10:58:20"}"#, 1_784_537_900_000),
+            (#"{"time":"2026-11-20 09:58:20 UTC"}"#, 1_795_168_700_000),
+            (#"{"time":[],"ts":null,"t":{}}"#, Reading.now.milliseconds),
+            (#"{"time":"2026-13-20T10:58:20"}"#, Reading.now.milliseconds),
+        ] {
+            var reading = Reading(try options { _ in })
+            #expect(reading.read(line).verdict.eventTime == Timestamp(milliseconds: expected), "\(line)")
+        }
+        var reading = Reading(try options())
+        let output = try #require(reading.read(#"{"timestamp":"2026-11-20 10:58:20,5","x":1}"#).output)
+        #expect(output.hasPrefix(#"{"timestamp":"2026-11-20T09:58:20.500Z","x":1,"#), "\(output)")
+    }
+
+    @Test("rules go by severity: this and worse")
+    func severityRules() throws {
+        var options = try options()
+        options.priorityRules = [PriorityRule(level: .error, priority: .critical)]
+        var reading = Reading(options)
+        for (line, isCritical) in [
+            (#"{"level":50,"msg":"x"}"#, true), (#"{"level":60}"#, true), (#"{"level":40}"#, false),
+            (#"{"msg":"x"}"#, false),
+            (#"{"name":"a","level":"ERROR"}"#, true), (#"{"name":"a","severity":"warn"}"#, false),
+            (#"{"PRIORITY":"3"}"#, true),
+            (#"{"PRIORITY":"4"}"#, false), (#"{"level":3}"#, false), (#"{"log.level":"CRITICAL"}"#, true),
+            (#"{"log":{"level":"alert"}}"#, true), (#"{"s":"F"}"#, true), (#"{"level":"?","severity":"panic"}"#, true),
+        ] {
+            #expect((reading.read(line).verdict.priority == .critical) == isCritical, "\(line)")
+        }
+    }
+
+    @Test("a severity, name and time where only the settings know them are written where receivers look")
+    func configuredMembers() throws {
+        var reading = Reading(
+            try options {
+                $0.levelMembers = ["meta.level"]
+                $0.timeMembers = ["meta.when"]
+                $0.nameMembers = ["meta.op"]
+            })
+        let line = #"{"meta":{"level":"WARN","when":"2026-11-20T09:58:20Z","op":"pay"},"x":1}"#
+        let output = try #require(reading.read(line).output)
+        #expect(
+            output.hasPrefix(
+                line.dropLast() + #","name":"pay","timestamp":"2026-11-20T09:58:20.000Z","severity":"warn","app":"#),
+            "\(output)")
+    }
+
+    @Test("bytes that are not UTF-8 become U+FFFD in records; events are quarantined, unless they are asked for")
+    func bytes() throws {
+        var reading = Reading(try options())
+        let path = Array(#"{"request":"GET /%"#.utf8) + [0xFF, 0xC3] + Array(#"","status":200}"#.utf8)
+        let output = try #require(reading.read(bytes: path + [0x0A]).output)
+        #expect(
+            String(decoding: output, as: UTF8.self).hasPrefix(
+                #"{"request":"GET /%"# + "\u{FFFD}\u{FFFD}" + #"","status":200,"#))
+        let event = Array(#"{"name":"a"#.utf8) + [0xFF] + Array(#""}"#.utf8) + [0x0A]
+        #expect(reading.read(bytes: event).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .notUTF8 && reading.pass.problem?.detail == "not UTF-8 at byte 10")
+        var asked = Reading(try options { $0.repairsUTF8 = true })
+        #expect(asked.read(bytes: event).verdict.kind == .accepted)
+        var refused = Reading(try options { $0.repairsUTF8 = false })
+        #expect(refused.read(bytes: path + [0x0A]).verdict.kind == .quarantined)
+        #expect(reading.pass.counts.repairedLines == 1 && asked.pass.counts.repairedLines == 1)
+    }
+
+    @Test("text = \"lines\": what is no JSON is the message of a record")
+    func text() throws {
+        var reading = Reading(try options { $0.takesText = true })
+        for (line, message) in [
+            ("plain text", #""plain text""#), (#"a "quoted" \ one"# + "\t", #""a \"quoted\" \\ one\u0009""#),
+            (#"{"cut":"#, #""{\"cut\":""#), ("[1,2]", #""[1,2]""#), ("with return\r", #""with return""#),
+        ] {
+            let output = try #require(reading.read(line).output)
+            #expect(output.hasPrefix(#"{"message":\#(message),"name":"log","app":"#), "\(output)")
+        }
+        let broken = try #require(reading.read(bytes: [0x61, 0xFF, 0x0A]).output)
+        #expect(String(decoding: broken, as: UTF8.self).hasPrefix("{\"message\":\"a\u{FFFD}\","))
+        #expect(reading.read("  ").verdict.kind == .blank)
+        #expect(reading.read(bytes: [0, 0, 0x61, 0x0A]).verdict.kind == .quarantined)
+        #expect(reading.pass.counts.wrappedLines == 6 && reading.pass.counts.repairedLines == 1)
+    }
+
+    @Test("no line grows by more than maxAddition says, and what leaves is an object: random lines, settings and bytes")
+    func grows() throws {
+        var documents = JSONDocuments(seed: 29)
+        var random = SplitMix64(seed: Seeds.one(29))
+        for round in 0..<40 {
+            var reading = Reading(
+                try options {
+                    $0.kind = Bool.random(using: &random) ? .log : .event
+                    $0.takesText = Bool.random(using: &random)
+                    $0.levelMembers = ["a", "b.c"]
+                    $0.levelScale = .python
+                    $0.nameMembers = Bool.random(using: &random) ? ["a", "name", "b.c"] : []
+                })
+            for _ in 0..<500 {
+                var line = documents.next()
+                if Bool.random(using: &random) {
+                    line.insert(contentsOf: Array(#"{"a":"9","t":1795168800.5,"id":1,"#.utf8), at: 0)
+                }
+                line.removeAll { $0 == 0x0A }
+                let (verdict, output) = reading.read(bytes: line + [0x0A])
+                guard verdict.kind == .accepted, let output else { continue }
+                #expect(output.last == 0x0A && failure(Array(output.dropLast())) == nil, "round \(round)")
+                #expect(output.count - reading.pass.length <= reading.pass.maxAddition)
+            }
+        }
+    }
+
+    @Test("removed addresses are removed from records too, wherever they are")
+    func addresses() throws {
+        var options = try options()
+        options.addressMember = "ip"
+        options.removesAddress = true
+        var reading = Reading(options)
+        for line in [
+            #"{"ip":"192.0.2.7","x":1}"#, #"{"ip":"192.0.2.7","ip":"192.0.2.8"}"#,
+            #"{"properties":{"ip":"192.0.2.7","a":1}}"#,
+            #"{"name":"a","ip":7,"properties":{"ip":"192.0.2.7"}}"#, #"{"ip":7,"properties":{"\u0069p":"192.0.2.7"}}"#,
+        ] {
+            let output = try #require(reading.read(line).output)
+            #expect(!output.contains("192.0.2") && failure(String(output.dropLast())) == nil, "\(output)")
+        }
+    }
+}
