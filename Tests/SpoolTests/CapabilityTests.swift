@@ -45,15 +45,20 @@ struct CapabilityTests {
         await again.stop()
     }
 
-    @Test("a deleted file whose writer may still have it is read to its end and let go")
-    func deletedFilesAreLetGo() async throws {
+    @Test("a deleted file whose writer may still have it is let go when it would be given up", arguments: [true, false])
+    func deletedFilesAreLetGo(isWatching: Bool) async throws {
         let spool = try await spool()
         write(spool, "1\n", to: "x.jsonl")
-        let reader = try await spool.start()
+        let reader = try await spool.start {
+            $0.giveUpTime = .milliseconds(600)
+            $0.isWatching = isWatching
+        }
         await spool.untilLines(["1"])
         let held = open("\(spool.path)/x.jsonl", O_WRONLY | O_APPEND)
-        Glibc.write(held, "2\nlast", 6)
         spool.remove("x.jsonl")
+        // Longer than a file is quiet whose writers are known to be gone.
+        await spool.pause(.milliseconds(300))
+        Glibc.write(held, "2\nlast", 6)
         close(held)
         await spool.untilLines(["1", "2", "last"])
         await spool.until("it is let go") { reader.figures.appendFiles == 0 && reader.figures.openFiles == 0 }

@@ -46,19 +46,26 @@ extension SpoolReader {
             guard (try? open(file)) != nil else { return makeReady(file) }
         }
         guard let descriptor = file.descriptor?.raw else { return file.hasName ? () : leave(file) }
-        if clinux_take_lease(descriptor) != 0 {
-            switch errno {
-            case EAGAIN:
-                // A writer has it open. It will write or close it, and we are told; not of a nameless one, nor where
-                // directories are polled.
-                if !file.hasName || file.directory.isPolled { again(file) }
-                return
-            case let error where SpoolReader.isWithoutLeases(error): break
-            default: return again(file)
-            }
-            // Without the capability nobody can tell whether there is a writer: an append file is kept then.
-            return checkWithoutLease(file)
+        let isHeld = clinux_take_lease(descriptor) == 0
+        let refusal = errno
+        if !isHeld, !SpoolReader.isWithoutLeases(refusal) {
+            // EAGAIN: a writer has it open. It will write or close it, and we are told; not of a nameless one, nor where
+            // directories are polled. Anything else is a shortage.
+            if refusal != EAGAIN || !file.hasName || file.directory.isPolled { again(file) }
+            return
         }
+        // Asked once nobody can write to it any more: changes are told late, and of a file without a name not always.
+        guard let status = try? FileSystem.status(of: descriptor) else {
+            if isHeld { _ = clinux_return_lease(descriptor) }
+            return again(file)
+        }
+        if status.size != file.size || status.modified != file.modified {
+            if isHeld { _ = clinux_return_lease(descriptor) }
+            file.lastChange = now
+            return makeReady(file)
+        }
+        // Without the capability nobody can tell whether there is a writer: an append file is kept then.
+        guard isHeld else { return checkWithoutLease(file) }
         if file.taken.offset < file.size {
             _ = clinux_return_lease(descriptor)
             file.isSealed = true
@@ -87,7 +94,9 @@ extension SpoolReader {
             file.isSealed = true
             return makeReady(file)
         }
-        if !file.hasName, file.committed >= file.size { leave(file) }
+        guard !file.hasName, file.committed >= file.size else { return }
+        // A writer may have it open, and nobody tells of what it writes.
+        if now - file.lastChange >= options.giveUpTime { leave(file) } else { again(file) }
     }
 
     // MARK: Removal

@@ -103,8 +103,14 @@ extension SpoolReader {
     /// Has a look at a file's size where no event tells of it.
     private func look(again file: AppendFile) {
         guard let raw = descriptor(of: file.directory) else { return }
-        // A file that is gone by now is noticed when it is read.
-        guard let status = try? FileSystem.status(raw, file.name) else { return makeReady(file) }
+        let status: FileStatus
+        do {
+            status = try FileSystem.status(raw, file.name)
+        } catch {
+            // A file that is gone is read to its end and let go.
+            if error.number == ENOENT, file.descriptor != nil { displaced(file) }
+            return makeReady(file)
+        }
         // A file can be rewritten to the same size.
         if status.size != file.size || status.modified != file.modified { changed(file) }
         update(file, status)
