@@ -15,7 +15,7 @@ struct FileTableTests {
     func likeADictionary() {
         let seed = Seeds.one(5)
         var random = SplitMix64(seed: seed)
-        let directory = SpoolDirectory(path: FileName(""), depth: 0)
+        let directory = SpoolDirectory(path: FileName(""), depth: 0, id: FileID(bytes: []), 0)
         var table = FileTable<ByName>()
         var model: [FileName: AppendFile] = [:]
         for step in 0..<20_000 {

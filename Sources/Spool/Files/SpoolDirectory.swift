@@ -6,6 +6,9 @@ final class SpoolDirectory {
     let path: FileName
     /// How far below the spool it lies.
     let depth: Int
+    /// What tells it from another one that has its name later.
+    let id: FileID
+    let inode: UInt64
     /// The app whose directory it is; in `incoming/` the file's owner decides.
     let app: String
     /// Whether it is the drop box where anyone may put files.
@@ -36,9 +39,11 @@ final class SpoolDirectory {
     /// Whether it was removed or moved away.
     var isGone = false
 
-    init(path: FileName, depth: Int) {
+    init(path: FileName, depth: Int, id: FileID, _ inode: UInt64) {
         self.path = path
         self.depth = depth
+        self.id = id
+        self.inode = inode
         let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
         app = first.isEmpty ? "default" : FileName(first).text
         isIncoming = app == "incoming"

@@ -62,19 +62,21 @@ extension SpoolReader {
 
     // MARK: Directories
 
-    /// Begins to watch and to read a directory.
+    /// Begins to watch and to read the directory that a path leads to, and forgets another one that was known by it: it was
+    /// removed, moved away, or exchanged for this one.
     func open(_ path: FileName, depth: Int) {
-        guard tree.directories[path] == nil, !SpoolReader.isHidden(path) else { return }
+        guard !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
-        let directory = SpoolDirectory(path: path, depth: depth)
+        let known = tree.directories[path]
         let beneath = path.bytes.isEmpty ? FileName(".") : path
         do {
             let descriptor = try FileSystem.openDirectory(tree.root.raw, beneath)
-            if let archive = tree.archive {
-                let status = try FileSystem.status(descriptor)
-                // What was read and put away is not read again, whatever name the archive was given.
-                guard (status.device, status.inode) != archive.identity else { return }
-            }
+            let status = try FileSystem.status(descriptor)
+            // What was read and put away is not read again, whatever name the archive was given.
+            if let archive = tree.archive, (status.device, status.inode) == archive.identity { return }
+            let directory = SpoolDirectory(path: path, depth: depth, id: try FileID(descriptor, status), status.inode)
+            guard known?.id != directory.id else { return }
+            if let known { close(known) }
             tree.directories[path] = directory
             if let parent = directory.parent { tree.directories[parent]?.children[path] = directory }
             // Watch first, list then: what comes between is told twice, never missed.
@@ -86,8 +88,12 @@ extension SpoolReader {
             case ENOENT, ENOTDIR:
                 if (try? FileSystem.status(tree.root.raw, beneath))?.isDirectory == true {
                     tryAgain(.open(path, depth: depth), path, error)
+                } else if let known {
+                    close(known)
                 }
-            case ELOOP: refuse(.symbolicLink, path)
+            case ELOOP:
+                refuse(.symbolicLink, path)
+                if let known { close(known) }
             case EXDEV: refuse(.otherFileSystem, path)
             default:
                 note(error, "cannot open directory", path)
@@ -108,11 +114,7 @@ extension SpoolReader {
         tree.directories[directory.path] = nil
         settled(directory.path)
         if directory.path.bytes.isEmpty { lostRoot() }
-        if let watch = directory.watch, let kernel = watching.inotify?.raw {
-            // Fails when the kernel has ended the watch itself, because the directory is gone.
-            _ = inotify_rm_watch(kernel, watch)
-        }
-        directory.watch = nil
+        endWatch(of: directory)
         directory.descriptor = nil
         held.directories.removeAll { $0 === directory }
         if directory.isPolled { watching.polled.removeAll { $0 === directory } }
@@ -274,6 +276,12 @@ extension SpoolReader {
         do {
             let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
             let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
+            guard try FileSystem.status(descriptor).inode == directory.inode else {
+                // Another one has its name.
+                directory.isScanQueued = false
+                open(directory.path, depth: directory.depth)
+                return nil
+            }
             let stream = try DirectoryStream(descriptor)
             directory.stream = stream
             listing.streams += 1
@@ -296,7 +304,8 @@ extension SpoolReader {
 
     private func found(_ name: FileName, _ type: Int, _ inode: UInt64, in directory: SpoolDirectory) {
         if type == Int(DT_DIR) {
-            if !name.isHidden { open(directory.path(of: name), depth: directory.depth + 1) }
+            let path = directory.path(of: name)
+            if !name.isHidden, tree.directories[path]?.inode != inode { open(path, depth: directory.depth + 1) }
             return
         }
         switch name.kind {

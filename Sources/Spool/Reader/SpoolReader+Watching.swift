@@ -43,6 +43,8 @@ extension SpoolReader {
         let path = FileSystem.selfPath(descriptor.raw)
         let watch = path.withCString { inotify_add_watch(kernel, $0, SpoolReader.mask) }
         if watch >= 0 {
+            // It may be watched by the name that it had before.
+            watching.directories[watch]?.watch = nil
             directory.watch = watch
             watching.directories[watch] = directory
             if FileSystem.isRemote(descriptor.raw) {
@@ -62,6 +64,14 @@ extension SpoolReader {
             tryAgain(.watch(directory), directory.path, error)
         }
         beginPolling(directory)
+    }
+
+    func endWatch(of directory: SpoolDirectory) {
+        guard let watch = directory.watch, let kernel = watching.inotify?.raw else { return }
+        directory.watch = nil
+        watching.directories[watch] = nil
+        // Fails when the kernel has ended the watch itself, because the directory is gone.
+        _ = inotify_rm_watch(kernel, watch)
     }
 
     /// Has a directory watched that could not be.
@@ -235,10 +245,9 @@ extension SpoolReader {
     private func takeDirectory(_ mask: Int, _ directory: SpoolDirectory, _ name: FileName) {
         // Not for us, or not finished: `.spoolship` is one of them.
         guard !name.isHidden else { return }
-        if mask & Int(IN_CREATE | IN_MOVED_TO) != 0 {
+        if mask & Int(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) != 0 {
+            // Told later than it happens: what counts is where the name leads now.
             open(directory.path(of: name), depth: directory.depth + 1)
-        } else if mask & Int(IN_MOVED_FROM | IN_DELETE) != 0 {
-            if let gone = tree.directories[directory.path(of: name)] { close(gone) }
         } else if mask & Int(IN_ATTRIB) != 0 {
             let path = directory.path(of: name)
             guard let known = tree.directories[path] else { return open(path, depth: directory.depth + 1) }
