@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// A destination that takes what a script lets it, in one of the ways in which destinations say no.
-private struct ScriptedReceiver {
+struct ScriptedReceiver {
     enum Manner: CaseIterable {
         /// 400 to the whole batch.
         case wholly

@@ -59,6 +59,7 @@ extension EndToEnd {
         )
         func ac19_limitsByApp() throws {
             let bench = try Workbench()
+            bench.settings["limits.like"] = "\"app_center\""
             bench.settings["limits.properties"] = "2"
             bench.settings["limits.beyond_name_length"] = "\"refuse\""
             bench.settings["apps.shop.limits.properties"] = "3"

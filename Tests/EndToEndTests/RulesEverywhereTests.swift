@@ -145,15 +145,19 @@ extension EndToEnd {
 
         @Test("quarantine retry: lines that are read again pass the rules; discards stand in the ledger once")
         func quarantined() throws {
+            // One property too many, until the limit is off.
+            let limit = ["limits.properties": "1", "limits.beyond_properties": "\"quarantine\""]
+            bench.settings.merge(limit) { $1 }
             try bench.startAgent()
-            // Without a name none is an event, until the app has a default for them.
-            let lines = (0..<6).map { "{\"properties\":{\"key\":\"n\($0)\"}}\n" }.joined()
-            try bench.append(lines, to: "app.jsonl")
+            func lines(_ name: String) -> String {
+                (0..<6).map { #"{"name":"\#(name)","properties":{"key":"n\#($0)","more":1}}"# + "\n" }.joined()
+            }
+            try bench.append(lines("Noise"), to: "app.jsonl")
             try wait(.seconds(30), "the quarantine") {
                 try bench.figures().total("spoolship_quarantine_records") == 6
             }
             for (name, expected) in [("Noise", 0), ("Limited", 5)] {
-                bench.settings["apps.default.default_event_name"] = "\"\(name)\""
+                bench.settings["limits.properties"] = "0"
                 try bench.configure()
                 #expect(try bench.command("reload").code == 0)
                 let retried = try bench.command("quarantine", "retry")
@@ -162,10 +166,10 @@ extension EndToEnd {
                 if name == "Noise" {
                     #expect(try discarded("noise") == 6)
                     #expect(try bench.figures().total("spoolship_quarantine_records") == 0)
-                    bench.settings["apps.default.default_event_name"] = nil
+                    bench.settings.merge(limit) { $1 }
                     try bench.configure()
                     #expect(try bench.command("reload").code == 0)
-                    try bench.append(lines, to: "app.jsonl")
+                    try bench.append(lines("Limited"), to: "app.jsonl")
                     try wait(.seconds(30), "the quarantine") {
                         try bench.figures().total("spoolship_quarantine_records") == 6
                     }

@@ -20,7 +20,9 @@ struct DirectoryTests {
         let reader = try await start(spool, isWatching: isWatching)
         spool.rename("shop/.first", to: "shop/first.json")
         // A drop file is gone once it is read: the directory is empty again.
-        await spool.until("the drop file is removed") { spool.names(in: "shop").isEmpty && spool.queue.lines.count == 1 }
+        await spool.until("the drop file is removed") {
+            spool.names(in: "shop").isEmpty && spool.queue.lines.count == 1
+        }
         spool.makeDirectory(name)
         spool.write("{\"n\":1}\n", to: "\(name)/x.jsonl")
         spool.rename(name, to: "shop")
@@ -32,7 +34,9 @@ struct DirectoryTests {
         await reader.stop()
     }
 
-    @Test("fault02: two directories that are exchanged are read, each as the app's whose name it has", arguments: [true, false])
+    @Test(
+        "fault02: two directories that are exchanged are read, each as the app's whose name it has",
+        arguments: [true, false])
     func exchanged(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         for name in ["a", "b", "a/old", "a/old/deep"] { spool.makeDirectory(name) }

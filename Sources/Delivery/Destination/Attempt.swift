@@ -29,8 +29,8 @@ struct TrackedBatch: Sendable {
     var isSuspect = false
     /// How often it was this batch's answer that made the destination held.
     var holds = 0
-    /// For a piece of a batch that was rejected: how many batches the destination had acknowledged by then.
-    var rejectedAt: Int?
+    /// When it, or the batch that it is a piece of, was last rejected.
+    var rejectedAt: BootInstant?
     /// How often its end was put off because others of the same time were not answered yet.
     var postponements = 0
 
@@ -102,8 +102,10 @@ struct Attempt: Sendable {
         var failures = 0
         var notBefore: BootInstant
         var isSuspect = false
+        var isSetAside = false
+        var rounds = 0
         var holds = 0
-        var rejectedAt: Int?
+        var rejectedAt: BootInstant?
     }
 
     let priority: Priority

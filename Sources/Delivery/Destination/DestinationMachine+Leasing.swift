@@ -181,6 +181,8 @@ extension DestinationMachine {
             var batch = TrackedBatch(header, notBefore: child.notBefore)
             batch.failures = child.failures
             batch.isSuspect = child.isSuspect
+            batch.isSetAside = child.isSetAside
+            batch.rounds = child.rounds
             batch.holds = child.holds
             batch.rejectedAt = child.rejectedAt
             tracked[header.id] = batch

@@ -60,9 +60,14 @@ extension DestinationMachine {
     // MARK: Good answers
 
     private mutating func acknowledge(_ number: UInt64, _ batch: TrackedBatch, isProbe: Bool, at now: Moment) {
+        noteTook(batch)
         noteAcknowledged(events: batch.header.events, isProbe: isProbe, at: now)
         noteLate(number, batch, acknowledged: batch.header.events, at: now)
         settle(number, .acknowledged(batch.header), end: .good)
+    }
+
+    private mutating func noteTook(_ batch: TrackedBatch) {
+        if let began = batch.attemptedAt, tookAt.map({ $0 < began }) ?? true { tookAt = began }
     }
 
     private mutating func noteAcknowledged(events: Int, isProbe: Bool, at now: Moment) {
@@ -76,7 +81,7 @@ extension DestinationMachine {
         }
         // Only an attempt that was made since tells whether what held the destination is over; but where nothing had
         // been acknowledged yet, anything will do.
-        if isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold() }
+        if isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold(at: now.boot) }
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
         failuresInARow = 0
         closeBreaker(at: now)
@@ -100,6 +105,7 @@ extension DestinationMachine {
         let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
         let judged = fates.rejected - fates.rejectedHere
         if fates.acknowledged > 0 {
+            noteTook(batch)
             noteAcknowledged(events: fates.acknowledged, isProbe: attempt.isProbe, at: now)
             noteLate(number, batch, acknowledged: fates.acknowledged, at: now)
         } else if fates.rejected == 0 {
@@ -116,18 +122,23 @@ extension DestinationMachine {
         // An answer that takes nothing may be about the destination: others must have gone through since.
         let isTrusted =
             fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
-            || acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
+            || isProven(batch)
         // What the answer takes is noted already.
         let mayReject =
             !isStopping
             && (judged == 0 || hasAcknowledgedWithSettings && isTrusted && rejections.tolerates(judged))
         var batch = batch
+        var isSetAside = false
         if let first = fates.firstJudgement, !mayReject, !isStopping {
-            becomeHeld(
-                first, by: &batch, isProbe: attempt.isProbe, awaitsFirst: !hasAcknowledgedWithSettings, at: now,
-                using: &random)
+            if fates.acknowledged > 0 || isProven(batch) {
+                // Others go through, and more were rejected than may be given up: these wait beside them.
+                putRejectedAside(&batch, first, at: now, using: &random)
+                isSetAside = true
+                if fates.acknowledged == 0 { giveBack(batch, number) }
+            } else {
+                doubt(batch, number, first, isProbe: attempt.isProbe, at: now, using: &random)
+            }
             if fates.acknowledged == 0 {
-                giveBack(batch, number)
                 if attempt.isPushed { endPush(afterFailure: .held(first)) }
                 return
             }
@@ -141,8 +152,10 @@ extension DestinationMachine {
         let wait = options.retry.wait(afterFailures: failures, using: &random)
         let child = Attempt.Child(
             failures: min(failures, options.retry.intervals.count),
-            notBefore: now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)),
-            holds: batch.holds)
+            notBefore: isSetAside
+                ? batch.notBefore
+                : now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)),
+            isSetAside: isSetAside, rounds: batch.rounds, holds: batch.holds)
         let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
         let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
         settle(number, settlement, children: goesAgain ? [child] : [], end: .good)
@@ -199,10 +212,11 @@ extension DestinationMachine {
         giveBack(batch, number)
     }
 
-    private mutating func putAside(
+    mutating func putAside(
         _ batch: inout TrackedBatch, _ failure: Failure, later: BootInstant, at now: Moment,
         using random: inout some RandomNumberGenerator
     ) {
+        guard !batch.isSetAside else { return batch.notBefore = later }
         // So many bad ones are not the batches' fault; and each is kept in memory.
         if tracked.values.count(where: { $0.isSetAside }) >= DestinationMachine.mostSetAside {
             becomeHeld(failure, by: &batch, isProbe: false, at: now, using: &random)
@@ -248,8 +262,8 @@ extension DestinationMachine {
 
     // MARK: Answers about the destination
 
-    mutating func becomeHeld(
-        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, awaitsFirst: Bool = false, at now: Moment,
+    private mutating func becomeHeld(
+        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
     ) {
         let wait = options.retry.shortened(options.probeInterval, using: &random)
@@ -258,12 +272,12 @@ extension DestinationMachine {
         batch.notBefore = batch.holds > 1 ? now.boot + wait : now.boot
         if hold == nil {
             hold = Hold(
-                failure: failure, since: now.wall, awaitsFirstAcknowledgement: awaitsFirst, nextProbe: now.boot + wait)
+                failure: failure, since: now.wall, awaitsFirstAcknowledgement: false, nextProbe: now.boot + wait)
             counters.alerts += 1
             effects.append(.note(name, .held(failure, probeIn: wait)))
         } else if isProbe {
             hold = Hold(
-                failure: failure, since: hold?.since ?? now.wall, awaitsFirstAcknowledgement: awaitsFirst,
+                failure: failure, since: hold?.since ?? now.wall, awaitsFirstAcknowledgement: false,
                 nextProbe: now.boot + wait)
         }
     }

@@ -14,7 +14,7 @@ extension DestinationMachine {
             ceiling?.refuse(wireBytes: wireBytes, bytes: batch.header.bytes)
         }
         if batch.header.events > 1 {
-            answered(isProbe: isProbe, at: now)
+            answered(isProbe: isProbe && hold?.doubt == nil, at: now)
             split(batch, number, failure, isSuspect: false, at: now)
         } else {
             // A limit of a few bytes would turn the whole queue into dead letters (fault 11).
@@ -22,21 +22,21 @@ extension DestinationMachine {
         }
     }
 
-    /// 400, 422: bisected to the rejected events, but only while the destination takes most of what it gets (fault 11).
+    /// 400, 422: bisected to the rejected events.
     mutating func reject(
         _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
     ) {
-        guard batch.header.events > 1, hasAcknowledgedWithSettings, rejections.tolerates(), hold == nil || isProbe
-        else {
+        guard batch.header.events > 1, hold == nil || isProbe else {
             giveUp(batch, number, failure, isProbe: isProbe, at: now, using: &random)
             return
         }
-        answered(isProbe: isProbe, at: now)
+        answered(isProbe: isProbe && hold?.doubt == nil, at: now)
         split(batch, number, failure, isSuspect: batch.isSuspect, at: now)
     }
 
-    /// A rejected batch that is not to be split: a dead letter if the destination is seen to take others, else it is held.
+    /// A rejected batch that is not to be split: a dead letter if the destination is seen to take others; set aside if it takes
+    /// them, but too many were rejected; else the destination is in doubt.
     private mutating func giveUp(
         _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
@@ -56,8 +56,11 @@ extension DestinationMachine {
             giveBack(batch, number)
             return
         }
-        becomeHeld(
-            failure, by: &batch, isProbe: isProbe, awaitsFirst: !hasAcknowledgedWithSettings, at: now, using: &random)
+        guard isProven(batch) else {
+            return doubt(batch, number, failure, isProbe: isProbe, at: now, using: &random)
+        }
+        answered(isProbe: isProbe, at: now)
+        putRejectedAside(&batch, failure, at: now, using: &random)
         giveBack(batch, number)
     }
 
@@ -66,16 +69,16 @@ extension DestinationMachine {
 
     /// Whether what is known of the destination tells that a rejection is the event's fault.
     ///
-    /// Of a batch that was split, something must have been taken since its first rejection, of it or of another: a
+    /// Of a batch that was split, something must have been taken since its last rejection, of it or of another: a
     /// destination that says no to everything would turn piece after piece into dead letters.
     private func mayGiveUp(_ batch: TrackedBatch) -> Bool {
         guard hasAcknowledgedWithSettings, rejections.tolerates(batch.header.events) else { return false }
-        return batch.rejectedAt.map { acknowledgements > $0 } ?? rejections.toleratesAlone
+        return batch.rejectedAt == nil ? rejections.toleratesAlone : isProven(batch)
     }
 
     /// The destination judged the events: it is there and it reads them.
     mutating func answered(isProbe: Bool, at now: Moment) {
-        if isProbe { liftHold() }
+        if isProbe { liftHold(at: now.boot) }
         closeBreaker(at: now)
     }
 
@@ -100,7 +103,7 @@ extension DestinationMachine {
         ]
         let child = Attempt.Child(
             notBefore: now.boot, isSuspect: isSuspect, holds: batch.holds,
-            rejectedAt: batch.rejectedAt ?? acknowledgements)
+            rejectedAt: now.boot)
         counters.splits += 1
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
         settle(

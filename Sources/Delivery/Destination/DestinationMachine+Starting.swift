@@ -172,6 +172,7 @@ extension DestinationMachine {
     /// one, and one that was set aside only when there is nothing else.
     private func probe() -> Start? {
         guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
+        if let doubt = hold?.doubt, let start = untried(in: doubt) { return start }
         let known = tracked.values.filter { !$0.isSetAside }
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
         let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
@@ -189,6 +190,7 @@ extension DestinationMachine {
 
     private mutating func begin(_ start: Start, at now: Moment) {
         bucket?.charge(1, at: now.boot)
+        hold?.doubt?.prefersFresh.toggle()
         switch start {
         case .ready(let number):
             guard var batch = attempts.look(number, { $0.batch }) else { return }

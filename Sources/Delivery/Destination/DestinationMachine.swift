@@ -31,6 +31,8 @@ struct DestinationMachine: Sendable {
         /// It rejected events before it had taken any: the first that it takes shows that it is set up well.
         let awaitsFirstAcknowledgement: Bool
         var nextProbe: BootInstant
+        /// Whether it is about rejected events, which may be at fault themselves.
+        var doubt: Doubt?
     }
 
     /// It failed too often.
@@ -102,6 +104,8 @@ struct DestinationMachine: Sendable {
 
     /// How many batches were ever acknowledged.
     var acknowledgements = 0
+    /// When the attempt began that was acknowledged and began last: what was rejected before is the events' fault.
+    var tookAt: BootInstant?
     /// Attempts that failed since the last one that went through, and were logged.
     var failuresInARow = 0
     var hasAcknowledgedWithSettings: Bool
@@ -133,6 +137,7 @@ struct DestinationMachine: Sendable {
 
     /// The queue's figures have changed.
     mutating func update(_ new: Lanes, at now: Moment) {
+        let hasNew = Priority.inOrder.contains { new[$0].waitingEvents > lanes[$0].waitingEvents }
         for priority in Priority.inOrder where new[priority] != lanes[priority] {
             laneStates[priority].emptyUntil = nil
             laneStates[priority].emptyAnswers = 0
@@ -152,6 +157,7 @@ struct DestinationMachine: Sendable {
             }
         }
         lanes = new
+        if hasNew { offerNew(at: now) }
     }
 
     /// The settings have changed: what was learned of the old ones is forgotten; a person who has them read again also means
@@ -161,7 +167,7 @@ struct DestinationMachine: Sendable {
         options = new
         if isByPerson || old.fingerprint != new.fingerprint {
             ceiling = nil
-            liftHold()
+            liftHold(at: now.boot)
         }
         if old.fingerprint != new.fingerprint {
             hasAcknowledgedWithSettings = false
@@ -196,7 +202,7 @@ struct DestinationMachine: Sendable {
 
     /// A person says that it is well again, or it has other credentials: holds are lifted, retries begin anew.
     mutating func resume(at now: Moment) {
-        liftHold()
+        liftHold(at: now.boot)
         resetRetries(at: now)
         for id in tracked.keys { tracked[id]?.notBefore = now.boot }
     }
@@ -221,10 +227,11 @@ struct DestinationMachine: Sendable {
 
     // MARK: Small steps
 
-    mutating func liftHold() {
-        guard hold != nil else { return }
+    mutating func liftHold(at now: BootInstant) {
+        guard let lifted = hold else { return }
         hold = nil
-        effects.append(.note(name, .holdLifted))
+        if lifted.doubt != nil { endDoubt(at: now) }
+        if lifted.doubt?.isAnnounced ?? true { effects.append(.note(name, .holdLifted)) }
     }
 
     mutating func closeBreaker(at now: Moment) {

@@ -1,0 +1,156 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Delivery
+
+/// While any event would be acknowledged, events that would pass within 30 s do; while none is, all are kept.
+@Suite("Rejected events never stop the good ones")
+struct DoubtTests {
+    private typealias Manner = ScriptedReceiver.Manner
+
+    private func world(_ manner: ScriptedReceiver.Manner, bad: Set<Int>) -> World {
+        var world = World(options())
+        let receiver = ScriptedReceiver(manner: manner, bad: bad)
+        world.answer = { _, sent in (.milliseconds(20), receiver.answer(sent)) }
+        return world
+    }
+
+    @Test(
+        "fault11: two and more refused events as a batch of their own, behind good ones",
+        arguments: ScriptedReceiver.Manner.allCases,
+        [Priority.normal, .critical])
+    func batchOfItsOwn(manner: ScriptedReceiver.Manner, priority: Priority) {
+        for (before, refused) in [(50, 2), (500, 2), (5000, 3), (50, 9), (1, 2), (0, 2)] {
+            var world = world(manner, bad: Set(before + 1...before + refused))
+            if before > 0 { world.accept(before) }
+            world.run(.seconds(60))
+            world.accept(refused, priority)
+            world.run(.seconds(16))
+            world.accept(80)
+            world.run(.seconds(30))
+            #expect(world.store.acknowledged.count == before + 80, "\(before) good, then \(refused) bad")
+            #expect(world.store.deadLettered.count == refused && world.main.hold == nil)
+            #expect(
+                world.notes.allSatisfy { if case .held = $0 { false } else { true } },
+                "nobody is told of a hold that is none")
+        }
+    }
+
+    @Test(
+        "300 rejected events of one writer: the others arrive, the rest is set aside and kept",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func manyOfOneWriter(manner: ScriptedReceiver.Manner) {
+        var world = world(manner, bad: Set(101...400))
+        world.accept(100)
+        world.run(.seconds(10))
+        world.accept(300)
+        for _ in 0..<60 {
+            world.accept(10)
+            world.run(.seconds(1))
+        }
+        world.run(.seconds(30))
+        #expect(world.store.acknowledged.count == 700)
+        #expect(world.main.hold == nil && world.store.deadLettered.keys.allSatisfy { (101...400).contains($0) })
+        let aside = world.main.tracked.values.filter(\.isSetAside).reduce(0) { $0 + $1.header.events }
+        #expect(aside + world.store.deadLettered.count == 300)
+    }
+
+    @Test("19 rejected of 1,120 are no reason to hold", arguments: ScriptedReceiver.Manner.allCases)
+    func few(manner: ScriptedReceiver.Manner) {
+        var world = world(manner, bad: Set(501...519))
+        world.accept(1120)
+        world.run(.seconds(60))
+        #expect(
+            world.store.acknowledged.count == 1101 && world.store.deadLettered.count == 19 && world.main.hold == nil)
+    }
+
+    @Test(
+        "a destination that refuses everything is held and asked now and then; what was good is kept, and goes when it may"
+    )
+    func wholeOutage() {
+        for manner in ScriptedReceiver.Manner.allCases {
+            var world = world(manner, bad: [])
+            world.accept(500)
+            world.run(.seconds(30))
+            let refusing = ScriptedReceiver(manner: manner, refusesAll: true)
+            let before = world.answer
+            world.answer = { _, sent in (.milliseconds(20), refusing.answer(sent)) }
+            world.accept(400)
+            world.run(.seconds(3600))
+            #expect(world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.isEmpty, "\(manner)")
+            #expect(world.sent.count < 3000, "\(world.sent.count) requests in an hour")
+            world.answer = before
+            world.run(.seconds(30))
+            #expect(world.store.acknowledged.count == 900 && world.main.hold == nil, "\(manner)")
+        }
+    }
+
+    /// Events good or bad by their number, bursts, a schema change in the middle, whole outages: by seed.
+    @Test("by a model of receivers: events that would pass within 30 s do", arguments: 0..<40)
+    func model(seed: Int) {
+        var random = SplitMix64(seed: Seeds.one(UInt64(28_000 + seed)))
+        var world = World(options(), seed: UInt64(seed))
+        let manner = ScriptedReceiver.Manner.allCases.randomElement(using: &random) ?? .wholly
+        let rate = [0, 1, 3, 10].randomElement(using: &random) ?? 0
+        var accepted = 0
+        var outages = 0
+        var refusesSince: BootInstant?
+        var refusesAll = false
+        // When each good event was accepted, and from when on it could pass.
+        var waiting: [Int: BootInstant] = [:]
+        var bad: Set<Int> = []
+        var changed: Set<Int> = []
+        for step in 0..<120 {
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                refusesAll.toggle()
+                if refusesAll {
+                    outages += 1
+                    refusesSince = world.boot
+                } else if let since = refusesSince {
+                    // What waits could not pass before now.
+                    for (event, at) in waiting where at > since || world.store.acknowledged[event] == nil {
+                        waiting[event] = world.boot
+                    }
+                }
+            }
+            let count = Int.random(in: 1...40, using: &random)
+            let isBurstOfBad = bad.count < 250 && Int.random(in: 0..<30, using: &random) == 0
+            let lane: Priority = Int.random(in: 0..<6, using: &random) == 0 ? .critical : .normal
+            for number in accepted + 1...accepted + count {
+                if isBurstOfBad || Int.random(in: 0..<100, using: &random) < rate {
+                    bad.insert(number)
+                } else {
+                    waiting[number] = world.boot
+                }
+            }
+            accepted += count
+            let receiver = ScriptedReceiver(manner: manner, bad: bad.union(changed), refusesAll: refusesAll)
+            world.answer = { _, sent in (.milliseconds(20), receiver.answer(sent)) }
+            world.accept(count, lane)
+            world.run(.milliseconds(Int.random(in: 10...5000, using: &random)))
+            waiting = waiting.filter {
+                world.store.acknowledged[$0.key] == nil && world.store.deadLettered[$0.key] == nil
+            }
+            guard !refusesAll else { continue }
+            // Six seconds until the lane's time is up, thirty for the way.
+            let late = waiting.filter { world.boot - $0.value > .seconds(36) }
+            guard late.isEmpty else {
+                Issue.record(
+                    "seed \(seed), step \(step), \(manner): \(late.count) good events wait, hold \(String(describing: world.main.hold))"
+                )
+                return
+            }
+            if step == 60 { changed = [accepted + 5, accepted + 6] }
+            for number in changed { waiting[number] = nil }
+        }
+        #expect(world.faults.isEmpty)
+        // Alone and before proof ten in a row may be given up, and an answer that was on its way begins another row.
+        let wrong = world.store.deadLettered.keys.filter { !bad.contains($0) && !changed.contains($0) }
+        #expect(
+            wrong.count <= 20 * outages, "\(manner), \(outages) outages: \(wrong.count) good events became dead letters"
+        )
+        #expect(world.store.acknowledged.values.allSatisfy { $0 == 1 })
+    }
+}
