@@ -180,6 +180,85 @@ struct QueueDamageTests {
         await again.close()
     }
 
+    /// A queue whose bookkeeping fills more pages than its events.
+    private func busy() async throws -> Original {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        var chunks: [Int] = []
+        for index in 0..<40 {
+            chunks.append(maker.next)
+            var commit = maker.commit(50, to: ["main", "other"], size: 40, full: true)
+            commit.progress.checkpoints = (0..<20).map { file in
+                Checkpoint(
+                    key: Array("file \(index) \(file)".utf8), path: "shop/app-\(index)-\(file).jsonl", offset: 1000,
+                    state: [UInt8](repeating: 7, count: 90))
+            }
+            commit.progress.done = [DoneRecord(claim: Array("claim \(index)".utf8), handle: [1, 2, 3])]
+            commit.memory["names/app\(index)"] = [UInt8](repeating: 9, count: 200)
+            _ = try await store.store(commit)
+        }
+        for index in 0..<60 { try await store.setSwitch("switch.\(index)", String(repeating: "v", count: 100)) }
+        await store.close()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        return Original(database: try bytes(path), wal: [], chunks: chunks, acknowledged: [])
+    }
+
+    @Test(
+        "each page of a busy queue, zeroed, flipped and swapped in turn: the agent starts, with what is on sound pages",
+        arguments: [Damage.zeros, .oneBit, .swapped])
+    func everyPage(_ damage: Damage) async throws {
+        let original = try await busy()
+        let pages = original.database.count / QueueDamageTests.pageSize
+        var random = SplitMix64(seed: QueueDamageTests.seed)
+        var salvaged = 0
+        for page in 0..<pages {
+            var copy = original
+            let start = page * QueueDamageTests.pageSize
+            let other = (page + 7) % pages
+            var bad: Set = [page]
+            switch damage {
+            case .zeros:
+                for place in 0..<QueueDamageTests.pageSize { copy.database[start + place] = 0 }
+            case .swapped:
+                bad.insert(other)
+                for place in 0..<QueueDamageTests.pageSize {
+                    copy.database.swapAt(start + place, other * QueueDamageTests.pageSize + place)
+                }
+            default:
+                let place = start + Int.random(in: 0..<100, using: &random)
+                copy.database[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+            }
+            let fixture = try QueueFixture(in: "/dev/shm", after: 1)
+            try put(copy, fixture)
+            let name = "\(damage), page \(page) of \(pages)"
+            var stage = "open"
+            do {
+                let store = try fixture.open { $0.destinations = ["main", "other"] }
+                stage = "restore"
+                _ = try await store.restore()
+                _ = try await store.switches()
+                stage = "drain"
+                let main = try await drain(store, "main")
+                let missing = Set(soundChunks(original, .database, bad).flatMap { $0..<$0 + 50 }).subtracting(main)
+                #expect(missing.isEmpty, "\(name): \(missing.count) are missing")
+                stage = "commit"
+                var maker = ChunkMaker(next: 100_000)
+                var commit = maker.commit(50, full: true)
+                commit.progress.checkpoints = [Checkpoint(key: [9], path: "b", offset: 1, state: [])]
+                #expect(try await store.store(commit) == .stored(refused: 0), "\(name)")
+                stage = "switch"
+                try await store.setSwitch("switch.7", nil)
+                salvaged += store.snapshot.recoveries
+                #expect(store.snapshot.failure == nil, "\(name)")
+                await store.close()
+            } catch {
+                Issue.record("\(name), \(stage): \(error)")
+            }
+        }
+        #expect(salvaged > pages / 8, "\(salvaged) of \(pages)")
+    }
+
     @Test("a queue that somebody else writes to is not damaged: the start fails, and nothing is replaced")
     func lockedIsNotDamaged() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")

@@ -135,8 +135,15 @@ extension Figures {
 }
 
 extension QueueFile {
-    /// Reads both ends of each large table and index: milliseconds, whatever their size.
+    /// Reads both ends of each large table and index, milliseconds, whatever their size; and all of the small tables.
     func checkEnds() throws(QueueError) {
+        for table in [
+            "destination", "total", "ledger", "discard", "switch", "memory", "checkpoint", "done_record", "container",
+        ] {
+            let rows = try statement("PRAGMA quick_check('\(table)')")
+            guard try rows.step(), rows.text(0) == "ok" else { throw database.damage("table \(table)") }
+            while try rows.step() {}
+        }
         for end in ["", "DESC"] {
             _ = try database.integer("SELECT length(frame) FROM chunk ORDER BY id \(end) LIMIT 1")
             _ = try database.integer(

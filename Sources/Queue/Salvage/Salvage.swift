@@ -32,6 +32,7 @@ struct Salvage {
             [
                 "kept_as": aside, "salvaged": figures.lanes.reduce(0) { $0 + $1.ledger.queued },
                 "lost": loss.isKnown ? "\(loss.events)" : loss.events > 0 ? "\(loss.events) or more" : "unknown",
+                "hint": "places of files on damaged pages are gone too: such files are read again from their beginning",
             ])
         return Salvage(file: file, figures: figures)
     }

@@ -24,13 +24,15 @@ public struct SavedContainer: Sendable, Equatable {
 extension QueueStore {
     /// The saved copy of a container; nil when none was ever saved. What is in it must be verified again.
     public func savedContainer(_ id: String) throws(QueueError) -> SavedContainer? {
-        let row = try opened().statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?")
-        row.bind(1, id)
-        guard try row.step() else { return nil }
-        defer { row.reset() }
-        return SavedContainer(
-            version: row.integer(0), etag: row.isNull(1) ? nil : row.text(1),
-            confirmed: Timestamp(nanoseconds: Int64(row.integer(2))), file: row.bytes(3))
+        try reading { file throws(QueueError) in
+            let row = try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?")
+            row.bind(1, id)
+            guard try row.step() else { return nil }
+            defer { row.reset() }
+            return SavedContainer(
+                version: row.integer(0), etag: row.isNull(1) ? nil : row.text(1),
+                confirmed: Timestamp(nanoseconds: Int64(row.integer(2))), file: row.bytes(3))
+        }
     }
 
     /// Keeps a copy of a container in place of an older one; durable when it returns.

@@ -109,6 +109,19 @@ extension QueueStore {
         transact()
     }
 
+    /// Reads from the database; where that meets damage, what can be read is saved into a new one first, and read there.
+    func reading<Value>(_ body: (QueueFile) throws(QueueError) -> Value) throws(QueueError) -> Value {
+        do throws(QueueError) {
+            return try body(try opened())
+        } catch {
+            guard error.isDamage, state.options.opener == .agent else { throw error }
+            health.count(error)
+            recover(error, [])
+            publish()
+            return try body(try opened())
+        }
+    }
+
     /// Moves a damaged database aside, saves what can be read into a new one, and goes on with it.
     func recover(_ error: QueueError, _ operations: [Operation]) {
         log.error("queue database is damaged", ["error": error.message])

@@ -12,7 +12,12 @@ extension QueueStore {
     public func list(
         _ kind: RecordKind, _ selection: RecordSelection = RecordSelection(), after: String? = nil, limit: Int = 100
     ) throws(QueueError) -> RecordPage {
-        let file = try opened()
+        try reading { file throws(QueueError) in try list(kind, selection, after: after, limit: limit, in: file) }
+    }
+
+    private func list(
+        _ kind: RecordKind, _ selection: RecordSelection, after: String?, limit: Int, in file: QueueFile
+    ) throws(QueueError) -> RecordPage {
         let limit = min(max(limit, 1), 1_000)
         guard kind != .queue else { return try listQueue(selection, after, limit, file) }
         let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
@@ -31,7 +36,10 @@ extension QueueStore {
 
     /// One record, its content included; nil if there is none of that id.
     public func show(_ kind: RecordKind, id: String) throws(QueueError) -> JSONValue? {
-        let file = try opened()
+        try reading { file throws(QueueError) in try show(kind, id: id, in: file) }
+    }
+
+    private func show(_ kind: RecordKind, id: String, in file: QueueFile) throws(QueueError) -> JSONValue? {
         var selection = RecordSelection()
         selection.ids = [id]
         switch kind {
@@ -60,7 +68,12 @@ extension QueueStore {
     public func export(
         _ kind: RecordKind, _ selection: RecordSelection = RecordSelection(), after: String? = nil
     ) throws(QueueError) -> RecordLines {
-        let file = try opened()
+        try reading { file throws(QueueError) in try export(kind, selection, after: after, in: file) }
+    }
+
+    private func export(
+        _ kind: RecordKind, _ selection: RecordSelection, after: String?, in file: QueueFile
+    ) throws(QueueError) -> RecordLines {
         guard kind != .queue else { return try exportQueue(selection, after, file) }
         let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
         var page = RecordLines()
@@ -143,11 +156,13 @@ extension QueueStore {
     public func quarantined(
         _ selection: RecordSelection = RecordSelection(), after: Int64 = 0
     ) throws(QueueError) -> [StoredQuarantineRecord] {
-        var records: [StoredQuarantineRecord] = []
-        let row = try KeptRows(.quarantine, selection, state.figures, after: after)
-            .select(StoredQuarantineRecord.columns, limit: 100, in: try opened())
-        while try row.step() { records.append(StoredQuarantineRecord(row)) }
-        return records
+        try reading { file throws(QueueError) in
+            var records: [StoredQuarantineRecord] = []
+            let row = try KeptRows(.quarantine, selection, state.figures, after: after)
+                .select(StoredQuarantineRecord.columns, limit: 100, in: file)
+            while try row.step() { records.append(StoredQuarantineRecord(row)) }
+            return records
+        }
     }
 }
 

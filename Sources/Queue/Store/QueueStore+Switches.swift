@@ -1,10 +1,12 @@
 extension QueueStore {
     /// The durable switches by name: pause tokens, disabled collection, intervals, Retry-After times.
     public func switches() throws(QueueError) -> [String: String] {
-        var found: [String: String] = [:]
-        let rows = try opened().statement("SELECT name, value FROM switch")
-        while try rows.step() { found[rows.text(0)] = rows.text(1) }
-        return found
+        try reading { file throws(QueueError) in
+            var found: [String: String] = [:]
+            let rows = try file.statement("SELECT name, value FROM switch")
+            while try rows.step() { found[rows.text(0)] = rows.text(1) }
+            return found
+        }
     }
 
     /// Sets a switch, or removes it with nil; durable when it returns.

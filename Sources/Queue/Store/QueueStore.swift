@@ -106,7 +106,7 @@ public actor QueueStore: BatchStore, CommitStore {
 
     /// What the agent goes on from after a start.
     public func restore() throws(QueueError) -> RestoredState {
-        let restored = try opened().restore()
+        let restored = try reading { file throws(QueueError) in try file.restore() }
         // Answers go out together; before a transaction, which may wait for the disk, they are sent (`transact`).
         loop.gatherWakeUps()
         // Since when the oldest wait is known from here on: until then nothing that waits is ever due (ac05).
