@@ -53,6 +53,7 @@ CONFIGURATION = """
 state_directory = "{work}/state"
 [spool]
 directory = "{work}/spool"
+after_read = "delete"
 [queue]
 max_size = "{cap}"
 [dispatch]

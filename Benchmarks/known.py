@@ -22,7 +22,7 @@ def start(binary: str, work: str, receiver: Receiver):
     text = CONFIGURATION.format(work=work, cap="1GiB", events=3000, bytes="2MiB", port=free_port(), url=receiver.url,
                                 compression="zstd", ca=receiver.ca, more="[session]\nmode = \"off\"\n")
     with open(f"{work}/spoolship.toml", "w") as file:
-        file.write(text.replace("[spool]\n", "[spool]\nafter_read = \"keep\"\n"))
+        file.write(text.replace("after_read = \"delete\"", "after_read = \"keep\""))
     log = open(f"{work}/agent.log", "ab")
     return subprocess.Popen([binary, "run", "--config", f"{work}/spoolship.toml"], stdout=log, stderr=log)
 

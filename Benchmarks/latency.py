@@ -25,6 +25,7 @@ CONFIGURATION = """
 state_directory = "{work}/state"
 [spool]
 directory = "{work}/spool"
+after_read = "delete"
 [queue]
 durability = "{durability}"
 [session]

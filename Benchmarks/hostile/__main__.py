@@ -44,6 +44,7 @@ state_directory = "{work}/state"
 runtime_directory = "{work}/run"
 [spool]
 directory = "{work}/spool"
+after_read = "delete"
 [stats]
 listen = "127.0.0.1:{port}"
 [control]

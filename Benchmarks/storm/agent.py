@@ -14,6 +14,7 @@ runtime_directory = "{work}/run"
 log_level = "{log_level}"
 [spool]
 directory = "{work}/spool"
+after_read = "delete"
 max_open_files = {open_files}
 [queue]
 max_size = "{cap}"

@@ -118,7 +118,7 @@ extension AgentService {
     }
 
     /// What a backfill needs to know now. It makes up no sessions: its events were those of processes that are gone.
-    func backfillOptions(_ queue: QueueStore, _ reader: SpoolReader) -> Backfill.Options {
+    func backfillOptions(_ queue: QueueStore, _ reader: Reading) -> Backfill.Options {
         var intake = intakeSettings(cap: queue.snapshot.maxSize)
         intake.events.session.mode = .off
         let gate = BackfillGate(depths: settings.backfillDepths, unread: Int64(settings.spool.maxEventSize))
@@ -130,6 +130,7 @@ extension AgentService {
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
         await parts.intake.use { $0.configure(wanted) }
+        await parts.reader.places.configure(settings.forPlaces(wanted))
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.
@@ -228,7 +229,7 @@ extension AgentService {
         guard let parts else { return "the agent is starting; nothing changed" }
         let hasStarted = await parts.intake.use { $0.startSession(of: app) }
         // Without a line to read it would wait for the next one, and a crash would forget it.
-        if hasStarted { await parts.reader.commitSoon() }
+        if hasStarted { await parts.reader.spool.commitSoon() }
         if hasStarted { return "a new session of \(app) has begun" }
         if settings.session.mode == .manual, let obstacle = parts.containers.obstacles.first {
             return "\(obstacle); nothing changed"

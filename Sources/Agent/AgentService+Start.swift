@@ -56,7 +56,9 @@ extension AgentService {
         let rules = IntakeRules(containers, functions: functions.runner, figures: figures)
         let keeper = makeKeeper(queue, functions, rules)
         try takeSpool()
-        let (reader, intake) = try makeReader(queue, restored, figures, tap, rules)
+        let (spool, intake) = try makeReader(queue, restored, figures, tap, rules)
+        let places = makePlaces(queue, restored, tap, rules)
+        let reader = Reading(spool: spool, places: places)
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
@@ -70,7 +72,7 @@ extension AgentService {
         let collectors: [any MetricCollector] = [
             KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),
-            IntakeCollector(figures: figures, backfill: backfillFigures, time: time),
+            IntakeCollector(figures: figures, backfill: backfillFigures, places: places.intakeFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
@@ -108,7 +110,7 @@ extension AgentService {
         let expiry = ExpiryRounds(on: loop, queue: queue)
         relay.connect(
             queue: queue, driver: driver, expiry: expiry, unread: unread, intake: intake, mainLoop: loop,
-            readerLoop: readerLoop
+            readerLoop: readerLoop, places: places
         ) { snapshot in
             notice.queueAccepts(snapshot.accepting)
             let now = time.wallTime
@@ -216,6 +218,9 @@ extension AgentService {
     private func takeSpool() throws(AgentError) {
         // An agent with a task leaves the spool alone.
         guard task == nil else { return }
+        if let mistake = settings.readingMistake {
+            throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
+        }
         do throws(SpoolError) {
             spoolLock = try SpoolLock.take(settings.spool.directory)
         } catch {
@@ -243,6 +248,23 @@ extension AgentService {
         } catch {
             throw AgentError(.cannotCreate, error.message)
         }
+    }
+
+    /// What reads files that lie elsewhere.
+    private func makePlaces(
+        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
+    ) -> PlaceReaders {
+        let wanted = settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize))
+        let pairs = settings.placeOptions.map { options in
+            let figures = IntakeFigures()
+            let intake = Intake(
+                ofPlace: (options.place?.app ?? "") + options.directory, wanted, store: queue, memory: restored.memory,
+                figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules, on: readerLoop,
+                time: time,
+                log: log)
+            return PlaceReaders.Pair(options: options, intake: LoopBound(intake, to: readerLoop), figures: figures)
+        }
+        return PlaceReaders(pairs, checkpoints: restored.checkpoints, on: readerLoop, time: time, log: log)
     }
 
     /// When an earlier process last wrote to the queue: a time that is past.

@@ -89,7 +89,7 @@ public actor AgentService {
     struct Parts {
         let queue: QueueStore
         let driver: DeliveryDriver
-        let reader: SpoolReader
+        let reader: Reading
         let intake: LoopBound<Intake>
         let stats: StatsServer?
         let control: ControlServer
@@ -253,7 +253,8 @@ public actor AgentService {
         log.info("agent stopping")
         await parts.backfill.stop()
         await parts.intake.use { $0.stopWaiting() }
-        await parts.reader.stop()
+        await parts.reader.spool.stop()
+        await parts.reader.places.stop()
         parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)

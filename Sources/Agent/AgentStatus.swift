@@ -19,7 +19,7 @@ struct AgentStatus: StatusSource {
     let sink: StandardErrorLog
     let queue: QueueStore
     let driver: DeliveryDriver
-    let reader: SpoolReader
+    let reader: Reading
     let unreadSpool: UnreadSpool
     let unread: UnreadGuard
     let containers: ContainerKeeper
@@ -198,6 +198,12 @@ struct AgentStatus: StatusSource {
             spool.complaints.append(
                 "\(HumanText.plural(figures.passedOver, "file")) passed over, by the ends of their names "
                     + "(.json, .jsonl, .ndjson and .log are read): \(names)")
+        }
+        for state in reader.places.states {
+            spool.places.append(
+                .init(
+                    app: state.place.app, directory: state.place.root, isThere: state.figures != nil,
+                    files: state.figures?.appendFiles ?? 0, unreadBytes: Int(state.figures?.unreadBytes.value ?? 0)))
         }
         if let lowered = figures.loweredOpenFiles {
             spool.complaints.append(

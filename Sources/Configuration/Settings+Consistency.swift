@@ -17,6 +17,7 @@ extension ReadContext {
         for (number, rule) in settings.country.rules.enumerated() where rule.code.isEmpty {
             require("code", of: "country.rule.\(number + 1)")
         }
+        checkApps(of: settings)
         checkDestinations(of: settings)
         checkDeadlines(of: settings)
         checkContainers(of: settings)
@@ -49,6 +50,19 @@ extension ReadContext {
                 .conflict,
                 "\(path).batch_size is more than a sixty-fourth of queue.max_size; batches will hold \(least) at most",
                 at: position(of: "\(path).batch_size"), severity: .warning)
+        }
+    }
+
+    /// Names that are looked for in records: the scanner has so many places.
+    private static let mostMembers = 24
+
+    private mutating func checkApps(of settings: Settings) {
+        let own = Set(settings.apps.values.flatMap { ($0.time ?? []) + ($0.level ?? []) + [$0.name].compactMap { $0 } })
+        if own.count > ReadContext.mostMembers {
+            add(
+                .outOfRange,
+                "apps have \(own.count) different members for name, time and level; at most \(ReadContext.mostMembers) are looked for",
+                at: nil)
         }
     }
 

@@ -44,6 +44,8 @@ public final class Intake: SpoolSink {
     var obstacle: Obstacle?
     /// Whether its events come from elsewhere than the spool: it then remembers nothing of them for later ones.
     let isAside: Bool
+    /// Whether its events are those of another time, which change nothing for others.
+    let isOld: Bool
     /// An event on its way through the rules.
     var scratch = LineBuffer(capacity: 1024)
     var unknownDestinations = 0
@@ -89,11 +91,28 @@ public final class Intake: SpoolSink {
             rules: rules, asideCalls: nil, on: loop, time: time, log: log)
     }
 
+    /// The intake of files that are read where they lie. It keeps sessions and names for this life of the process only.
+    ///
+    /// - Parameter name: tells what it remembers from that of other intakes.
+    public convenience init(
+        ofPlace name: String, _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]],
+        figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)?, rules: IntakeRules?, on loop: EventLoop,
+        time: any TimeSource, log: Log
+    ) {
+        let calls = TagCalls.aside(rules?.functions, name: "read/\(name)")
+        self.init(
+            settings, store: store, memory: [:], figures: figures, clock: clock, tap: tap, rules: rules,
+            asideCalls: calls,
+            isOld: false, on: loop, time: time, log: log)
+        calls.start(calls.restore(memory), on: loop)
+    }
+
     /// An intake beside the spool's where `asideCalls` are given: it remembers nothing of its events for later ones.
     init(
         _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]], figures: IntakeFigures,
         clock: ClockTrust, tap: (any EventAudience)? = nil, isBackfill: Bool = false,
-        rules: IntakeRules? = nil, asideCalls: TagCalls?, on loop: EventLoop, time: any TimeSource, log: Log
+        rules: IntakeRules? = nil, asideCalls: TagCalls?, isOld: Bool = true, on loop: EventLoop, time: any TimeSource,
+        log: Log
     ) {
         self.settings = settings
         self.tap = tap
@@ -108,6 +127,7 @@ public final class Intake: SpoolSink {
         pass.restore(memory, using: &random)
         self.rules = rules
         isAside = asideCalls != nil
+        self.isOld = asideCalls != nil && isOld
         calls = asideCalls ?? .ofSpool(rules?.functions)
         routes = settings.routes
         open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }

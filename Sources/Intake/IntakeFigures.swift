@@ -17,6 +17,13 @@ public final class IntakeFigures: Sendable {
         public var names: [String: NameCount] = [:]
         /// What went to the quarantine, by reason.
         public var quarantined: [QuarantineRecord.Reason: Int] = [:]
+
+        /// Adds what another intake counted; names and rules are the spool's.
+        public mutating func add(_ other: Counts) {
+            events.add(other.events)
+            unknownDestinations += other.unknownDestinations
+            quarantined.merge(other.quarantined, uniquingKeysWith: +)
+        }
     }
 
     private let published = Mutex(Counts())

@@ -29,7 +29,7 @@ struct PassedOver {
 extension SpoolReader {
     /// A file whose name is of no kind that is read. Hidden and unfinished ones are meant to be passed over.
     func passOver(_ directory: SpoolDirectory, _ name: FileName) {
-        guard !name.isHidden, !name.isUnfinished else { return }
+        guard options.place == nil, !name.isHidden, !name.isUnfinished else { return }
         trouble.passedOver.add(directory.path(of: name))
     }
 

@@ -133,4 +133,27 @@ public struct SpoolFigures: Sendable, Equatable {
 
     /// All figures are zero.
     public init() {}
+
+    /// The figures of two readers together; the directory is the first one's.
+    public func adding(_ other: SpoolFigures) -> SpoolFigures {
+        var sum = self
+        for place in [
+            \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.openFiles, \.waitingDropFiles,
+            \.inaccessible,
+            \.passedOver, \.dropFilesRead, \.appendFilesRead, \.filesRemoved, \.rotations, \.truncations,
+            \.linesTooLong,
+            \.commits, \.overflows, \.leaseWaits, \.errors,
+        ] { sum[keyPath: place] += other[keyPath: place] }
+        for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp] {
+            sum[keyPath: place] += other[keyPath: place]
+        }
+        sum.oldestUnread = [oldestUnread, other.oldestUnread].compactMap { $0 }.min()
+        sum.isHeldBack = isHeldBack || other.isHeldBack
+        sum.complaints = Array((complaints + other.complaints).prefix(16))
+        sum.secondTries.merge(other.secondTries, uniquingKeysWith: +)
+        sum.refused.merge(other.refused, uniquingKeysWith: +)
+        sum.pollReason = pollReason ?? other.pollReason
+        sum.loweredOpenFiles = loweredOpenFiles ?? other.loweredOpenFiles
+        return sum
+    }
 }

@@ -33,6 +33,8 @@ public struct SpoolOptions: Sendable, Equatable {
 
     /// The spool: an absolute path.
     public var directory: String
+    /// What is read where it lies; nil for a spool, whose files are the reader's.
+    public var place: ReadPlace?
     /// What becomes of files that are queued whole; default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
@@ -69,6 +71,13 @@ public struct SpoolOptions: Sendable, Equatable {
 
     /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
     var mostWaitingDrops = 16_384
+
+    /// The defaults, for files that are read where they lie.
+    public init(_ place: ReadPlace) {
+        directory = place.root
+        self.place = place
+        afterRead = .keep
+    }
 
     /// The defaults, for a spool.
     public init(directory: String) { self.directory = directory }

@@ -18,6 +18,7 @@ state_directory = "{base}/state"
 runtime_directory = "{base}/runtime"
 [spool]
 directory = "{base}/spool"
+after_read = "delete"
 [queue]
 max_size = "64MiB"
 [control]

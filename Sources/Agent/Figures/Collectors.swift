@@ -75,10 +75,13 @@ struct IntakeCollector: MetricCollector {
     let figures: IntakeFigures
     /// Those of old files that were taken by hand.
     let backfill: IntakeFigures
+    /// Those of files that are read where they lie.
+    let places: [IntakeFigures]
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
-        let counts = figures.counts
+        var counts = figures.counts
+        for place in places { counts.add(place.counts) }
         let old = backfill.counts
         // Of an app that was silent since, the names of an earlier day are left.
         let today = time.wallTime.milliseconds / 86_400_000
@@ -126,7 +129,7 @@ struct IntakeCollector: MetricCollector {
 
 /// How reading the spool goes.
 struct SpoolCollector: MetricCollector {
-    let reader: SpoolReader
+    let reader: Reading
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {

@@ -32,6 +32,7 @@ final class QueueRelay: Sendable {
     func connect(
         queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard,
         intake: LoopBound<Intake>, mainLoop: EventLoop, readerLoop: EventLoop,
+        places: PlaceReaders,
         watch: @escaping @Sendable (QueueSnapshot) -> Void
     ) {
         // Several changes while the main loop is busy make one call.
@@ -57,7 +58,10 @@ final class QueueRelay: Sendable {
                 return snapshot.isOpen && !open
             }
             if hasOpened {
-                readerLoop.post { intake.assumeOnLoop { $0.queueChanged() } }
+                readerLoop.post {
+                    intake.assumeOnLoop { $0.queueChanged() }
+                    places.assumeIsolated { $0.queueChanged() }
+                }
             }
         }
     }

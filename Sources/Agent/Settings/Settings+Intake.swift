@@ -34,6 +34,16 @@ extension Settings {
             countryDatabase: self.country.database)
     }
 
+    /// The same for files that are read where they lie: their lines are records, text included, unless the app says otherwise.
+    func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
+        var settings = settings
+        for (name, app) in apps where app.read != nil {
+            if app.kind == nil { settings.events.apps[name]?.kind = .log }
+            if app.text == nil { settings.events.apps[name]?.takesText = true }
+        }
+        return settings
+    }
+
     /// How large chunks grow that go where nothing says otherwise.
     var chunksByDefault: ChunkLimits { standardRoute(by: routeTable(cap: queue.maxSize)).chunks }
 

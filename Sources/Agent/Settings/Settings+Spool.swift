@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Configuration
 internal import Spool
 
@@ -23,6 +24,49 @@ extension Settings {
         options.commitBytes = min(options.commitBytes, max(4096, queue.maxSize / 8))
         options.linger = linger
         return options
+    }
+
+    /// How files are read that lie elsewhere.
+    var placeOptions: [SpoolOptions] {
+        places.map { place in
+            var options = spoolOptions
+            options.place = place
+            options.directory = place.root
+            options.afterRead = .keep
+            return options
+        }
+    }
+
+    /// What `read` names, by app. What is no pattern is a mistake of the configuration.
+    var places: [ReadPlace] {
+        apps.sorted { $0.key < $1.key }.flatMap { ReadPlace.of(app: $0.key, $0.value.read ?? []) ?? [] }
+    }
+
+    /// A mistake in what is read, that the start refuses: which setting, and what is wrong with it.
+    var readingMistake: (setting: String, message: String)? {
+        let kept = [spool.directory, agent.stateDirectory]
+        for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
+            guard let patterns = section.read else { continue }
+            guard let places = ReadPlace.of(app: app, patterns) else {
+                return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
+            }
+            for place in places {
+                if let other = self.places.first(where: { $0.app != app && $0.meets(place) }) {
+                    return ("apps.\(app).read", "meets that of \(other.app): a file is read for one app")
+                }
+                if let own = kept.first(where: { place.reaches(into: $0) }) {
+                    return ("apps.\(app).read", "reaches into \(own), which is the agent's own")
+                }
+            }
+        }
+        guard origins["spool.after_read"] == nil, access("\(spool.directory)/.spoolship", F_OK) != 0 else { return nil }
+        let found = SpoolBacklog.look(in: spool.directory).files
+        guard found > 0 else { return nil }
+        return (
+            "spool.directory",
+            "has \(found) files in it and was never a spool: they would be read and removed. To read logs where they lie, write "
+                + "[apps.NAME] read = [\"\(spool.directory)/*.log\"]; if it is to be the spool, write spool.after_read = \"delete\""
+        )
     }
 
     /// How long a steady drip of lines is gathered for one commit: a fifteenth of the shortest wait before sending, from 5 to

@@ -41,6 +41,9 @@ public struct StartupRehearsal: Sendable {
                 found.append(Refusal(setting: "retry", message: error.message))
             }
         }
+        if let mistake = settings.readingMistake {
+            found.append(Refusal(setting: mistake.setting, message: mistake.message))
+        }
         if let app = settings.appOfUnknownZone {
             found.append(Refusal(setting: "apps.\(app).time_zone", message: "is no time zone that this system knows"))
         }

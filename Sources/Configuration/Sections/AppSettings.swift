@@ -2,6 +2,8 @@ public import Model
 
 /// `[apps.NAME]`: what holds for one app. What is nil follows the general settings.
 public struct AppSettings: Sendable, Equatable {
+    /// Files that are read where they lie: absolute paths with `*` in one or more parts.
+    public var read: [String]?
     /// What its lines are; nil for events, and records where an object has no name.
     public var kind: LineKind?
     /// The name of records that have none; nil for `log`.
@@ -77,6 +79,11 @@ public enum BytesHandling: String, SettingChoice {
 
 extension AppSettings: SettingsSection {
     static let entries: [Entry<AppSettings>] = [
+        .setting(
+            "read", \.read,
+            optional: .list(of: .text(range: "an absolute path, with * in one or more parts"), unique: true),
+            "Files that are read where they lie, and never changed. Their lines are records.",
+            example: "[\"/var/log/shop/*.log\"]", restart: true),
         .setting(
             "kind", \.kind, optional: .choice,
             "event: an object with a name is an event, any other a record. log: each line is a record.",

@@ -151,6 +151,14 @@ extension StatusReport.Spool {
             "second_tries": .object(
                 secondTries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
             "passed_over": .integer(passedOver),
+            "places": .array(
+                places.map { place in
+                    [
+                        "app": .string(place.app), "directory": .string(place.directory),
+                        "is_there": .bool(place.isThere),
+                        "files": .integer(place.files), "unread_bytes": .integer(place.unreadBytes),
+                    ]
+                }),
         ]
     }
 
@@ -164,6 +172,14 @@ extension StatusReport.Spool {
         files = json.count("files")
         waits = json["waits"]?.string
         complaints = json.texts("complaints")
+        if case .array(let all)? = json["places"] {
+            places = all.map { place in
+                Place(
+                    app: place.text("app"), directory: place.text("directory"),
+                    isThere: place["is_there"]?.bool ?? false,
+                    files: place.count("files"), unreadBytes: place.count("unread_bytes"))
+            }
+        }
     }
 }
 

@@ -137,6 +137,31 @@ public struct StatusReport: Sendable, Equatable {
         public var passedOver = 0
         /// What a person should fix: whose files cannot be read and why.
         public var complaints: [String] = []
+        /// Where files are read that lie elsewhere.
+        public var places: [Place] = []
+
+        /// A directory in which files are only read.
+        public struct Place: Sendable, Equatable {
+            /// Whose lines they are.
+            public var app: String
+            /// The directory.
+            public var directory: String
+            /// Whether it can be read; it is looked for until it can.
+            public var isThere: Bool
+            /// Files that are known.
+            public var files: Int
+            /// Bytes that are not in the queue yet.
+            public var unreadBytes: Int
+
+            /// A place of known parts.
+            public init(app: String, directory: String, isThere: Bool, files: Int, unreadBytes: Int) {
+                self.app = app
+                self.directory = directory
+                self.isThere = isThere
+                self.files = files
+                self.unreadBytes = unreadBytes
+            }
+        }
 
         /// An empty spool.
         public init() {}

@@ -210,6 +210,13 @@ public struct StatusText: Sendable {
             text += "; " + styled("second tries: \(tries.joined(separator: ", "))", .warning)
         }
         if let waits = spool.waits { text += "; " + styled("reading waits: \(waits)", .warning) }
+        for place in spool.places {
+            let state =
+                place.isThere
+                ? "\(HumanText.plural(place.files, "file")), \(HumanText.bytes(place.unreadBytes)) unread"
+                : styled("no such directory yet, or it cannot be opened", .warning)
+            text += "\nread:   \(state) in \(place.directory) for \(place.app)"
+        }
         return text
     }
 

@@ -88,6 +88,20 @@ public struct EventCounts: Sendable, Equatable {
     /// All figures are zero.
     public init() {}
 
+    /// Adds those of another pass.
+    public mutating func add(_ other: EventCounts) {
+        for list in [\EventCounts.cut, \.allowed, \.refused, \.quarantined] {
+            for index in other[keyPath: list].indices { self[keyPath: list][index] += other[keyPath: list][index] }
+        }
+        for figure in [
+            \EventCounts.merged, \.repeated, \.unknownPriorities, \.criticalDenied, \.unreadableTimes,
+            \.unknownCountries,
+            \.ignoredSessionStarts, \.unknownAddresses, \.unusableIDs, \.replacedApps, \.records, \.recordsWithoutTime,
+            \.unusableNames, \.repairedLines, \.wrappedLines,
+        ] { self[keyPath: figure] += other[keyPath: figure] }
+        sessions.merge(other.sessions, uniquingKeysWith: +)
+    }
+
     /// What events said that was corrected or passed over, by kind: the words are metric labels.
     public var oddities: [(kind: String, count: Int)] {
         [

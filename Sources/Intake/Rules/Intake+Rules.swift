@@ -22,7 +22,7 @@ extension Intake {
         case .question?: rules?.whenAnswered(resume)
         // They are made once a commit holds them.
         case .fullCalls? where !calls.hasNew: calls.whenRoom(resume)
-        case .document? where !isAside: rules?.whenPublished(resume)
+        case .document? where !isOld: rules?.whenPublished(resume)
         // Whoever brings events from elsewhere says so, and comes again.
         case .document?, .fullCalls?, nil: return false
         }
@@ -80,7 +80,7 @@ extension Intake {
         pass.write(into: &scratch)
         let fate = rules.apply(
             to: scratch.bytes, app: source.app, priority: isBackfill ? .normal : verdict.priority, at: now,
-            largest: min(settings.largestEvent, settings.commitBytes), isOld: isAside)
+            largest: min(settings.largestEvent, settings.commitBytes), isOld: isOld)
         if case .needs = fate {
             obstacle = .question
             return false

@@ -81,8 +81,13 @@ struct FileName: Hashable, Comparable {
             case .drop(.zstdLines): FileName(original.bytes.dropLast(4))
             default: original
             }
-        guard plain.isAppendName else { return plain }
-        return FileName(plain.bytes[..<(plain.bytes.endIndex - plain.rotationSuffixLength)])
+        return plain.anyStem
+    }
+
+    /// The name without what rotation adds to a name of any kind.
+    var anyStem: FileName {
+        let length = rotationSuffixLength
+        return length == 0 || length >= bytes.count ? self : FileName(bytes[..<(bytes.endIndex - length)])
     }
 
     private static let appendSuffixes = [".jsonl", ".ndjson", ".log"]

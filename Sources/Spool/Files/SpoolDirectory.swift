@@ -39,14 +39,15 @@ final class SpoolDirectory {
     /// Whether it was removed or moved away.
     var isGone = false
 
-    init(path: FileName, depth: Int, id: FileID, _ inode: UInt64) {
+    /// - Parameter app: whose files are in it, where its path does not say it.
+    init(path: FileName, depth: Int, id: FileID, _ inode: UInt64, app: String? = nil) {
         self.path = path
         self.depth = depth
         self.id = id
         self.inode = inode
         let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
-        app = first.isEmpty ? "default" : FileName(first).text
-        isIncoming = app == "incoming"
+        self.app = app ?? (first.isEmpty ? "default" : FileName(first).text)
+        isIncoming = app == nil && self.app == "incoming"
     }
 
     /// The path of the directory that it lies in; nil for the spool itself.

@@ -42,7 +42,7 @@ extension SpoolReader {
     /// What was claimed by a name that was something else before, and is never read, gets its name back: nobody looks for
     /// it under a hidden one. A link, FIFO or socket whose name is taken is removed.
     private func giveBack(_ claim: FileName, in directory: SpoolDirectory, _ status: FileStatus) {
-        guard let original = claim.claimed, let raw = directory.descriptor?.raw else { return }
+        guard options.place == nil, let original = claim.claimed, let raw = directory.descriptor?.raw else { return }
         let path = directory.path(of: claim)
         do throws(SystemError) {
             do throws(SystemError) {
@@ -92,7 +92,10 @@ extension SpoolReader {
         case EACCES, EPERM:
             complain(
                 directory.path(of: name), status?.owner,
-                "the agent may not read it: chmod g+r (0640 or 0660), group spoolship")
+                options.place == nil
+                    ? "the agent may not read it: chmod g+r (0640 or 0660), group spoolship"
+                    : "the agent may not read it: usermod -aG adm spoolship, or setfacl -m u:spoolship:r, and restart it"
+            )
         default: note(error, "cannot read", directory.path(of: name))
         }
         let file = directory.files[name]
@@ -104,8 +107,8 @@ extension SpoolReader {
         guard trouble.complaints[path] == nil, trouble.complaints.count < SpoolReader.mostRemembered else { return }
         let owner = owner ?? (try? FileSystem.status(tree.root.raw, path).owner) ?? 0
         trouble.complaints[path] = SpoolComplaint(
-            path: path.text, owner: owner, ownerName: ownerName(owner), advice: advice)
-        log.warning("cannot access", ["path": path.text, "owner": ownerName(owner), "advice": advice])
+            path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
+        log.warning("cannot access", ["path": shown(path), "owner": ownerName(owner), "advice": advice])
     }
 
     // MARK: Descriptors

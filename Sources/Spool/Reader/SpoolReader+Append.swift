@@ -63,9 +63,11 @@ extension SpoolReader {
             return
         }
         // Rotated names of unknown kinds are followed only for files that are known.
-        guard name.kind == .append || earlier != .unknown || remembered.kept[id] != nil else { return }
+        guard kind(of: name, in: directory) == .append || earlier != .unknown || remembered.kept[id] != nil else {
+            return
+        }
         let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
-        file.isRotated = name.isRotatedName || earlier != .unknown
+        file.isRotated = isRotated(name) || earlier != .unknown
         file.isCopySuspect = file.isRotated && earlier != .current && remembered.kept[id] == nil && name.claimed == nil
         if file.isCopySuspect { appends.suspects += 1 }
         if name.claimed != nil { file.isRotated = true }
@@ -135,7 +137,9 @@ extension SpoolReader {
     func moved(_ file: AppendFile, to directory: SpoolDirectory, _ name: FileName) {
         if file.hasName { file.directory.files[file.name] = nil }
         if !file.hasName || file.name != name || file.directory !== directory {
-            if name.claimed == nil { file.isRotated = file.isRotated || name.isRotatedName || name.kind != .append }
+            if name.claimed == nil {
+                file.isRotated = file.isRotated || isRotated(name) || kind(of: name, in: directory) != .append
+            }
         }
         file.directory = directory
         file.name = name

@@ -295,7 +295,7 @@ extension SpoolReader {
 
     func source(of file: AppendFile) -> SpoolSource {
         SpoolSource(
-            app: app(of: file.directory, file.owner), path: file.path.text, producer: file.id.bytes,
+            app: app(of: file.directory, file.owner), path: shown(file.path), producer: file.id.bytes,
             mayBeCritical: !file.directory.isIncoming, wasClosed: file.closedBeforeChange)
     }
 }

@@ -76,7 +76,7 @@ extension SpoolReader {
             census.stream = nil
             return true
         }
-        let kind = entry.name.kind
+        let kind = kind(of: entry.name, in: directory)
         guard kind != .other, entry.type != Int(DT_DIR) else { return true }
         // A file that is gone by now does not wait.
         guard let status = try? FileSystem.status(descriptor, entry.name), status.isRegular else { return true }

@@ -97,6 +97,11 @@ extension SpoolReader {
                     key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.trace.encoded))
         }
         progress.checkpoints.append(contentsOf: closed.places.values)
+        if options.place != nil {
+            for index in progress.checkpoints.indices {
+                progress.checkpoints[index].path = shown(FileName(progress.checkpoints[index].path))
+            }
+        }
         progress.forgotten = closed.forgotten.map(\.bytes)
         progress.done = closed.done.map(\.record)
         progress.unlinked = closed.unlinked

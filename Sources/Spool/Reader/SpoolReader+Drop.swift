@@ -46,7 +46,7 @@ extension SpoolReader {
     /// The time has come to look again at a drop file that was still being written.
     func settle(_ directory: SpoolDirectory, _ name: FileName) {
         guard directory.settling[name] != nil, !directory.isGone else { return }
-        if name.kind == .append {
+        if kind(of: name, in: directory) == .append {
             notice(directory, name)
         } else {
             offer(directory, name, isComplete: false)

@@ -46,8 +46,9 @@ extension SpoolReader {
             guard (try? open(file)) != nil else { return makeReady(file) }
         }
         guard let descriptor = file.descriptor?.raw else { return file.hasName ? () : leave(file) }
-        let isHeld = clinux_take_lease(descriptor) == 0
-        let refusal = errno
+        // What is only read is never locked.
+        let isHeld = options.place == nil && clinux_take_lease(descriptor) == 0
+        let refusal = options.place == nil ? errno : EACCES
         if !isHeld, !SpoolReader.isWithoutLeases(refusal) {
             // EAGAIN: a writer has it open. It will write or close it, and we are told; not of a nameless one, nor where
             // directories are polled. Anything else is a shortage.

@@ -67,6 +67,7 @@ extension SpoolReader {
     func open(_ path: FileName, depth: Int) {
         guard !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
+        if let place = options.place, !place.mayHold(below: path) { return }
         let known = tree.directories[path]
         let beneath = path.bytes.isEmpty ? FileName(".") : path
         do {
@@ -74,7 +75,8 @@ extension SpoolReader {
             let status = try FileSystem.status(descriptor)
             // What was read and put away is not read again, whatever name the archive was given.
             if let archive = tree.archive, (status.device, status.inode) == archive.identity { return }
-            let directory = SpoolDirectory(path: path, depth: depth, id: try FileID(descriptor, status), status.inode)
+            let directory = SpoolDirectory(
+                path: path, depth: depth, id: try FileID(descriptor, status), status.inode, app: options.place?.app)
             guard known?.id != directory.id else { return }
             if let known { close(known) }
             tree.directories[path] = directory
@@ -308,12 +310,12 @@ extension SpoolReader {
             if !name.isHidden, tree.directories[path]?.inode != inode { open(path, depth: directory.depth + 1) }
             return
         }
-        switch name.kind {
+        switch kind(of: name, in: directory) {
         case .append: notice(directory, name)
         case .drop:
             if directory.settling[name] == nil { offer(directory, name, isComplete: false) }
         case .other:
-            if type == Int(DT_LNK) { return refuse(.symbolicLink, directory.path(of: name)) }
+            if type == Int(DT_LNK), options.place == nil { return refuse(.symbolicLink, directory.path(of: name)) }
             if type == Int(DT_REG) || type == Int(DT_UNKNOWN) { passOver(directory, name) }
             // A file that was known under another name when the agent stopped.
             if !remembered.kept.isEmpty, remembered.inodes.contains(inode) { notice(directory, name) }

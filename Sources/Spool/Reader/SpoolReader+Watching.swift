@@ -204,7 +204,7 @@ extension SpoolReader {
             if let file = directory.files[name] {
                 file.closedAfterChange = true
                 considerLater(file)
-            } else if name.kind == .other {
+            } else if kind(of: name, in: directory) == .other {
                 passOver(directory, name)
             } else {
                 appeared(directory, name, isComplete: false)
@@ -214,7 +214,7 @@ extension SpoolReader {
             appeared(directory, name, isComplete: false)
         } else if mask & Int(IN_MOVED_TO) != 0 {
             if let file = watching.moved.removeValue(forKey: event.cookie) {
-                renamed(file, to: directory, name, wasRotated: file.name.isRotatedName)
+                renamed(file, to: directory, name, wasRotated: isRotated(file.name))
             } else if let wasRotated = watching.movedUnseen.removeValue(forKey: event.cookie), !name.isHidden,
                 !name.isUnfinished
             {
@@ -226,8 +226,8 @@ extension SpoolReader {
             if let file = directory.files[name] {
                 displaced(file)
                 watching.moved[event.cookie] = file
-            } else if name.kind == .append {
-                watching.movedUnseen[event.cookie] = name.isRotatedName
+            } else if kind(of: name, in: directory) == .append {
+                watching.movedUnseen[event.cookie] = isRotated(name)
             } else {
                 forgetPassedOver(directory, name)
             }
@@ -282,7 +282,7 @@ extension SpoolReader {
 
     /// A name has appeared, or its writer has closed the file.
     func appeared(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
-        switch name.kind {
+        switch kind(of: name, in: directory) {
         case .append: notice(directory, name)
         case .drop:
             // Our own claims are told too; those of earlier readers are found by listing.

@@ -77,8 +77,10 @@ public actor SpoolReader {
         self.time = time
         self.random = random
         lastClaim = self.random.next()
-        remembered = RememberedFiles(start.checkpoints)
-        for record in start.done { drops.doneBefore[FileID(bytes: record.handle), default: []].append(record) }
+        remembered = RememberedFiles(SpoolReader.own(start.checkpoints, options))
+        for record in start.done where options.place == nil {
+            drops.doneBefore[FileID(bytes: record.handle), default: []].append(record)
+        }
         tree = SpoolTree(root: try SpoolReader.openRoot(options.directory))
         if case .archive(let path, let retention, let mostBytes) = options.afterRead {
             tree.archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: tree.root, log: log)

@@ -1,0 +1,117 @@
+internal import EventLoops
+internal import Intake
+internal import Logs
+internal import Model
+internal import Spool
+internal import Synchronization
+
+/// Reads files where they lie: a reader and an intake for each directory that `read` names. They live on the reader's loop.
+///
+/// Each has an intake of its own, because a commit must hold just what its checkpoints cover.
+actor PlaceReaders {
+    /// How often a directory is looked for that is not there.
+    private static let look = Duration.seconds(10)
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private let loop: EventLoop
+    private let log: Log
+    private let time: any TimeSource
+    private let checkpoints: [Checkpoint]
+    private let pairs: [Pair]
+    private let opened = Mutex<[Int: SpoolReader]>([:])
+    private var timer: EventLoop.TimerID?
+    private var hasStarted = false
+    private var isStopping = false
+
+    /// How a place is read, and the intake of its lines.
+    struct Pair: Sendable {
+        let options: SpoolOptions
+        let intake: LoopBound<Intake>
+        let figures: IntakeFigures
+    }
+
+    /// A place with what is known of it.
+    struct State: Sendable {
+        let place: ReadPlace
+        /// Nil while its directory is not there, or cannot be opened.
+        let figures: SpoolFigures?
+    }
+
+    /// - Parameter checkpoints: what the queue has kept of all files.
+    init(_ pairs: [Pair], checkpoints: [Checkpoint], on loop: EventLoop, time: any TimeSource, log: Log) {
+        self.loop = loop
+        self.log = log
+        self.time = time
+        self.checkpoints = pairs.isEmpty ? [] : checkpoints
+        self.pairs = pairs
+    }
+
+    /// The places in the order of the settings. From any thread.
+    nonisolated var states: [State] {
+        let opened = opened.withLock { $0 }
+        return pairs.indices.compactMap { index in
+            pairs[index].options.place.map { State(place: $0, figures: opened[index]?.figures) }
+        }
+    }
+
+    /// What the intakes count.
+    nonisolated var intakeFigures: [IntakeFigures] { pairs.map(\.figures) }
+
+    /// Begins to read what is there; what is not is looked for again.
+    func start() async {
+        guard !hasStarted else { return }
+        hasStarted = true
+        await openAll()
+    }
+
+    private func openAll() async {
+        guard !isStopping else { return }
+        var isMissing = false
+        for (index, pair) in pairs.enumerated() where opened.withLock({ $0[index] == nil }) {
+            do throws(SpoolError) {
+                // Both live on this loop.
+                nonisolated(unsafe) let sink = pair.intake.assumeOnLoop { $0 }
+                let reader = try SpoolReader(
+                    pair.options, start: SpoolStart(checkpoints: checkpoints), sink: sink, on: loop, log: log,
+                    time: time)
+                opened.withLock { $0[index] = reader }
+                await reader.start()
+            } catch {
+                isMissing = true
+            }
+        }
+        timer = isMissing ? loop.after(PlaceReaders.look) { Task { await self.openAll() } } : nil
+    }
+
+    /// Takes up changed settings.
+    func configure(_ settings: IntakeSettings) {
+        for pair in pairs { pair.intake.assumeOnLoop { $0.configure(settings) } }
+    }
+
+    /// To be called when the queue may have room again.
+    func queueChanged() {
+        for pair in pairs { pair.intake.assumeOnLoop { $0.queueChanged() } }
+    }
+
+    /// Ends reading at commits.
+    func stop() async {
+        isStopping = true
+        if let timer { loop.cancel(timer) }
+        for pair in pairs { pair.intake.assumeOnLoop { $0.stopWaiting() } }
+        for reader in opened.withLock({ Array($0.values) }) { await reader.stop() }
+    }
+}
+
+/// All that reads files: the spool's reader, and those of files that are read where they lie.
+struct Reading: Sendable {
+    let spool: SpoolReader
+    let places: PlaceReaders
+
+    /// The figures of all of them together.
+    var figures: SpoolFigures { places.states.reduce(spool.figures) { $0.adding($1.figures ?? SpoolFigures()) } }
+
+    func start() async {
+        await spool.start()
+        await places.start()
+    }
+}

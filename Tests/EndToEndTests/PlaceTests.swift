@@ -1,0 +1,98 @@
+import EventLoops
+import Glibc
+import Testing
+
+extension EndToEnd {
+    @Suite("Files that are read where they lie")
+    struct PlaceTests {
+        @Test(
+            "nginx logs elsewhere: each request once, through three rotations and two kills; not a byte of its logs is changed"
+        )
+        func nginxElsewhere() throws {
+            let bench = try Workbench()
+            let logs = "\(bench.path)/logs"
+            try #require(mkdir(logs, 0o755) == 0)
+            bench.settings["apps.web.read"] = #"["\#(logs)/*.log"]"#
+            try bench.startReceiver()
+            try bench.startAgent()
+            let nginx = try LoggingNginx(in: bench.path, log: "\(logs)/access.log")
+            let answers = "\(bench.path)/answers"
+            let requests = 6000
+            let client = try RunningProgram(
+                "curl", ["-s", "--noproxy", "*", "http://127.0.0.1:\(nginx.port)/shop/[1-\(requests)]"], output: answers
+            )
+            for rotation in 1...3 {
+                try wait(.seconds(60), "a quarter of the load") {
+                    try bytes(of: answers).count / 33 >= rotation * requests / 4
+                }
+                try nginx.rotate(to: "\(logs)/access.log.\(rotation)")
+                guard rotation != 2 else { continue }
+                bench.killAgent()
+                try bench.startAgent(waits: false)
+            }
+            #expect(try client.exit(within: .seconds(60)) == 0)
+            nginx.stop()
+            try bench.waitForAgent()
+            let ids = Set(try contents(of: answers).split(separator: "\n").map { String($0) })
+            try wait(.seconds(60), "all to arrive") {
+                values(of: "request_id", in: try bytes(of: bench.events)).count >= requests
+            }
+            try bench.expectOnce(ids, member: "request_id")
+            let left = try run("ls", [logs]).text.split(separator: "\n").sorted()
+            #expect(left == ["access.log", "access.log.1", "access.log.2", "access.log.3"])
+            let kept = try left.reduce(0) { try $0 + contents(of: "\(logs)/\($1)").split(separator: "\n").count }
+            #expect(kept == requests)
+            let status = try bench.command("status").text
+            #expect(status.contains("4 files, 0 B unread in \(logs) for web"), "\(status)")
+            let arrived =
+                try contents(of: bench.events).split(separator: "\n").first { $0.contains("request_id") } ?? ""
+            #expect(arrived.contains(#""app":"web""#) && !arrived.contains("session_id") && !arrived.contains("device"))
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test("a directory that comes later, text between the lines, and critical errors first")
+        func laterAndText() throws {
+            let bench = try Workbench()
+            let logs = "\(bench.path)/later"
+            bench.settings["apps.shop.read"] = #"["\#(logs)/*/app.log"]"#
+            bench.settings["priorities.rule"] = #"[{ level = "error" }]"#
+            try bench.startReceiver()
+            try bench.startAgent()
+            #expect(try bench.command("status").text.contains("no such directory yet"))
+            for name in ["", "/one"] { try #require(mkdir(logs + name, 0o755) == 0) }
+            let lines = [
+                #"{"level":30,"time":1795168800123,"msg":"fine","key":"a"}"#, "Traceback: a line of text",
+                #"{"level":50,"time":1795168800124,"msg":"broken","key":"b"}"#,
+            ]
+            let file = try #require(fopen("\(logs)/one/app.log", "w"))
+            fputs(lines.joined(separator: "\n") + "\n", file)
+            fclose(file)
+            try wait(.seconds(60), "three records") {
+                try bytes(of: bench.events).count { $0 == 0x0A } >= 3
+            }
+            let arrived = try contents(of: bench.events).split(separator: "\n")
+            #expect(
+                arrived.contains { $0.hasPrefix(#"{"message":"Traceback: a line of text","name":"log","app":"shop""#) })
+            #expect(
+                try bench.figures().value(
+                    #"spoolship_deliveries_acknowledged_total{destination="main",priority="critical"}"#) == 1)
+            try bench.expectBalance()
+        }
+
+        @Test("what was never a spool is not taken for one: check and start refuse it alike")
+        func foreignDirectory() throws {
+            let bench = try Workbench()
+            try #require(rmdir("\(bench.spool)/.spoolship") == 0)
+            try bench.append("{\"log\":\"x\"}\n", to: "container-json.log")
+            try bench.startReceiver()
+            try bench.configure()
+            let check = try run(spoolship, ["check", "--config", bench.configuration])
+            #expect(check.code == 78 && check.text.contains("was never a spool"), "\(check)")
+            let start = try run(spoolship, ["run", "--config", bench.configuration])
+            #expect(start.code == 78 && access("\(bench.spool)/container-json.log", F_OK) == 0, "\(start)")
+            bench.settings["spool.after_read"] = "\"delete\""
+            try bench.startAgent()
+            try bench.waitUntilDelivered(1)
+        }
+    }
+}

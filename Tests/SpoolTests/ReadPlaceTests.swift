@@ -1,0 +1,134 @@
+import EventLoops
+import Foundation
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Spool
+
+/// Files that are read where they lie: all that rotation does to them, and nothing that we do.
+@Suite("Reading where files lie", .timeLimit(.minutes(5)))
+struct ReadPlaceTests {
+    private func start(_ spool: SpoolHarness, _ patterns: [String] = ["*.log"], isWatching: Bool = true) async throws
+        -> SpoolReader
+    {
+        let places = try #require(ReadPlace.of(app: "web", patterns.map { "\(spool.path)/\($0)" }))
+        #expect(places.count == 1 && places[0].root == spool.path)
+        return try await spool.start {
+            $0.place = places[0]
+            $0.afterRead = .keep
+            $0.isWatching = isWatching
+        }
+    }
+
+    /// What a directory holds: names, numbers, sizes, modes and times.
+    private func look(_ path: String) -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted().flatMap { name -> [String] in
+            var status = stat()
+            guard lstat("\(path)/\(name)", &status) == 0 else { return [] }
+            let own = "\(name) \(status.st_ino) \(status.st_size) \(status.st_mode) \(status.st_mtim) \(status.st_ctim)"
+            return [own] + (status.st_mode & S_IFMT == S_IFDIR ? look("\(path)/\(name)") : [])
+        }
+    }
+
+    @Test("patterns: parts, stars, hidden names, rotated ones")
+    func patterns() throws {
+        let place = try #require(ReadPlace.of(app: "a", ["/var/log/shop/*.log", "/var/log/shop/*/x*y.json"])?.first)
+        #expect(place.root == "/var/log/shop" && place.patterns.count == 2)
+        for (directory, name, fits) in [
+            ("", "app.log", true), ("", "app.log.1", true), ("", "app.log-20261120", true), ("", ".app.log", false),
+            ("", "app.log.1.gz", false), ("", "app.txt", false), ("", "app.log.swp", false), ("a", "xy.json", true),
+            ("a", "x.json.y.json", true), ("a", "xzy.json.2", true), ("a", "yx.json", false), ("a/b", "xy.json", false),
+            (".h", "xy.json", false), ("a", "app.log", false),
+        ] { #expect(place.fits(FileName(directory), FileName(name)) == fits, "\(directory)/\(name)") }
+        #expect(ReadPlace.of(app: "a", ["/var/log/app.json"])?.first?.root == "/var/log")
+        for wrong in ["var/log/*.log", "/var/log/", "/var/../x", "/", ""] {
+            #expect(ReadPlace.of(app: "a", [wrong]) == nil, "\(wrong)")
+        }
+        let other = try #require(ReadPlace.of(app: "b", ["/var/log/*/app.log"])?.first)
+        let third = try #require(ReadPlace.of(app: "c", ["/var/log/*.log"])?.first)
+        #expect(place.meets(other) && other.meets(place) && !third.meets(place) && !third.meets(other))
+        #expect(other.reaches(into: "/var/log/x") && other.reaches(into: "/var") && !third.reaches(into: "/var/log/x"))
+    }
+
+    @Test(
+        "lines of files that fit are read as the app's; nothing else is, and not a byte is changed",
+        arguments: [true, false])
+    func untouched(isWatching: Bool) async throws {
+        let spool = try SpoolHarness()
+        for name in ["a", "a/b", ".hidden"] { spool.makeDirectory(name) }
+        for (name, text) in [
+            ("one.log", "1\n2\n"), ("one.log.1", "0\n"), ("other.txt", "no\n"), ("one.json", "{}"),
+            ("a/two.log", "no\n"),
+            ("one.log.2.gz", "no\n"), (".spoolship.0123456789abcdef.one.log", "no\n"), (".hidden/x.log", "no\n"),
+            ("late.log", "no line feed"),
+        ] { spool.write(text, to: name) }
+        symlink("\(spool.path)/other.txt", "\(spool.path)/link.log")
+        mkfifo("\(spool.path)/pipe.log", 0o644)
+        let before = look(spool.path)
+        let reader = try await start(spool, isWatching: isWatching)
+        await spool.untilLines(["0", "1", "2"])
+        await spool.pause(.milliseconds(1500))
+        #expect(look(spool.path) == before)
+        #expect(
+            spool.queue.with { $0.lines.allSatisfy { $0.app == "web" && $0.path.hasPrefix(spool.path + "/one.log") } })
+        spool.append("3\n", to: "one.log")
+        await spool.untilLines(["0", "1", "2", "3"])
+        await reader.stop()
+        #expect(spool.queue.quarantined.isEmpty)
+    }
+
+    @Test(
+        "rotated by renaming, by copy-and-truncate, with a date; deleted; restarts between: each line once",
+        arguments: [true, false])
+    func rotations(isWatching: Bool) async throws {
+        let spool = try SpoolHarness()
+        var reader = try await start(spool, isWatching: isWatching)
+        var expected: [String] = []
+        for round in 0..<12 {
+            for line in 0..<5 {
+                spool.append("\(round) \(line)\n", to: "app.log")
+                expected.append("\(round) \(line)")
+            }
+            if round % 4 != 1 { await spool.untilLines(expected) }
+            if round % 5 == 4 {
+                await reader.stop()
+                reader = try await start(spool, isWatching: isWatching)
+            }
+            switch round % 4 {
+            case 0, 1: spool.rename("app.log", to: "app.log-202611\(10 + round)")
+            case 2:
+                spool.write(try String(contentsOfFile: "\(spool.path)/app.log", encoding: .utf8), to: "app.log.1")
+                truncate("\(spool.path)/app.log", 0)
+            default: spool.remove("app.log")
+            }
+        }
+        await spool.untilLines(expected)
+        await reader.stop()
+        reader = try await start(spool, isWatching: isWatching)
+        spool.append("end\n", to: "app.log")
+        await spool.untilLines(expected + ["end"])
+        await reader.stop()
+        #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
+    }
+
+    @Test("directories below a star are found when they come; places of one reader are not another's")
+    func directories() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await start(spool, ["*/logs/*.json"])
+        spool.makeDirectory("one")
+        spool.makeDirectory("one/logs")
+        spool.makeDirectory("one/other")
+        spool.write("{\"a\":1}\n", to: "one/logs/x.json")
+        spool.write("no\n", to: "one/other/x.json")
+        await spool.untilLines(["{\"a\":1}"])
+        await reader.stop()
+        let kept = spool.queue.start.checkpoints
+        #expect(kept.map(\.path) == ["\(spool.path)/one/logs/x.json"])
+        var options = SpoolOptions(directory: spool.path)
+        #expect(SpoolReader.own(kept, options).isEmpty)
+        options.place = ReadPlace.of(app: "web", ["\(spool.path)/*/logs/*.json"])?.first
+        #expect(SpoolReader.own(kept, options).map(\.path) == ["one/logs/x.json"])
+    }
+}
