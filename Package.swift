@@ -128,16 +128,11 @@ let package = Package(
             ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
-        // Journal
-        shim("CJournal"),
-        module("Journal", ["CJournal", "EventLoops", "Events", "Logs", "Model"]),
-        tests("Journal", ["EventLoops", "Events", "Logs", "Model", "TestKit"]),
-
         // Intake
         module(
             "Intake",
             [
-                "CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Journal", "Logs", "Model", "Spool",
+                "CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Logs", "Model", "Spool",
             ]),
         tests(
             "Intake",

@@ -166,7 +166,8 @@ public enum TimestampText {
             guard let end = buffer.baseAddress.map({ $0 + buffer.count }) else { return }
             write(time, to: end - 24)
         }
-        var rest = Int(time.nanoseconds - time.milliseconds * 1_000_000)
+        // bounded: less than a million.
+        var rest = Int(((time.nanoseconds % 1_000_000) + 1_000_000) % 1_000_000)
         guard rest > 0 else { return }
         bytes.removeLast()
         var digits: [UInt8] = []

@@ -52,7 +52,9 @@ final class Workbench {
             "destination.tls.ca_file": "\"\(directory.path)/receiver/ca.pem\"",
         ]
         events = "\(directory.path)/events.ndjson"
-        for name in ["spool", "spool/.spoolship", "state", "runtime"] { try #require(mkdir("\(directory.path)/\(name)", 0o755) == 0) }
+        for name in ["spool", "spool/.spoolship", "state", "runtime"] {
+            try #require(mkdir("\(directory.path)/\(name)", 0o755) == 0)
+        }
     }
 
     deinit {

@@ -45,7 +45,8 @@ struct CapabilityTests {
         await again.stop()
     }
 
-    @Test("a deleted file whose writer may still have it is let go when it would be given up", arguments: [true, false])
+    @Test(
+        "a deleted file whose writer may still have it is let go when it would be given up", arguments: [true, false])
     func deletedFilesAreLetGo(isWatching: Bool) async throws {
         let spool = try await spool()
         write(spool, "1\n", to: "x.jsonl")

@@ -14,7 +14,9 @@ struct LastLinesTests {
     private func lastLines(of spool: SpoolHarness, _ reader: SpoolReader, lose: (String) -> Void) async {
         let names = (0..<Self.files).map { "f\($0).jsonl" }
         let writers = names.map { open("\(spool.path)/\($0)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o660) }
-        for (index, writer) in writers.enumerated() { #expect(write(writer, "\(index)\n", "\(index)\n".utf8.count) > 0) }
+        for (index, writer) in writers.enumerated() {
+            #expect(write(writer, "\(index)\n", "\(index)\n".utf8.count) > 0)
+        }
         let first = names.indices.map { "\($0)" }
         await spool.untilLines(first)
         for name in names { lose(name) }
