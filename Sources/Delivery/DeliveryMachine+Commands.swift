@@ -4,9 +4,9 @@ internal import Model
 extension DeliveryMachine {
     // MARK: Beginning
 
-    mutating func beginDispatch(_ id: CommandID?, _ name: DestinationName?) {
+    mutating func beginDispatch(_ id: CommandID?, _ name: DestinationName?, at now: Moment) {
         let names = covered(by: name)
-        for name in names { destinations.update(name) { $0.beginPush(everything: false) } }
+        for name in names { destinations.update(name) { $0.beginPush(everything: false, byCommandAt: now) } }
         if let id {
             commands[id] = Command(deadline: nil, isDrain: false, destinations: names, open: Set(names))
         }
@@ -15,7 +15,9 @@ extension DeliveryMachine {
     mutating func beginDrain(_ id: CommandID, _ name: DestinationName?, timeout: Duration, at now: Moment) {
         let names = covered(by: name)
         let isPossible = timeout > .zero
-        if isPossible { for name in names { destinations.update(name) { $0.beginPush(everything: true) } } }
+        if isPossible {
+            for name in names { destinations.update(name) { $0.beginPush(everything: true, byCommandAt: now) } }
+        }
         commands[id] = Command(
             deadline: now.boot + timeout, isDrain: true, destinations: names, open: isPossible ? Set(names) : [],
             isTimedOut: !isPossible)

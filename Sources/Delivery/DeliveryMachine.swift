@@ -102,7 +102,7 @@ struct DeliveryMachine: Sendable {
         case .settled(let id, let headers):
             destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
-        case .dispatch(let id, let name): beginDispatch(id, name)
+        case .dispatch(let id, let name): beginDispatch(id, name, at: now)
         case .drain(let id, let name, let timeout): beginDrain(id, name, timeout: timeout, at: now)
         case .cancel(let id): cancel(id)
         case .pause(let token, let name, let ttl, let untilRestart):

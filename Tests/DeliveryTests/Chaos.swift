@@ -148,8 +148,13 @@ struct ChaoticWorld {
             chaos.value.routes = [:]
             world.input(.routes(Dictionary(uniqueKeysWithValues: names.map { ($0, true) })))
         case 32: world.input(.networkChanged)
-        case 33: world.input(.dispatch(nil, nil))
-        case 34: world.input(.drain(CommandID(number: 1), name, timeout: .seconds(60)))
+        case 33:
+            // A word that says now ends a Retry-After.
+            chaos.value.leaveAloneUntil = [:]
+            world.input(.dispatch(nil, nil))
+        case 34:
+            chaos.value.leaveAloneUntil[name] = nil
+            world.input(.drain(CommandID(number: 1), name, timeout: .seconds(60)))
         case 35:
             world.stepWall(by: .seconds(Int.random(in: -100_000...100_000, using: &world.random)))
             chaos.value.isClockSet = true

@@ -370,3 +370,66 @@ struct CommandTests {
         #expect(times.count { $0 < .seconds(1) } > 60 && times.count { $0 > .seconds(1) } > 60)
     }
 }
+
+@Suite("Now is now")
+struct NowTests {
+    @Test("a word that says now ends the wait for a retry, once", arguments: [false, true])
+    func endsTheWaitForARetry(isDrain: Bool) {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+        world.accept(120)
+        world.run(.seconds(120))
+        #expect(world.store.acknowledged.isEmpty && world.main.tracked.values.allSatisfy { $0.notBefore > world.boot })
+        let id = CommandID(number: 1)
+        let now: DeliveryInput = isDrain ? .drain(id, nil, timeout: .seconds(60)) : .dispatch(id, nil)
+        // Not repaired yet: each batch goes once at most, and the command says what failed.
+        let before = world.sent.count
+        world.input(now)
+        world.run(.seconds(5))
+        #expect((1...3).contains(world.sent.count - before))
+        #expect(world.reports.contains { if case .error = $0 { true } else { false } })
+        #expect(world.results[id]?.exitCode == 75)
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.results = [:]
+        world.input(now)
+        world.run(.seconds(5))
+        #expect(world.store.acknowledged.count == 120)
+        #expect(world.results[id] == .done)
+    }
+
+    @Test("a Retry-After of a thousand years ends with dispatch and drain, and does not come back with a restart")
+    func endsRetryAfter() {
+        for isDrain in [false, true] {
+            var world = World(options())
+            world.answer = { _, _ in (.milliseconds(10), .retryAfter(.seconds(31_536_000_000), .unavailable)) }
+            world.accept(50)
+            world.run(.seconds(20))
+            #expect(world.sent.count == 1 && world.main.retryAfterUntil != nil)
+            world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+            let id = CommandID(number: 1)
+            world.input(isDrain ? .drain(id, nil, timeout: .seconds(60)) : .dispatch(id, nil))
+            world.run(.seconds(5))
+            #expect(world.store.acknowledged.count == 50 && world.results[id] == .done)
+            #expect(world.switches[SwitchName.retryAfter("main")] == nil)
+        }
+    }
+
+    @Test("a held destination is tried once; a pause and network off stand above the command, which says so")
+    func heldPausedOff() {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(10), .held(.unauthorised)) }
+        world.accept(50)
+        world.run(.seconds(20))
+        #expect(world.main.hold != nil)
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.input(.dispatch(CommandID(number: 1), nil))
+        world.run(.seconds(5))
+        #expect(world.store.acknowledged.count == 50 && world.main.hold == nil)
+        world.accept(50)
+        world.input(.network(on: false))
+        world.input(.dispatch(CommandID(number: 2), nil))
+        world.run(.seconds(5))
+        #expect(world.results[CommandID(number: 2)] == .stuck(["main": .networkOff]))
+        #expect(world.reports.last == .noData("main", .networkOff))
+    }
+}

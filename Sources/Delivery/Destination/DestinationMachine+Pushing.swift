@@ -1,8 +1,18 @@
+internal import EventLoops
 internal import Model
 
 extension DestinationMachine {
     /// A command wants what waits (and, for a drain, what comes) to go now.
-    mutating func beginPush(everything: Bool) {
+    ///
+    /// A person's or an app's "now" ends every wait, once: retries, what is set aside, a Retry-After. The answer decides what
+    /// follows. A stop and the rounds of a drain end none.
+    mutating func beginPush(everything: Bool, byCommandAt now: Moment? = nil) {
+        if let now {
+            for id in tracked.keys { tracked[id]?.notBefore = now.boot }
+            if retryAfterUntil != nil { effects.append(.persist(SwitchName.retryAfter(name), nil)) }
+            retryAfterUntil = nil
+            if case .until = offline { offline = nil }
+        }
         let events = PerPriority(critical: waiting(.critical), normal: waiting(.normal))
         let free = PerPriority(critical: freeToTake(.critical), normal: freeToTake(.normal))
         push = Push(
@@ -29,7 +39,7 @@ extension DestinationMachine {
         case .retry(let failure), .retryAfter(_, let failure), .held(let failure), .rejected(let failure),
             .tooLarge(_, let failure):
             ends.append(.error(failure))
-            end(.some(.waitingForRetry))
+            end(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
         case .offline:
             end(.some(.offline))
         case .acknowledged, .acknowledgedWithLoss, .partial: break
@@ -39,8 +49,8 @@ extension DestinationMachine {
     /// What stands above commands ends them at once.
     mutating func endPushAtObstacle(_ gate: Gate) {
         guard let push, let obstacle = obstacle(gate) else { return }
-        // With the breaker open, a command has one probe.
-        if obstacle == .breakerOpen, push.probe || attempts.contains(where: \.isProbe) { return }
+        // With the breaker open or a hold, a command has one probe.
+        if obstacle == .breakerOpen || obstacle == .held, push.probe || attempts.contains(where: \.isProbe) { return }
         end(obstacle)
     }
 

@@ -84,8 +84,8 @@ extension DestinationMachine {
     private mutating func nextStart(_ gate: Gate, at now: Moment) -> Start? {
         guard gate.block == nil, storeRetryAt == nil, gate.automatic != nil || push != nil else { return nil }
         if let hold {
-            guard gate.automatic != nil, retryAfterUntil == nil, offline == nil, hold.nextProbe <= now.boot
-            else { return nil }
+            let isDue = gate.automatic != nil && hold.nextProbe <= now.boot
+            guard retryAfterUntil == nil, offline == nil, isDue || push?.probe == true else { return nil }
             return probe()
         }
         guard retryAfterUntil == nil, offline == nil else { return nil }
