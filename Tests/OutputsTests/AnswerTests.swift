@@ -16,6 +16,25 @@ struct AnswerTests {
             .outcome(of: answer, for: header, wireBytes: 1234, now: now) { () throws(OutputError) in [] }
     }
 
+    @Test("a web page is no acknowledgement: it holds, and says what answers there; a person's word stands above")
+    func webPages() {
+        for page in [
+            "<!DOCTYPE html><html>", "\n <HTML lang=en>", "\u{FEFF}<html>", "<head><title>Sign in</title>", "<script>",
+        ] {
+            guard case .held(let failure) = outcome(HTTPAnswer(status: 200, body: Array(page.utf8))) else {
+                Issue.record("\(page) is taken for an acknowledgement")
+                continue
+            }
+            #expect(failure.message.hasPrefix("this is a web page"))
+            #expect(
+                outcome(HTTPAnswer(status: 200, body: Array(page.utf8)), overrides: [200: .acknowledge])
+                    == .acknowledged)
+        }
+        for body in ["", "ok", "{}", "<ok/>", "<?xml version=\"1.0\"?><response/>", "a < b"] {
+            #expect(outcome(HTTPAnswer(status: 200, body: Array(body.utf8))) == .acknowledged, "\(body)")
+        }
+    }
+
     @Test("ac18, fault13: every status from 200 to 999 means what the table says")
     func fault13_tableIsKept() {
         for status in 200...999 {

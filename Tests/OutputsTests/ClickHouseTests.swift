@@ -1,4 +1,5 @@
 import EventLoops
+import Foundation
 import Model
 import Receiver
 import TestKit
@@ -69,6 +70,28 @@ struct ClickHouseTests {
             #expect(await output.send(try Sample.batch(50, number: number)) == .acknowledged)
         }
         #expect(try await stage.query("SELECT count() FROM events") == "100\n")
+    }
+
+    @Test("the documented table and address keep what an event says, its time above all")
+    func documentedTable() async throws {
+        let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/destinations.md", encoding: .utf8)
+        let start = try #require(page.range(of: "CREATE TABLE events"))
+        let end = try #require(page.range(of: ";", range: start.lowerBound..<page.endIndex))
+        let address = try #require(page.range(of: "https://clickhouse.example.com:8443/?query="))
+        let query = page[address.upperBound...].prefix { $0 != "\"" }
+        let stage = try await Stage()
+        _ = try await stage.query(String(page[start.lowerBound..<end.lowerBound]))
+        let lines = [
+            #"{"name":"a","timestamp":"2026-11-20T10:00:00.123Z","app":"shop","observed_at":"2026-11-20T10:00:01.000Z","id":"1"}"#,
+            #"{"name":"b","properties":{"x":1},"app":"shop","observed_at":"2026-11-20T10:00:02.000Z","id":"2"}"#,
+        ]
+        let text = Array(lines.map { $0 + "\n" }.joined().utf8)
+        let part = Batch.Part(compression: .none, frame: text, bytes: text.count, eventsInFrame: 2, events: 0..<2)
+        #expect(await (try stage.output(String(query))).send(Sample.batch([part])) == .acknowledged)
+        let rows = try await stage.query(
+            "SELECT name, toUnixTimestamp64Milli(timestamp), app, properties FROM events ORDER BY id FORMAT CSV")
+        #expect(
+            rows == "\"a\",1795168800123,\"shop\",\"\"\n\"b\",1795168802000,\"shop\",\"{\"\"x\"\":1}\"\n", "\(rows)")
     }
 
     @Test(

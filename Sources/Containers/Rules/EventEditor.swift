@@ -44,8 +44,7 @@ struct EventEditor: ~Copyable {
     /// Takes a member out, each that has the name, wherever the names lead: lists on the way are gone through.
     mutating func remove(_ names: [[UInt8]]) {
         guard let last = names.last else { return }
-        // From the last to the first: what lies before a change keeps its place.
-        for object in objects(below: names.dropLast()).reversed() { removeMembers(last, in: object, keepsLast: false) }
+        cut(objects(below: names.dropLast()).flatMap { cuts(of: last, in: $0, keepsLast: false) })
     }
 
     /// Gives a member another name in its place, wherever the names lead; members that had it go.
@@ -64,16 +63,16 @@ struct EventEditor: ~Copyable {
 
     /// Replaces the values of a member, of each that has the name, wherever the names lead.
     mutating func replaceValues(_ names: [[UInt8]], with text: [UInt8]) {
-        for value in values(of: names).reversed() { replace(value, with: text) }
+        splice(values(of: names)) { _ in text }
     }
 
     /// Replaces the values of a member that are not null by the SHA-256 of salt and value: of a string's text, of anything
     /// else's JSON.
     mutating func hash(_ names: [[UInt8]], salt: [UInt8]) {
-        for value in values(of: names).reversed() {
-            guard let text = MacroValue(base, value).text(base) else { continue }
-            replace(
-                value, with: [UInt8(ascii: "\"")] + Array(SHA256.hexadecimal(salt + text).utf8) + [UInt8(ascii: "\"")])
+        let base = base
+        splice(values(of: names)) { value in
+            guard let text = MacroValue(base, value).text(base) else { return nil }
+            return [UInt8(ascii: "\"")] + Array(SHA256.hexadecimal(salt + text).utf8) + [UInt8(ascii: "\"")]
         }
     }
 
@@ -141,9 +140,36 @@ struct EventEditor: ~Copyable {
         swap(&line, &next)
     }
 
-    /// Takes the members of a name out of the object that begins at `object`, with their commas, in one copy.
+    /// Writes other bytes in some places, in one copy: what a list holds may be 100,000 values.
+    ///
+    /// - Parameters:
+    ///   - places: in their order; none within another.
+    ///   - bytes: those of a place; nil leaves it as it is.
+    private mutating func splice(_ places: [Range<Int>], with bytes: (Range<Int>) -> [UInt8]?) {
+        guard !places.isEmpty else { return }
+        next.removeAll(keepingCapacity: 1 << 20)
+        let all = line.bytes
+        var position = 0
+        for place in places {
+            guard let bytes = bytes(place) else { continue }
+            next.append(UnsafeRawBufferPointer(rebasing: all[position..<place.lowerBound]))
+            bytes.withUnsafeBytes { next.append($0) }
+            position = place.upperBound
+        }
+        next.append(UnsafeRawBufferPointer(rebasing: all[position...]))
+        swap(&line, &next)
+    }
+
+    /// Takes the members of a name out of the object that begins at `object`, with their commas.
     private mutating func removeMembers(_ name: [UInt8], in object: Int, keepsLast: Bool) {
-        guard object < line.count, base[object] == UInt8(ascii: "{") else { return }
+        cut(cuts(of: name, in: object, keepsLast: keepsLast))
+    }
+
+    private mutating func cut(_ places: [Range<Int>]) { splice(places) { _ in [] } }
+
+    /// Where the members of a name are in the object that begins at `object`, with their commas.
+    private func cuts(of name: [UInt8], in object: Int, keepsLast: Bool) -> [Range<Int>] {
+        guard object < line.count, base[object] == UInt8(ascii: "{") else { return [] }
         var members: [RawMember] = []
         var goes: [Bool] = []
         var lastFound: Int?
@@ -154,26 +180,17 @@ struct EventEditor: ~Copyable {
             members.append(member)
             goes.append(isFound)
         }
-        guard let lastFound else { return }
+        guard let lastFound else { return [] }
         if keepsLast { goes[lastFound] = false }
-        cut(members, goes)
-    }
-
-    private mutating func cut(_ members: [RawMember], _ goes: [Bool]) {
-        guard goes.contains(true), let last = members.last else { return }
+        guard goes.contains(true), let last = members.last else { return [] }
         let lastKept = goes.lastIndex(of: false)
-        next.removeAll(keepingCapacity: 1 << 20)
-        let all = line.bytes
-        var position = 0
-        for index in 0..<(lastKept ?? 0) where goes[index] {
-            next.append(UnsafeRawBufferPointer(rebasing: all[position..<members[index].name.lowerBound - 1]))
-            position = members[index + 1].name.lowerBound - 1
+        var places = (0..<(lastKept ?? 0)).filter { goes[$0] }.map {
+            members[$0].name.lowerBound - 1..<members[$0 + 1].name.lowerBound - 1
         }
         // Those behind the last that stays go with the comma before them.
-        let end = lastKept.map { members[$0].value.upperBound } ?? (members[0].name.lowerBound - 1)
-        next.append(UnsafeRawBufferPointer(rebasing: all[position..<end]))
-        next.append(UnsafeRawBufferPointer(rebasing: all[last.value.upperBound...]))
-        swap(&line, &next)
+        let start = lastKept.map { members[$0].value.upperBound } ?? (members[0].name.lowerBound - 1)
+        if start < last.value.upperBound { places.append(start..<last.value.upperBound) }
+        return places
     }
 
     /// Adds a member at the end of the object that begins at `object`.

@@ -25,6 +25,13 @@ struct AnswerReader: Sendable {
                         kind: .connection, status: status,
                         message: "the answer broke off or did not end: what became of the events is not known"))
             }
+            if (200...299).contains(status), AnswerReader.isWebPage(answer.body) {
+                return .held(
+                    Failure(
+                        kind: .status, status: status,
+                        message: "this is a web page: a login page, portal or proxy answers in place of the receiver",
+                        excerpt: AnswerReader.excerpt(answer.body)))
+            }
             if let said = encoder.outcome(ofAnswer: answer.forFormat, for: header, lines: lines) { return said }
         }
         // Made only for bad answers: most are good.
@@ -55,6 +62,16 @@ struct AnswerReader: Sendable {
     private func hint(for status: Int) -> String {
         guard [400, 415, 422].contains(status), encoder.contentType == NDJSONEncoder.usualContentType else { return "" }
         return "; some receivers want another content_type, such as application/json"
+    }
+
+    /// Whether an answer begins as a web page does: no receiver of events acknowledges so.
+    static func isWebPage(_ body: [UInt8]) -> Bool {
+        let start = body.prefix(512).drop { $0 <= 0x20 || $0 >= 0x80 }
+        guard start.first == UInt8(ascii: "<") else { return false }
+        let text = String(decoding: start.prefix(32), as: UTF8.self).lowercased()
+        return ["<!doctype html", "<html", "<head", "<meta", "<title", "<script", "<body"].contains {
+            text.hasPrefix($0)
+        }
     }
 
     /// The beginning of an answer as text, at most 1 KiB: bytes that are not UTF-8 are replaced, none is cut in two, and

@@ -29,6 +29,8 @@ struct KafkaProperties {
         pairs += options.properties.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         pairs += [
             ("acks", "all"), ("enable.idempotence", "true"),
+            // A mistyped topic is a mistake, not a wish.
+            ("allow.auto.create.topics", "false"),
             ("compression.type", options.compression.name),
             ("message.timeout.ms", milliseconds(options.requestTimeout)),
             // The least that the library takes is a second.
