@@ -94,7 +94,7 @@ private func compareFramings(_ text: UnsafeBufferPointer<UInt8>) {
     var settings = EventOptions()
     settings.session.mode = .off
     settings.defaults.defaultEventName = "default"
-    settings.defaults.limits = .off
+    settings.defaults.limits = EventLimits()
     var pass = EventPass(options: settings)
     let source = pass.source(app: "app", using: &random)
     pass.begin(source, at: Timestamp(milliseconds: 0), isSynchronised: false, using: &random)
