@@ -32,7 +32,12 @@ private func options(_ choice: UInt8) -> EventOptions {
         options.addressMember = "ip"
         options.removesAddress = true
     }
-    if choice & 8 != 0 { options.defaults.country = CountryCode("IT") }
+    if choice & 8 != 0 {
+        options.defaults.country = CountryCode("IT")
+        options.defaults.takesText = true
+        options.defaults.levelMembers = ["a", "b.c"]
+        options.hostName = "host"
+    }
     if choice & 16 != 0 { options.device = DeviceText(members: [.init("k", "v")], zone: .utc) }
     options.session.mode = SessionOptions.Mode.allCases[Int(choice >> 5) % 3]
     return options
@@ -62,14 +67,13 @@ private func readLines(_ text: UnsafeBufferPointer<UInt8>, _ choice: UInt8) {
             guard verdict.next > offset, verdict.next <= count, block[verdict.next - 1] == 0x0A else {
                 fatalError("next")
             }
-            let length = verdict.next - offset
             offset = verdict.next
             guard verdict.kind == .accepted else { continue }
             buffer.removeAll()
             if verdict.startsSession { pass.writeSessionStart(into: &buffer) }
             let start = buffer.count
             pass.write(into: &buffer)
-            guard buffer.count - start <= length + pass.maxAddition else { fatalError("grew too much") }
+            guard buffer.count - start <= pass.length + pass.maxAddition else { fatalError("grew too much") }
             let lines = buffer.array()
             guard lines.filter({ $0 == 0x0A }).count == (start > 0 ? 2 : 1), lines.last == 0x0A else {
                 fatalError("lines")

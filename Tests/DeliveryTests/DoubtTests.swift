@@ -57,6 +57,19 @@ struct DoubtTests {
         #expect(aside + world.store.deadLettered.count == 300)
     }
 
+    @Test(
+        "a thousand events that are too large by themselves teach no ceiling for the good ones behind them",
+        arguments: [Priority.normal, .critical])
+    func manyTooLarge(priority: Priority) {
+        var world = world(.tooLarge, bad: Set(1101...2100))
+        world.accept(1100)
+        world.run(.seconds(60))
+        world.accept(1000, priority)
+        world.accept(200)
+        world.run(.seconds(40))
+        #expect(world.store.acknowledged.count == 1300)
+    }
+
     @Test("19 rejected of 1,120 are no reason to hold", arguments: ScriptedReceiver.Manner.allCases)
     func few(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(501...519))

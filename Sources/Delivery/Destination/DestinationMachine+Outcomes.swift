@@ -67,6 +67,7 @@ extension DestinationMachine {
     }
 
     private mutating func noteTook(_ batch: TrackedBatch) {
+        largestTaken = acknowledgements % 100 == 99 ? 0 : max(largestTaken, batch.header.bytes)
         if let began = batch.attemptedAt, tookAt.map({ $0 < began }) ?? true { tookAt = began }
     }
 

@@ -8,10 +8,10 @@ extension DestinationMachine {
         _ batch: TrackedBatch, _ number: UInt64, wireBytes: Int, _ failure: Failure, isProbe: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
     ) {
-        if ceiling == nil {
-            ceiling = SizeCeiling(refusedWireBytes: wireBytes, bytes: batch.header.bytes)
-        } else {
+        // Where larger ones are taken it is not the size of the body, but an event in it.
+        if batch.header.bytes > largestTaken {
             ceiling?.refuse(wireBytes: wireBytes, bytes: batch.header.bytes)
+            ceiling = ceiling ?? SizeCeiling(refusedWireBytes: wireBytes, bytes: batch.header.bytes)
         }
         if batch.header.events > 1 {
             answered(isProbe: isProbe && hold?.doubt == nil, at: now)

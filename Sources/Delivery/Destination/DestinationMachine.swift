@@ -111,6 +111,8 @@ struct DestinationMachine: Sendable {
     var hasAcknowledgedWithSettings: Bool
     var rejections = RejectionWindow()
     var ceiling: SizeCeiling?
+    /// The largest batch that it took among the last hundred or so, in uncompressed bytes.
+    var largestTaken = 0
     var counters = DeliveryCounters()
     var lastSuccess: Timestamp?
     var lastFailure: (failure: Failure, at: Timestamp)?
