@@ -98,6 +98,7 @@ extension MetricFamily {
                 [
                     "unknown_priority", "critical_denied", "unreadable_time", "unknown_country", "unknown_address",
                     "replaced_app", "repeated_member", "merged_property", "ignored_session_start", "unusable_id",
+                    "no_time", "unusable_name", "repaired_utf8", "wrapped_text",
                 ])
         ])
     /// What rules discarded.

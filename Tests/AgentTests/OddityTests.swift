@@ -1,0 +1,11 @@
+import Events
+@testable import Metrics
+import Testing
+
+@Suite("Oddities of events")
+struct OddityTests {
+    @Test("each kind that the pass counts has a series of its own")
+    func kinds() {
+        #expect(EventCounts().oddities.map(\.kind).sorted() == MetricFamily.oddities.labels[0].values?.sorted())
+    }
+}
