@@ -82,7 +82,7 @@ struct ElasticsearchTests {
             #"{"errors":true,"items":[{"create":{"status":201}}]}"#, #"{"errors":true,"items":[{"cre"#,
             "", "{}", #"{"took":3,"errors":false,"items":[]}"#, #"{"num_docs_for_processing":1}"#,
             #"{"took":3,"errors":false,"items":[{"create":{"status":201}}]}"#, #"{"acknowledged":true}"#,
-            #"{"errors":true}"#, "<html>Please log in</html>", "[]", "ok",
+            #"{"errors":true}"#, "Please log in", "[]", "ok",
         ])
     func unreadable(answer: String) {
         guard case .retry(let failure) = outcome(encoder, events: 2, answer, isWhole: !answer.hasSuffix("cre")) else {
@@ -90,6 +90,15 @@ struct ElasticsearchTests {
             return
         }
         #expect(failure.kind == .protocolViolation)
+    }
+
+    @Test("a login page holds, as for every format")
+    func loginPage() {
+        guard case .held(let failure) = outcome(encoder, events: 2, "<html>Please log in</html>", isWhole: true) else {
+            Issue.record("not held")
+            return
+        }
+        #expect(failure.message.hasPrefix("this is a web page"))
     }
 
     @Test("a large batch's answer, which names every event, is read to its end", arguments: [6_000, 20_000])
