@@ -68,7 +68,9 @@ extension SpoolReader {
         }
         let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
         file.isRotated = isRotated(name) || earlier != .unknown
-        file.isCopySuspect = file.isRotated && earlier != .current && remembered.kept[id] == nil && name.claimed == nil
+        // Of one of which nothing was read it was not known at the stop either.
+        let wasRead = (remembered.kept[id]?.offset ?? 0) != 0
+        file.isCopySuspect = file.isRotated && earlier != .current && !wasRead && name.claimed == nil
         if file.isCopySuspect { appends.suspects += 1 }
         if name.claimed != nil { file.isRotated = true }
         resume(file)

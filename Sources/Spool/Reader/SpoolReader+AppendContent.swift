@@ -261,6 +261,13 @@ extension SpoolReader {
             file.trace.fingerprint = try fingerprint(
                 of: descriptor, length: Int(min(Int64(Fingerprint.longest), place.offset)))
         }
+        if place.offset == 0, !file.isCopySuspect, file.hasName, isRotated(file.name) {
+            // Rotation copies over an older copy: what is in it now may have been read where it was copied from.
+            file.isCopySuspect = true
+            appends.suspects += 1
+            file.wake(now)
+            file.lastChange = now
+        }
         // The checkpoint goes back in the next commit, so that a restart does not look for a place that is gone.
         if !file.isDirty {
             file.isDirty = true
