@@ -147,6 +147,8 @@ struct AgentStatus: StatusSource {
         figures.deadLetterBytes = state.deadLetters.bytes
         figures.quarantined = state.quarantine.count
         figures.quarantineBytes = state.quarantine.bytes
+        figures.quarantinePurged = state.quarantine.purged
+        figures.deadLettersPurged = state.deadLetters.purged
         return figures
     }
 

@@ -72,6 +72,10 @@ extension MetricFamily {
     /// What lies in quarantine.
     public static let quarantineRecords = MetricFamily(
         .gauge, "spoolship_quarantine_records", "Records that lie in quarantine.")
+    /// What is gone from the quarantine.
+    public static let quarantinePurged = MetricFamily(
+        .counter, "spoolship_quarantine_purged_total",
+        "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
     /// What lies in quarantine, in bytes.
     public static let quarantineBytes = MetricFamily(
         .gauge, "spoolship_quarantine_bytes", "Bytes that lie in quarantine.")
@@ -130,6 +134,7 @@ extension MetricFamily {
 
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
+        quarantinePurged,
         truncations, beyondLimit, oddities, discards, eventNames, sessions, tagsFired, ruleProblems,
     ]
 

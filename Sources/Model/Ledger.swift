@@ -34,7 +34,7 @@ public struct Ledger: Sendable, Equatable {
 
 /// The figures of reading, for events: `read = accepted + refused + quarantined`.
 public struct IntakeLedger: Sendable, Equatable {
-    /// Lines and objects read.
+    /// Lines and objects read; one that leaves the quarantine because it is an event now counts once more.
     public var read = 0
     /// Of them, taken.
     public var accepted = 0

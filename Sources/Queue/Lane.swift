@@ -93,6 +93,8 @@ struct Figures {
     var dirtyDiscards: Set<DiscardKey> = []
     /// What each app may still have written to the quarantine; rolled back with everything else.
     var quarantineBudget = QuarantineBudget()
+    /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
+    var quarantineHeld: [String: Int]?
 
     /// Reasons that are told apart, each destination's and priority's counted; those beyond are `other`.
     static let mostReasons = 2000

@@ -144,9 +144,61 @@ struct QueueRecordsTests {
         again.requeued = [kept[0].id]
         _ = try await store.store(again)
         #expect(store.snapshot.quarantine.count == 2)
-        #expect(store.snapshot.intake.balances && store.snapshot.intake.quarantined == 2)
+        #expect(store.snapshot.intake.balances && store.snapshot.intake.quarantined == 3)
+        var bad = Commit()
+        bad.read = 1
+        bad.requeued = [kept[1].id]
+        bad.quarantined = [kept[1].record]
+        let before = store.snapshot.intake
+        _ = try await store.store(bad)
+        #expect(store.snapshot.intake == before && store.snapshot.quarantine.count == 2)
         #expect(try await store.purge(.quarantine) == 2)
         #expect(store.snapshot.quarantine == .init(count: 0, bytes: 0, purged: 2))
+        await store.close()
+    }
+
+    @Test("nobody's bad lines make room for those of an app that holds more", arguments: [1, 2, 3, 4] as [UInt64])
+    func quarantineByHolder(seed: UInt64) async throws {
+        let fixture = try QueueFixture()
+        var random = SplitMix64(seed: seed)
+        let bound = 64 << 10
+        let store = try fixture.open { $0.quarantineMaxSize = bound }
+        /// What is kept, by app.
+        func held() async throws -> [String: Int] {
+            var held: [String: Int] = [:]
+            var after: String?
+            repeat {
+                let page = try await store.list(.quarantine, after: after)
+                for record in page.records { held[record["app"]?.string ?? "", default: 0] += 1 }
+                after = page.next
+            } while after != nil
+            return held
+        }
+        var before: [String: Int] = [:]
+        for _ in 0..<60 {
+            var commit = Commit()
+            var added: [String: Int] = [:]
+            for _ in 0..<Int.random(in: 1...100, using: &random) {
+                // One of them floods.
+                let app = Bool.random(using: &random) ? "flood" : "app-\(Int.random(in: 0..<5, using: &random))"
+                guard app == "flood" || (before[app] ?? 0) + (added[app] ?? 0) < 12 else { continue }
+                added[app, default: 0] += 1
+                commit.quarantined.append(
+                    QuarantineRecord(
+                        reason: .notJSON, detail: "", app: app, path: "a", offset: 9, length: 500,
+                        content: [UInt8](repeating: 0x78, count: 500), time: fixture.time.wallTime))
+            }
+            commit.read = commit.quarantined.count
+            _ = try await store.store(commit)
+            let after = try await held()
+            for app in 0..<5 {
+                let app = "app-\(app)"
+                #expect(after[app] ?? 0 == (before[app] ?? 0) + (added[app] ?? 0), "\(app)")
+            }
+            #expect(store.snapshot.quarantine.bytes <= bound)
+            before = after
+        }
+        #expect(store.snapshot.quarantine.purged > 1000 && before["flood"] ?? 0 > 30)
         await store.close()
     }
 

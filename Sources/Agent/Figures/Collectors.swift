@@ -45,6 +45,7 @@ struct QueueCollector: MetricCollector {
         exposition.set(.eventsQuarantined, to: state.intake.quarantined)
         exposition.set(.quarantineRecords, to: state.quarantine.count)
         exposition.set(.quarantineBytes, to: state.quarantine.bytes)
+        exposition.set(.quarantinePurged, to: state.quarantine.purged)
         exposition.set(.deadLetterBytes, to: state.deadLetters.bytes)
         exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
         var discards: [String: Int] = [:]

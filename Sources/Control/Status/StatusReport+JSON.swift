@@ -125,6 +125,7 @@ extension StatusReport.Queue {
             "growth_bytes_per_second": JSONValue(growth), "dead_letters": .integer(deadLetters),
             "dead_letter_bytes": .integer(deadLetterBytes), "quarantined": .integer(quarantined),
             "quarantine_bytes": .integer(quarantineBytes),
+            "quarantine_purged": .integer(quarantinePurged), "dead_letters_purged": .integer(deadLettersPurged),
         ]
     }
 
@@ -140,6 +141,8 @@ extension StatusReport.Queue {
         deadLetterBytes = json.count("dead_letter_bytes")
         quarantined = json.count("quarantined")
         quarantineBytes = json.count("quarantine_bytes")
+        quarantinePurged = json.count("quarantine_purged")
+        deadLettersPurged = json.count("dead_letters_purged")
     }
 }
 

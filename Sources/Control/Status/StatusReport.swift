@@ -114,6 +114,10 @@ public struct StatusReport: Sendable, Equatable {
         public var quarantined = 0
         /// Their bytes.
         public var quarantineBytes = 0
+        /// Records that left the quarantine unread: for room, or by a person.
+        public var quarantinePurged = 0
+        /// Dead letters that are gone, likewise.
+        public var deadLettersPurged = 0
 
         /// An empty queue.
         public init() {}

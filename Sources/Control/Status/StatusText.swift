@@ -246,16 +246,18 @@ public struct StatusText: Sendable {
     private var keptLines: [String] {
         var lines: [String] = []
         let queue = report.queue
-        if queue.deadLetters > 0 {
+        func purged(_ count: Int) -> String { count > 0 ? ", \(HumanText.count(count)) purged" : "" }
+        if queue.deadLetters + queue.deadLettersPurged > 0 {
             lines.append(
                 styled(HumanText.plural(queue.deadLetters, "dead letter"), .warning)
-                    + "\(deadLettersByDestination), \(HumanText.bytes(queue.deadLetterBytes)) "
-                    + "(`spoolship dead-letters list`)")
+                    + "\(deadLettersByDestination), \(HumanText.bytes(queue.deadLetterBytes))"
+                    + purged(queue.deadLettersPurged) + " (`spoolship dead-letters list`)")
         }
-        if queue.quarantined > 0 {
+        if queue.quarantined + queue.quarantinePurged > 0 {
             lines.append(
                 styled("\(HumanText.count(queue.quarantined)) in quarantine", .warning)
-                    + ", \(HumanText.bytes(queue.quarantineBytes)) (`spoolship quarantine list`)")
+                    + ", \(HumanText.bytes(queue.quarantineBytes))\(purged(queue.quarantinePurged))"
+                    + " (`spoolship quarantine list`)")
         }
         return lines
     }

@@ -240,26 +240,22 @@ extension Transaction {
         } else {
             state.figures.totals.quarantineRecords -= 1
             state.figures.totals.quarantineBytes -= cost
+            state.figures.quarantineHeld = nil
         }
     }
 
     /// Takes lines out of the quarantine that a commit has read again.
-    mutating func removeRequeued(_ ids: [Int64]) throws(QueueError) {
-        guard !ids.isEmpty else { return }
+    ///
+    /// - Returns: how many.
+    mutating func removeRequeued(_ ids: [Int64]) throws(QueueError) -> Int {
+        guard !ids.isEmpty else { return 0 }
         var selection = RecordSelection()
         selection.ids = ids.map { "\($0)" }
         let row = try KeptRows(.quarantine, selection, state.figures, after: 0)
             .select(StoredQuarantineRecord.columns, limit: ids.count, in: file)
         var found: [StoredQuarantineRecord] = []
         while try row.step() { found.append(StoredQuarantineRecord(row)) }
-        for record in found {
-            try remove(.quarantine, record.id, record.cost)
-            if record.record.reason == .refused {
-                state.figures.totals.intake.refused -= 1
-            } else {
-                state.figures.totals.intake.quarantined -= 1
-            }
-            state.figures.totals.intake.read -= 1
-        }
+        for record in found { try remove(.quarantine, record.id, record.cost) }
+        return found.count
     }
 }

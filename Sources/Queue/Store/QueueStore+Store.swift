@@ -61,13 +61,15 @@ extension Transaction {
         }
         for entry in commit.notStored { try count(entry) }
         try set(commit.progress)
-        try removeRequeued(commit.requeued)
+        let requeued = try removeRequeued(commit.requeued)
         try keep(newestOf: commit.quarantined)
         try set(commit.memory)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
-        state.figures.totals.intake.read += commit.read
+        // Counters never fall: a line that leaves the quarantine was read twice. One that goes back was counted there before.
+        let back = min(quarantined, requeued)
+        state.figures.totals.intake.read += commit.read - back
         state.figures.totals.intake.refused += commit.refused
-        state.figures.totals.intake.quarantined += quarantined
+        state.figures.totals.intake.quarantined += quarantined - back
         return .stored(refused: refused)
     }
 

@@ -65,8 +65,7 @@ extension Transaction {
         }
     }
 
-    /// Keeps what could not be read: the oldest makes room first, so that there is never
-    /// more than the bound in the file.
+    /// Keeps what could not be read: others make room first, so that there is never more than the bound in the file.
     mutating func keep(_ record: QuarantineRecord) throws(QueueError) {
         guard record.cost <= state.quarantineBound else {
             state.figures.totals.quarantinePurged += 1
@@ -86,6 +85,7 @@ extension Transaction {
         try insert.run(record.content, at: 8)
         state.figures.totals.quarantineRecords += 1
         state.figures.totals.quarantineBytes += record.cost
+        state.figures.quarantineHeld?[record.app, default: 0] += record.cost
     }
 
     /// Keeps the newest of many, as far as they fit and their apps may have them written; the others are counted as purged
@@ -115,36 +115,43 @@ extension Transaction {
                 state.figures.totals.quarantinePurged += 1
             }
         }
-        if rest > 0 {
-            // Those in the file are older still.
-            state.figures.totals.quarantinePurged += rest
-            try trimQuarantine(to: 0)
-        }
+        state.figures.totals.quarantinePurged += rest
         for index in kept.reversed() { try keep(records[index]) }
     }
 
-    /// Purges the oldest quarantined lines beyond the bound.
+    /// Purges quarantined lines beyond the bound: the oldest of the app that holds most, so that no app's bad lines make room for
+    /// another's that holds more.
     mutating func trimQuarantine() throws(QueueError) { try trimQuarantine(to: state.quarantineBound) }
 
     private mutating func trimQuarantine(to bound: Int) throws(QueueError) {
-        if bound == 0, state.figures.totals.quarantineRecords > 0 {
-            let all = try tables.statement("DELETE FROM quarantine")
-            try all.run()
-            state.figures.totals.quarantinePurged += state.figures.totals.quarantineRecords
-            state.figures.totals.quarantineRecords = 0
-            state.figures.totals.quarantineBytes = 0
-            return
-        }
         while state.figures.totals.quarantineBytes > bound {
+            // Equal ones: by name, so that a model says the same.
+            let held = try quarantineHeld()
+            guard let app = held.max(by: { ($0.value, $1.key) < ($1.value, $0.key) })?.key else { break }
             let oldest = try tables.statement(
-                "DELETE FROM quarantine WHERE id = (SELECT min(id) FROM quarantine) RETURNING "
-                    + "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"
-            )
+                "DELETE FROM quarantine WHERE id = (SELECT id FROM quarantine WHERE app = ? ORDER BY id LIMIT 1) "
+                    + "RETURNING \(keptLength)")
+            oldest.bind(1, app)
             guard try oldest.step() else { break }
-            state.figures.totals.quarantineBytes -= keptCost(oldest.integer(0))
+            let cost = keptCost(oldest.integer(0))
+            state.figures.quarantineHeld?[app, default: 0] -= cost
+            state.figures.totals.quarantineBytes -= cost
             state.figures.totals.quarantineRecords -= 1
             state.figures.totals.quarantinePurged += 1
             while try oldest.step() {}
         }
     }
+
+    /// What each app holds in the quarantine, in bytes; counted once, when there is too much.
+    private mutating func quarantineHeld() throws(QueueError) -> [String: Int] {
+        if let held = state.figures.quarantineHeld { return held }
+        let row = try tables.statement("SELECT app, sum(\(keptLength)), count(*) FROM quarantine GROUP BY app")
+        var held: [String: Int] = [:]
+        while try row.step() { held[row.text(0)] = row.integer(1) + row.integer(2) * keptCost(0) }
+        state.figures.quarantineHeld = held
+        return held
+    }
 }
+
+private let keptLength =
+    "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"
