@@ -80,6 +80,7 @@ extension SpoolSettings: SettingsSection {
             "For file systems without inotify only: shorter sees events sooner and costs wake-ups."),
         .setting(
             "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
-            "How much of what could not be read is kept; the app that holds most gives up its oldest, and it is counted."),
+            "How much of what could not be read is kept; the app that holds most gives up its oldest, and it is counted."
+        ),
     ]
 }
