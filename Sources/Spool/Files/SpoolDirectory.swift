@@ -30,7 +30,7 @@ final class SpoolDirectory {
     var children: [FileName: SpoolDirectory] = [:]
     /// While it is being listed: what is left of its names.
     var stream: DirectoryStream?
-    /// Whether it has been listed: what is in it is known.
+    /// Whether it has been listed, so that what is in it is known, or cannot be.
     var wasListed = false
     /// Whether it waits to be listed.
     var isScanQueued = false
