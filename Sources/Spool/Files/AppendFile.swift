@@ -17,14 +17,8 @@ final class AppendFile {
     var committed: Int64
     /// How often its place went back; a commit that began before says nothing about what came after.
     var setbacks: UInt32 = 0
-    /// The size when it was last looked at.
-    var size: Int64 {
-        didSet {
-            guard size < oldValue, reached > 0 || oldValue > taken.offset else { return }
-            cutTo = reached > 0 ? min(cutTo, size) : size
-            reached = max(reached, oldValue)
-        }
-    }
+    /// Where its content ended when it was last looked at: zeros at its end are none.
+    private(set) var size: Int64
     /// When its content was changed, as its file system said when it was last looked at.
     var modified = Timestamp(nanoseconds: 0)
     /// What is kept to know the file again.
@@ -68,6 +62,38 @@ final class AppendFile {
     /// The path relative to the spool.
     var path: FileName { directory.path(of: name.claimed ?? name) }
 
+    /// How long it was when it was last looked at, zeros at its end included.
+    var length: Int64 { size + (padding?.length ?? 0) }
+
+    /// Its file system says how long it is. Whether zeros or content made it longer only reading tells.
+    func see(length: Int64) {
+        if length > size, padding != nil {
+            padding?.length = length - size
+            return
+        }
+        padding = nil
+        if length < size, reached > 0 || size > taken.offset {
+            cutTo = reached > 0 ? min(cutTo, length) : length
+            reached = max(reached, size)
+        }
+        size = length
+    }
+
+    /// Its content was seen to end there; what follows are zeros, as far as they were looked at.
+    func endContent(at end: Int64) {
+        let length = self.length
+        size = end
+        if length == end {
+            padding = nil
+        } else {
+            padding = padding ?? Padding()
+            padding?.length = length - end
+        }
+    }
+
+    /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
+    var isUnsealed: Bool { !isSealed && (hasUnread || padding != nil) }
+
     /// Whether there are bytes that were not taken.
     var hasUnread: Bool { taken.offset < size }
 
@@ -78,7 +104,21 @@ final class AppendFile {
 // MARK: - What matters only while something happens
 
 extension AppendFile {
+    /// The zeros at the end of a file that was made longer than what is written to it yet.
+    struct Padding {
+        var length: Int64 = 0
+        /// Where they were looked through.
+        var known: Range<Int64> = 0..<0
+        /// When the file had changed last by then.
+        var modified = Timestamp(nanoseconds: 0)
+        /// How far content reaches that was seen to follow zeros, and since when: they may still be filled.
+        var gap: (end: Int64, since: BootInstant)?
+        /// Whether it is on the agenda to look whether they are filled.
+        var isLookPlanned = false
+    }
+
     private final class Activity {
+        var padding: Padding?
         var lastUse: UInt64 = 0
         var scanned: Int64 = 0
         var reached: Int64 = 0
@@ -101,7 +141,8 @@ extension AppendFile {
     /// Forgets what matters only while something happens, if nothing does.
     func rest() {
         guard let activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
-            activity.scanned == 0, activity.reached == 0, !isReady, !isDirty, !isLeaving, !isCopySuspect, hasName
+            activity.scanned == 0, activity.reached == 0, activity.padding == nil, !isReady, !isDirty, !isLeaving,
+            !isCopySuspect, hasName
         else { return }
         self.activity = nil
     }
@@ -122,6 +163,12 @@ extension AppendFile {
     var lastUse: UInt64 {
         get { activity?.lastUse ?? 0 }
         set { current.lastUse = newValue }
+    }
+
+    /// The zeros at its end; nil if there are none.
+    var padding: Padding? {
+        get { activity?.padding }
+        set { if newValue != nil || activity != nil { current.padding = newValue } }
     }
 
     /// How many bytes after `taken` are known to hold no line feed.

@@ -77,8 +77,8 @@ extension SpoolReader {
         // Of a file that was not looked at yet it is not known how far it was read.
         guard isListed(near: file.directory) else { return false }
         let status = try FileSystem.status(of: descriptor)
-        if status.size != file.size || status.modified != file.modified { file.lastChange = now }
-        file.size = status.size
+        if status.size != file.length || status.modified != file.modified { file.lastChange = now }
+        file.see(length: status.size)
         file.modified = status.modified
         let head = try bytes(of: descriptor, at: 0, count: Int(min(file.size, Int64(Fingerprint.longest))))
         // A copy is made at one go. A file that is written to now and then, under whatever name, is none for ever.
@@ -149,7 +149,7 @@ extension SpoolReader {
             try open(file)
             guard let descriptor = file.descriptor?.raw else { return true }
             let status = try FileSystem.status(of: descriptor)
-            if status.size == file.taken.offset, try mark(at: status.size, descriptor) == file.taken { return true }
+            if status.size == file.length, try mark(at: file.taken.offset, descriptor) == file.taken { return true }
         } catch {
             // It is gone, or out of reach: reading it finds out which.
         }

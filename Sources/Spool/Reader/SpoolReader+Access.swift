@@ -61,10 +61,15 @@ extension SpoolReader {
 
     /// Counts and tells a file that is never opened, once.
     func refuse(_ reason: SpoolRefusal, _ path: FileName) {
-        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
-        guard trouble.refusals.insert(path).inserted else { return }
+        guard isNews(path) else { return }
         counters.refused[reason, default: 0] += 1
         log.warning("file refused", ["path": path.text, "reason": reason.rawValue])
+    }
+
+    /// Whether that was not logged before, as far as is remembered.
+    func isNews(_ what: FileName) -> Bool {
+        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
+        return trouble.refusals.insert(what).inserted
     }
 
     /// A name could not be looked at.

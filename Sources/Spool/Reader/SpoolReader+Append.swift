@@ -166,7 +166,7 @@ extension SpoolReader {
 
     /// What the kernel says about a file has changed, or may have.
     func update(_ file: AppendFile, _ status: FileStatus) {
-        file.size = status.size
+        file.see(length: status.size)
         file.modified = status.modified
         if status.size != file.taken.offset { makeReady(file) }
     }

@@ -26,7 +26,7 @@ extension SpoolReader {
 
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
     private func quietTime(of file: AppendFile) -> Duration? {
-        if file.taken.offset < file.size, !file.isSealed {
+        if file.isUnsealed {
             return file.isRotated ? options.settleTime : options.sealTime
         }
         if !file.hasName { return options.settleTime }
@@ -60,17 +60,16 @@ extension SpoolReader {
             if isHeld { _ = clinux_return_lease(descriptor) }
             return again(file)
         }
-        if status.size != file.size || status.modified != file.modified {
+        if status.size != file.length || status.modified != file.modified {
             if isHeld { _ = clinux_return_lease(descriptor) }
             file.lastChange = now
             return makeReady(file)
         }
         // Without the capability nobody can tell whether there is a writer: an append file is kept then.
         guard isHeld else { return checkWithoutLease(file) }
-        if file.taken.offset < file.size {
+        if file.isUnsealed {
             _ = clinux_return_lease(descriptor)
-            file.isSealed = true
-            return makeReady(file)
+            return seal(file)
         }
         guard file.committed >= file.size else {
             // The commit that is under way asks again.
@@ -89,15 +88,21 @@ extension SpoolReader {
     }
 
     private func checkWithoutLease(_ file: AppendFile) {
-        if file.taken.offset < file.size {
+        if file.isUnsealed {
             // Closed as far as we saw, or gone from its name.
             guard file.closedAfterChange || file.isRotated else { return }
-            file.isSealed = true
-            return makeReady(file)
+            return seal(file)
         }
         guard !file.hasName, file.committed >= file.size else { return }
         // A writer may have it open, and nobody tells of what it writes.
         if now - file.lastChange >= options.giveUpTime { leave(file) } else { again(file) }
+    }
+
+    /// Its last line counts as whole, and what zeros it ends with are looked through once more.
+    private func seal(_ file: AppendFile) {
+        file.isSealed = true
+        file.padding?.known = 0..<0
+        makeReady(file)
     }
 
     // MARK: Removal
@@ -111,7 +116,7 @@ extension SpoolReader {
         }
         do {
             let status = try FileSystem.status(of: descriptor)
-            guard status.size == file.taken.offset else {
+            guard status.size == file.length, !file.hasUnread else {
                 _ = clinux_return_lease(descriptor)
                 return makeReady(file)
             }
@@ -176,7 +181,8 @@ extension SpoolReader {
     func grace(_ file: AppendFile) {
         guard file.isLeaving, let descriptor = file.descriptor?.raw else { return }
         guard let status = try? FileSystem.status(of: descriptor), clinux_holds_lease(descriptor) == 1,
-            status.size == file.taken.offset, status.links == 1, let raw = self.descriptor(of: file.directory)
+            status.size == file.length, !file.hasUnread, status.links == 1,
+            let raw = self.descriptor(of: file.directory)
         else { return stay(file, descriptor) }
         guard now >= file.leavesAt else {
             return remember(.grace(file), after: min(SpoolReader.graceStep, file.leavesAt - now))
