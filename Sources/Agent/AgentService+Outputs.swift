@@ -1,6 +1,5 @@
 internal import Configuration
 internal import EventLoops
-internal import Logs
 internal import Model
 internal import Outputs
 

@@ -4,7 +4,6 @@ internal import Events
 internal import Frames
 internal import Logs
 public import Model
-internal import Spool
 
 /// How what was taken becomes durable.
 extension Intake {

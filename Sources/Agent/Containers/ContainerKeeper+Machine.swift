@@ -3,7 +3,6 @@ internal import Containers
 internal import EventLoops
 internal import Intake
 internal import Logs
-internal import Model
 
 /// Gives a container's machine its inputs, and does what it says.
 extension ContainerKeeper {

@@ -4,7 +4,6 @@ internal import EventLoops
 internal import Intake
 internal import Logs
 internal import Model
-internal import Outputs
 internal import Queue
 internal import Synchronization
 

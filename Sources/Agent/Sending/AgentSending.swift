@@ -1,4 +1,3 @@
-internal import Configuration
 internal import Control
 internal import Delivery
 internal import Model

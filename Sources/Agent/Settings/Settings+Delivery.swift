@@ -2,7 +2,6 @@ internal import Configuration
 internal import Delivery
 internal import Digests
 internal import Model
-internal import Outputs
 internal import TimeZones
 
 extension Settings {

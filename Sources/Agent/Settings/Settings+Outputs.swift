@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Model
 internal import Outputs
 
 extension DestinationSettings {

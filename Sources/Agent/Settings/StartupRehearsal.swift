@@ -1,5 +1,4 @@
 public import Configuration
-internal import Delivery
 internal import EventLoops
 internal import Logs
 internal import Model

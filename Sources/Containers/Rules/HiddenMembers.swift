@@ -1,4 +1,3 @@
-internal import Events
 internal import Model
 
 /// The members that tags in force redact or hash, whatever their rules say: they are in no data layer, and in no line that

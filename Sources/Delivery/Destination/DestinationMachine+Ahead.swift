@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Model
 
 // Small batches are asked for ahead, several at a time, and wait here for a place.

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import Model
 
 /// Lines that are no JSON object as they are: where the app's settings say so, they become one.
 extension EventPass {

@@ -1,5 +1,4 @@
 internal import Digests
-internal import EventLoops
 internal import Model
 
 extension HTTPOptions {

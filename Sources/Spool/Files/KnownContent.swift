@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Frames
 internal import Logs
 internal import Model
 

@@ -1,6 +1,5 @@
 internal import EventLoops
 internal import Glibc
-internal import Logs
 internal import Model
 
 extension SpoolReader {

@@ -2,7 +2,6 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 internal import Logs
-internal import Model
 
 extension SpoolReader {
     /// Drop files that are read in part and set aside at most: each keeps a block in memory.

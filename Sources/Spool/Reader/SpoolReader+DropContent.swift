@@ -1,6 +1,5 @@
 internal import EventLoops
 internal import Glibc
-internal import Logs
 internal import Model
 
 /// What is in a drop file that is ours: read block by block, tried once more if it ends too early, done with at its end.

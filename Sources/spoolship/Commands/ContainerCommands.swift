@@ -1,6 +1,4 @@
-internal import Agent
 internal import Containers
-internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
