@@ -28,7 +28,7 @@ final class AppendFile {
     /// Open while it is being read; must not be let go once it has lost its name.
     var descriptor: Descriptor?
     /// The user id of its owner.
-    var owner: UInt32 = 0
+    var owner: UInt32
     /// Whether it is still there under that name.
     var hasName = true
     /// Whether it has been renamed since it was first seen, or was found under a rotated name.
@@ -48,8 +48,11 @@ final class AppendFile {
     /// Whether it is about to be removed.
     var isLeaving = false
 
-    init(_ id: FileID, in directory: SpoolDirectory, name: FileName, size: Int64, now: BootInstant) {
+    init(
+        _ id: FileID, in directory: SpoolDirectory, name: FileName, owner: UInt32, size: Int64, now: BootInstant
+    ) {
         self.id = id
+        self.owner = owner
         self.directory = directory
         self.name = name
         self.size = size
@@ -94,11 +97,26 @@ final class AppendFile {
     /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
     var isUnsealed: Bool { !isSealed && (hasUnread || padding != nil) }
 
+    /// The stream that it belongs to.
+    var stream: Stream { directory.stream(name, of: owner) }
+
+    /// What is kept of it, with whose it is.
+    var keptTrace: FileTrace {
+        var kept = trace
+        kept.owner = directory.isIncoming ? owner : nil
+        return kept
+    }
+
     /// Whether there are bytes that were not taken.
     var hasUnread: Bool { taken.offset < size }
 
     /// Bytes that are in the file and not in the queue.
     var unread: Int64 { max(0, size - committed) }
+}
+
+extension AppendFile: Hashable {
+    static func == (left: AppendFile, right: AppendFile) -> Bool { left === right }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 // MARK: - What matters only while something happens

@@ -17,12 +17,12 @@ extension SpoolReader {
 
     /// Compares an archive with what was read.
     func match(
-        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, named name: FileName
+        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, of stream: Stream
     ) throws(SystemError) -> ArchiveMatch {
-        let contents = knownContents(near: directory, named: name)
-        let others = namesakes(near: directory, named: name)
+        let contents = knownContents(of: stream)
+        let others = appends.files(of: stream)
         guard !contents.isEmpty || !others.isEmpty else {
-            readWhole(name, in: directory, length: .max)
+            readWhole(.max, of: stream)
             return .unknown
         }
         guard isListed(near: directory) else { return .later }
@@ -42,9 +42,9 @@ extension SpoolReader {
             if seen.offset > best?.offset ?? 0 { (best, known) = (seen, content.fingerprint) }
         }
         if best == nil {
-            readWhole(name, in: directory, length: .max)
+            readWhole(.max, of: stream)
         } else {
-            recognised(known, upTo: .max)
+            recognised(known, upTo: .max, of: stream)
         }
         return best.map { .known($0) } ?? .unknown
     }

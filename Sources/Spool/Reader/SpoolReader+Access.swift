@@ -136,7 +136,8 @@ extension SpoolReader {
     func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
         held.uses += 1
         file.lastUse = held.uses
-        file.owner = try FileSystem.status(looked).owner
+        let owner = try FileSystem.status(looked).owner
+        if owner != file.owner { appends.change(file) { $0.owner = owner } }
         file.descriptor = try FileSystem.read(looked)
         held.files.append(file)
         closeIdleFiles()

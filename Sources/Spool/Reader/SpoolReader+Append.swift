@@ -65,7 +65,7 @@ extension SpoolReader {
         guard kind(of: name, in: directory) == .append || earlier != .unknown || remembered.kept[id] != nil else {
             return
         }
-        let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
+        let file = AppendFile(id, in: directory, name: name, owner: status.owner, size: status.size, now: now)
         file.isRotated = isRotated(name) || earlier != .unknown
         // Of one of which nothing was read it was not known at the stop either.
         let wasRead = (remembered.kept[id]?.offset ?? 0) != 0
@@ -75,7 +75,7 @@ extension SpoolReader {
         resume(file)
         foundAgain(id)
         file.trace.inode = status.inode
-        appends.known[id] = file
+        appends.add(file)
         directory.files[name] = file
         if isKnownAgain {
             // Its checkpoint comes under the name that it goes by now.
@@ -109,11 +109,11 @@ extension SpoolReader {
                 let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
                 let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
             else { continue }
-            remembered.kept[other] = nil
+            remembered.remove(other)
             pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes
-            remembered.kept[id] = renamed
+            remembered.keep(renamed)
             return true
         }
         return false
@@ -122,7 +122,7 @@ extension SpoolReader {
     /// Takes over what was kept of a file.
     private func resume(_ file: AppendFile) {
         // A file that is read again is taken out of `missing` when its turn there comes.
-        guard let checkpoint = remembered.kept.removeValue(forKey: file.id), checkpoint.offset >= 0 else { return }
+        guard let checkpoint = remembered.remove(file.id), checkpoint.offset >= 0 else { return }
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
         if let last = file.trace.marks.last, last.offset == checkpoint.offset {
             file.taken = last
@@ -132,6 +132,7 @@ extension SpoolReader {
         }
         file.committed = file.taken.offset
         file.trace.missingSince = nil
+        file.trace.owner = nil
     }
 
     /// A file has another name, or another file has its name: it is being rotated.
@@ -142,8 +143,10 @@ extension SpoolReader {
                 file.isRotated = file.isRotated || isRotated(name) || kind(of: name, in: directory) != .append
             }
         }
-        file.directory = directory
-        file.name = name
+        appends.change(file) {
+            $0.directory = directory
+            $0.name = name
+        }
         file.hasName = true
         appends.nameless[file.id] = nil
         if let other = directory.files[name], other !== file { displaced(other) }

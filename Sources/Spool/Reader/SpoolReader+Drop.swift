@@ -161,7 +161,9 @@ extension SpoolReader {
             }
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
-                switch try match(format, descriptor.raw, in: directory, named: name) {
+                switch try match(
+                    format, descriptor.raw, in: directory, of: directory.stream(name, of: seen.owner))
+                {
                 case .unknown: break
                 case .later:
                     directory.settling[name] = directory.settling[name] ?? .unknown
@@ -186,7 +188,7 @@ extension SpoolReader {
             drops.reading = DropReading(
                 file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,
                 longest: options.maxEventSize,
-                from: remembered.kept.removeValue(forKey: id).flatMap(ObjectSplitter.Place.init) ?? known)
+                from: remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known)
         } catch {
             cannotBegin(directory, name, error, status)
         }

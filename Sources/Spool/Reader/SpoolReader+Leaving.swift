@@ -227,7 +227,7 @@ extension SpoolReader {
         closeDescriptor(of: file)
         isRead(file)
         appends.nameless[file.id] = nil
-        appends.known[file.id] = nil
+        appends.remove(file)
         if file.isCopySuspect {
             file.isCopySuspect = false
             appends.suspects -= 1
@@ -242,7 +242,8 @@ extension SpoolReader {
         }
         file.trace.add(file.taken)
         miss(
-            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []), file.trace)
+            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []),
+            file.keptTrace)
         wake()
     }
 
@@ -250,11 +251,11 @@ extension SpoolReader {
     /// whatever name and however much later.
     func rememberContent(of file: AppendFile) {
         guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
-        var trace = file.trace
+        var trace = file.keptTrace
         trace.inode = 0
         trace.missingSince = nil
         trace.add(file.taken)
-        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken)
+        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken, in: file.stream)
         miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
     }
 
@@ -280,7 +281,7 @@ extension SpoolReader {
                 guard trouble.complaints.isEmpty else { continue }
                 // The other version's says nothing that it could be known by.
                 guard ObjectSplitter.Place(checkpoint) != nil else {
-                    remembered.kept[id] = nil
+                    remembered.remove(id)
                     pass.forget(id)
                     continue
                 }
