@@ -128,6 +128,11 @@ let package = Package(
             ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
+        // Journal
+        shim("CJournal"),
+        module("Journal", ["CJournal", "EventLoops", "Events", "Logs", "Model"]),
+        tests("Journal", ["EventLoops", "Events", "Logs", "Model", "TestKit"]),
+
         // Intake
         module(
             "Intake",
@@ -171,7 +176,8 @@ let package = Package(
             "Agent",
             [
                 "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool",
-                "Events", "Containers", "Intake", "Queue", "Delivery", "Outputs", "Control", "Host", "TimeZones",
+                "Events", "Containers", "Intake", "Journal", "Queue", "Delivery", "Outputs", "Control", "Host",
+                "TimeZones",
             ]),
         tests(
             "Agent",

@@ -130,7 +130,7 @@ extension AgentService {
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
         await parts.intake.use { $0.configure(wanted) }
-        await parts.reader.places.configure(settings.forPlaces(wanted))
+        await parts.reader.configure(settings.forPlaces(wanted))
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.

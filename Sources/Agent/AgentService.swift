@@ -251,8 +251,7 @@ public actor AgentService {
         log.info("agent stopping")
         await parts.backfill.stop()
         await parts.intake.use { $0.stopWaiting() }
-        await parts.reader.spool.stop()
-        await parts.reader.places.stop()
+        await parts.reader.stop()
         parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)

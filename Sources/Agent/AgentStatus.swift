@@ -4,6 +4,7 @@ internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Glibc
+internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
@@ -206,6 +207,11 @@ struct AgentStatus: StatusSource {
                 .init(
                     app: state.place.app, directory: state.place.root, isThere: state.figures != nil,
                     files: state.figures?.appendFiles ?? 0, unreadBytes: Int(state.figures?.unreadBytes.value ?? 0)))
+        }
+        spool.journals = reader.journals.states.map {
+            .init(
+                app: $0.app, directory: $0.directory ?? "", entries: $0.figures.entries, gaps: $0.figures.gaps,
+                problem: $0.figures.problem?.message)
         }
         if let lowered = figures.loweredOpenFiles {
             spool.complaints.append(

@@ -46,9 +46,13 @@ extension Intake {
     public func persist() async throws { try await store.sync() }
 
     /// Makes all that was taken since the last commit durable, with `progress`.
-    public func commit(_ progress: SpoolProgress) async throws {
+    public func commit(_ progress: SpoolProgress) async throws { try await commit(progress, remembering: [:]) }
+
+    /// Makes all that was taken since the last commit durable, with `progress` and what else is to be remembered.
+    public func commit(_ progress: SpoolProgress, remembering memory: [String: [UInt8]]) async throws {
         var commit = takeCommit()
         commit.progress = progress
+        commit.memory.merge(memory.mapValues { $0 }) { _, new in new }
         let newCalls = calls.takeNew()
 
         // In order: a later checkpoint must never be durable before the events of an earlier one.

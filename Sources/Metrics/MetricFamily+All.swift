@@ -355,7 +355,24 @@ extension MetricFamily {
         .gauge, "spoolship_spool_unread_bound_passed",
         "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
 
+    /// Entries of a journal.
+    public static let journalEntries = MetricFamily(
+        .counter, "spoolship_journal_entries_total", "Entries of the journal that were read since the start, by app.",
+        [.open("app")])
+    /// Entries that were cut.
+    public static let journalCutEntries = MetricFamily(
+        .counter, "spoolship_journal_cut_entries_total",
+        "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
+    /// Entries that were gone before they could be read.
+    public static let journalGaps = MetricFamily(
+        .counter, "spoolship_journal_gaps_total",
+        "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
+    /// Whether a journal is read.
+    public static let journalReadable = MetricFamily(
+        .gauge, "spoolship_journal_readable", "1 while the journal can be read, by app.", [.open("app")])
+
     private static let spool = [
+        journalEntries, journalCutEntries, journalGaps, journalReadable,
         spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
         spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
         spoolLinesTooLong, spoolZeroBytes, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries,

@@ -3,6 +3,7 @@ internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Intake
+internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
@@ -162,6 +163,12 @@ struct SpoolCollector: MetricCollector {
             exposition.set(.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
         }
         exposition.set(.spoolPassedOver, to: figures.passedOver)
+        for journal in reader.journals.states {
+            exposition.set(.journalEntries, [journal.app], to: journal.figures.entries)
+            exposition.set(.journalCutEntries, [journal.app], to: journal.figures.cut)
+            exposition.set(.journalGaps, [journal.app], to: journal.figures.gaps)
+            exposition.set(.journalReadable, [journal.app], to: journal.figures.problem == nil)
+        }
     }
 }
 

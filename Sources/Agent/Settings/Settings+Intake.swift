@@ -34,10 +34,11 @@ extension Settings {
             countryDatabase: self.country.database)
     }
 
-    /// The same for files that are read where they lie: their lines are records, text included, unless the app says otherwise.
+    /// The same for files that are read where they lie, and for journals: their lines are records, text included, unless the
+    /// app says otherwise.
     func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
         var settings = settings
-        for (name, app) in apps where app.read != nil {
+        for (name, app) in apps where app.read != nil || app.journal == true {
             if app.kind == nil { settings.events.apps[name]?.kind = .log }
             if app.text == nil { settings.events.apps[name]?.takesText = true }
         }

@@ -162,6 +162,13 @@ extension StatusReport.Spool {
                         "files": .integer(place.files), "unread_bytes": .integer(place.unreadBytes),
                     ]
                 }),
+            "journals": .array(
+                journals.map {
+                    [
+                        "app": .string($0.app), "directory": .string($0.directory), "entries": .integer($0.entries),
+                        "gaps": .integer($0.gaps), "problem": JSONValue($0.problem),
+                    ]
+                }),
         ]
     }
 
@@ -181,6 +188,13 @@ extension StatusReport.Spool {
                     app: place.text("app"), directory: place.text("directory"),
                     isThere: place["is_there"]?.bool ?? false,
                     files: place.count("files"), unreadBytes: place.count("unread_bytes"))
+            }
+        }
+        if case .array(let all)? = json["journals"] {
+            journals = all.map {
+                Journal(
+                    app: $0.text("app"), directory: $0.text("directory"), entries: $0.count("entries"),
+                    gaps: $0.count("gaps"), problem: $0["problem"]?.string)
             }
         }
     }

@@ -143,6 +143,31 @@ public struct StatusReport: Sendable, Equatable {
         public var complaints: [String] = []
         /// Where files are read that lie elsewhere.
         public var places: [Place] = []
+        /// The journals that are read.
+        public var journals: [Journal] = []
+
+        /// A journal whose entries are read.
+        public struct Journal: Sendable, Equatable {
+            /// Whose lines they are.
+            public var app: String
+            /// Its directory; empty for this machine's own journal.
+            public var directory: String
+            /// Entries that became lines since the start.
+            public var entries: Int
+            /// How often entries were removed before they were read, since the start.
+            public var gaps: Int
+            /// Why it is not read; nil: it is.
+            public var problem: String?
+
+            /// A journal of known parts.
+            public init(app: String, directory: String, entries: Int, gaps: Int, problem: String?) {
+                self.app = app
+                self.directory = directory
+                self.entries = entries
+                self.gaps = gaps
+                self.problem = problem
+            }
+        }
 
         /// A directory in which files are only read.
         public struct Place: Sendable, Equatable {
