@@ -49,7 +49,7 @@ struct AgentStatus: StatusSource {
         report.isEnabled = delivery.isEnabled
         report.isNetworkOn = delivery.isNetworkOn
         report.pauseTokens = delivery.pauseTokens
-        report.interval = delivery.interval.settingText
+        report.interval = delivery.interval.text
         let settings = settings()
         report.overrides = settings.overrides
         if let country = country() {
@@ -104,7 +104,7 @@ struct AgentStatus: StatusSource {
             let configured = settings.destinations.first { $0.name == name.text }
             destination.address = configured?.address?.place ?? configured?.path
             if let known {
-                if known.interval != delivery.interval { destination.interval = known.interval.settingText }
+                if known.interval != delivery.interval { destination.interval = known.interval.text }
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt
                 destination.lastAcknowledged = known.lastSuccess
@@ -237,14 +237,11 @@ struct AgentStatus: StatusSource {
     }
 }
 
-extension Delivery.DispatchInterval {
+extension DispatchInterval {
     /// The interval's length; nil when it is off.
     fileprivate var duration: Duration? {
         if case .every(let duration) = self { duration } else { nil }
     }
-
-    /// The interval as the configuration writes it.
-    var settingText: String { duration.map(DurationText.print) ?? "off" }
 }
 
 extension StatusHistory.Sample {

@@ -1,3 +1,5 @@
+public import Model
+
 /// A setting's value as it is written: in TOML for people, in JSON for programs.
 public indirect enum SettingValue: Sendable, Hashable {
     /// Text, and whatever is written as text: durations, sizes, choices.
@@ -44,7 +46,7 @@ public indirect enum SettingValue: Sendable, Hashable {
                 ? "{}"
                 : "{ " + members.map { "\(SettingValue.key($0.name)) = \($0.value.toml)" }.joined(separator: ", ")
                     + " }"
-        case .secret(let secret): SettingValue.quote(secret.description)
+        case .secret(let secret): SettingValue.quote(secret.masked)
         case .url(let url): SettingValue.quote(url.description)
         }
     }

@@ -1,3 +1,6 @@
+internal import Logs
+internal import Model
+
 /// A setting that is one of a few words.
 public protocol SettingChoice: Sendable, Equatable, CaseIterable {
     /// The word.
@@ -8,6 +11,22 @@ extension SettingChoice where Self: RawRepresentable, RawValue == String {
     /// The word.
     public var name: String { rawValue }
 }
+
+extension AnswerMeaning: SettingChoice {}
+extension Compression: SettingChoice {}
+extension KafkaMechanism: SettingChoice {}
+extension LimitConsequence: SettingChoice {}
+extension LineKind: SettingChoice {}
+extension LogLevel: SettingChoice {}
+extension NATSContent: SettingChoice {}
+extension OTLPEncoding: SettingChoice {}
+extension Priority: SettingChoice {}
+extension S3Encryption: SettingChoice {}
+extension SessionMode: SettingChoice {}
+extension SeverityLevel: SettingChoice {}
+extension SeverityScale: SettingChoice {}
+extension TLSOptions.Version: SettingChoice {}
+extension WhenExhausted: SettingChoice {}
 
 extension ValueType where Value: SettingChoice {
     static var choice: ValueType {

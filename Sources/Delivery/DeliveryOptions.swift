@@ -41,14 +41,6 @@ extension DeliveryOptions {
 
 /// How one destination is treated.
 public struct DestinationOptions: Sendable, Equatable {
-    /// What a destination's breaker does when a request has used up its retries.
-    public enum WhenExhausted: Sendable, Equatable {
-        /// Open until a restart, a network change or `resume`.
-        case suspend
-        /// One batch is tried every `probeInterval`; success closes it.
-        case probe
-    }
-
     /// Its name.
     public var name: DestinationName
     /// At most so many events a batch. Default 50.

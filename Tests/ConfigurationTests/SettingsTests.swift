@@ -233,11 +233,12 @@ struct SettingsTests {
         var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
         shown += Settings().changes(to: settings).map(\.description).joined()
         shown += "\(settings.destinations[0].token as Any) \(settings.destinations[0].headers)"
+        shown += settings.destinations[0].inlineToken?.masked ?? ""
         dump(settings.destinations[0].inlineToken, to: &shown)
         #expect(shown.contains("23456789"))
         #expect(shown.range(of: String(secret.suffix(9))) == nil)
-        #expect(Secret("short").description == "****t")
-        #expect(Secret("abc").description == "****")
+        #expect(Secret("short").masked == "****t")
+        #expect(Secret("abc").masked == "****")
     }
 
     @Test("the comparison at reload says what changed, what is new, what is gone, and what needs a restart")

@@ -10,7 +10,7 @@ struct AnswerTests {
     private let now = Timestamp(milliseconds: 1_795_168_800_000)
 
     private func outcome(
-        _ answer: HTTPAnswer, overrides: [Int: AnswerTable.Meaning] = [:]
+        _ answer: HTTPAnswer, overrides: [Int: AnswerMeaning] = [:]
     ) -> Outcome {
         AnswerReader(table: AnswerTable(overrides: overrides), encoder: NDJSONEncoder())
             .outcome(of: answer, for: header, wireBytes: 1234, now: now) { () throws(OutputError) in [] }
@@ -38,7 +38,7 @@ struct AnswerTests {
     @Test("ac18, fault13: every status from 200 to 999 means what the table says")
     func fault13_tableIsKept() {
         for status in 200...999 {
-            let expected: AnswerTable.Meaning =
+            let expected: AnswerMeaning =
                 switch status {
                 case 200...299: .acknowledge
                 case 408, 409, 421, 425, 429: .retry
@@ -59,7 +59,7 @@ struct AnswerTests {
 
     @Test("a destination's own meaning stands above the table")
     func overridesWin() {
-        let overrides: [Int: AnswerTable.Meaning] = [409: .acknowledge, 404: .retry, 500: .bisect, 204: .hold]
+        let overrides: [Int: AnswerMeaning] = [409: .acknowledge, 404: .retry, 500: .bisect, 204: .hold]
         #expect(outcome(HTTPAnswer(status: 409), overrides: overrides) == .acknowledged)
         guard case .retry = outcome(HTTPAnswer(status: 404), overrides: overrides),
             case .rejected = outcome(HTTPAnswer(status: 500), overrides: overrides),

@@ -20,16 +20,16 @@ extension Settings {
         }
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
         return DeliveryOptions(
-            interval: dispatch.interval.forDelivery, criticalDelay: dispatch.criticalDelay,
+            interval: dispatch.interval, criticalDelay: dispatch.criticalDelay,
             batchOnSize: dispatch.batchOnSize,
             destinations: destinations.map { destination in
                 let dispatch = dispatch(for: destination)
                 return DestinationOptions(
                     name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
                     batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches,
-                    interval: destination.own.interval?.forDelivery, criticalDelay: destination.own.criticalDelay,
+                    interval: destination.own.interval, criticalDelay: destination.own.criticalDelay,
                     retry: schedule,
-                    whenExhausted: retry.whenExhausted == .probe ? .probe : .suspend,
+                    whenExhausted: retry.whenExhausted,
                     probeInterval: retry.probeInterval,
                     requestsPerSecond: destination.rateLimit > 0 ? destination.rateLimit : nil,
                     eventsPerRequest: destination.eventsPerRequest,
@@ -78,16 +78,6 @@ extension DestinationSettings {
         case .kafka: true
         case .nats: nats.followCluster && proxy == nil
         default: false
-        }
-    }
-}
-
-extension Configuration.DispatchInterval {
-    /// The same, as delivery has it.
-    fileprivate var forDelivery: Delivery.DispatchInterval {
-        switch self {
-        case .off: .off
-        case .every(let wait): .every(wait)
         }
     }
 }

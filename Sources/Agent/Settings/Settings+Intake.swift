@@ -81,23 +81,14 @@ extension Settings {
         options.defaults.country = countryCode(of: nil, on: host.name)
         options.defaults.maxAhead = limits.ahead
         options.defaults.limits = eventLimits(limits)
-        options.session.mode =
-            switch session.mode {
-            case .automatic: .automatic
-            case .manual: .manual
-            case .off: .off
-            }
+        options.session.mode = session.mode
         options.session.timeout = session.timeout
         options.addressMember = country.database == nil ? "" : country.addressMember
         options.removesAddress = country.removeAddress
         options.device = host.device(for: self)
         options.hostName = options.device?.members.first { $0.name == "host_name" }?.value
         options.zone = host.zone ?? .utc
-        options.priorityRules = priorities.rules.map {
-            Events.PriorityRule(
-                app: $0.app, event: $0.event, level: $0.level.flatMap { Severity.Level(rawValue: $0.rawValue) },
-                priority: $0.priority, force: $0.force)
-        }
+        options.priorityRules = priorities.rules
         for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
             let app = apps[name] ?? Configuration.AppSettings()
             var settings = options.defaults
@@ -126,21 +117,21 @@ extension Settings {
     }
 
     private func addRecordSettings(of app: Configuration.AppSettings, to settings: inout Events.AppSettings) {
-        settings.kind = app.kind == .log ? .log : .event
+        settings.kind = app.kind ?? .event
         settings.defaultEventName = app.defaultEventName ?? settings.defaultEventName
         settings.nameMembers = app.name.map { [$0] } ?? []
         settings.timeMembers = app.time ?? settings.timeMembers
         settings.levelMembers = app.level ?? settings.levelMembers
-        settings.levelScale = app.levelScale.flatMap { Severity.Scale(rawValue: $0.rawValue) } ?? .auto
+        settings.levelScale = app.levelScale ?? .auto
         settings.zone = app.zone
         settings.takesText = app.text == .lines
         settings.repairsUTF8 = app.notUTF8.map { $0 == .replace }
     }
 
     private func eventLimits(_ own: LimitSettings) -> EventLimits {
-        func set(_ limit: inout Limit, _ value: Int?, _ beyond: Configuration.LimitConsequence?) {
+        func set(_ limit: inout Limit, _ value: Int?, _ beyond: LimitConsequence?) {
             limit.value = value ?? limit.value
-            limit.consequence = beyond.flatMap { Events.LimitConsequence(rawValue: $0.rawValue) } ?? limit.consequence
+            limit.consequence = beyond ?? limit.consequence
         }
         var result = own.like == .appCenter ? EventLimits.appCenter : EventLimits()
         set(&result.eventNames, own.eventNames, own.beyondEventNames)

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import Configuration
 internal import Journal
+internal import Model
 internal import Spool
 
 extension Settings {

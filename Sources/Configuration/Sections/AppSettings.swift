@@ -27,7 +27,7 @@ public struct AppSettings: Sendable, Equatable {
     /// Where the severity is; nil for the usual members.
     public var level: [String]?
     /// What a severity that is a number means.
-    public var levelScale: LevelScale?
+    public var levelScale: SeverityScale?
     /// The zone of times that say none; nil for the machine's.
     public var timeZone: String?
     /// What becomes of lines that are no JSON.
@@ -90,26 +90,6 @@ public enum JournalStart: String, SettingChoice {
     case beginning
     /// With what is written from now on.
     case now
-}
-
-/// What the lines of an app are.
-public enum LineKind: String, SettingChoice {
-    /// Events, and records where an object has no name.
-    case event
-    /// Records.
-    case log
-}
-
-/// What a severity that is a number means.
-public enum LevelScale: String, SettingChoice {
-    /// pino's and monolog's numbers, and those of the journal.
-    case auto
-    /// 0 (emergency) to 7 (debug).
-    case syslog
-    /// 1 (trace) to 24 (fatal).
-    case otel
-    /// 10 (debug) to 50 (critical).
-    case python
 }
 
 /// What becomes of lines that are no JSON.

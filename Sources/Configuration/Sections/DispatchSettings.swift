@@ -1,7 +1,9 @@
+public import Model
+
 /// `[dispatch]`: when batches are sent, and how large they are.
 public struct DispatchSettings: Sendable, Equatable {
     /// How long the oldest waiting event may wait for a full batch.
-    public var interval = DispatchInterval.every(.seconds(6))
+    public var interval = DispatchInterval.standard
     /// The most events of a batch; as many waiting ones are sent at once.
     public var batchEvents = 50
     /// The most bytes of a batch, uncompressed, one larger event excepted.
@@ -56,16 +58,7 @@ extension DispatchSettings: SettingsSection {
     ]
 }
 
-/// When normal events are sent by themselves. One total function of what may be written (ac02).
-public enum DispatchInterval: Sendable, Hashable {
-    /// Never: only by command.
-    case off
-    /// So long after the oldest waiting event was accepted: 1 s to 86,400 s.
-    case every(Duration)
-
-    /// The shortest and the longest interval.
-    public static let range: ClosedRange<Duration> = .seconds(1) ... .seconds(86_400)
-
+extension DispatchInterval {
     /// The interval that a text says, in a file or on the command line: `off`, 0 or a negative number for off,
     /// a duration otherwise.
     ///

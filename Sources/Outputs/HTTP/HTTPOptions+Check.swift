@@ -24,7 +24,7 @@ extension HTTPOptions {
                 "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
         }
         if address.scheme == "http", !allowPlainHTTP, case .address(let proxy) = proxy,
-            HTTPAddress(proxy.text)?.isLoopback != true
+            HTTPAddress(proxy.revealed)?.isLoopback != true
         {
             throw OutputError(
                 .invalidSetting,
@@ -35,7 +35,7 @@ extension HTTPOptions {
             guard !header.name.isEmpty, header.name.utf8.allSatisfy(HTTPOptions.isTokenByte) else {
                 throw OutputError(.invalidSetting, "\"\(header.name)\" is no header name")
             }
-            guard header.value.text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            guard header.value.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
                 throw OutputError(.invalidSetting, "the value of header \(header.name) holds a control character")
             }
             guard !HTTPOptions.reserved.contains(header.name.lowercased()) else {
@@ -84,20 +84,20 @@ extension HTTPOptions {
     /// - Throws: `OutputError` with code `badFile` when the secret holds what no header may hold.
     func credential(_ secret: Secret?, in place: TokenPlace) throws(OutputError) -> Credential? {
         guard let secret else { return nil }
-        guard secret.text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+        guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") holds a control character")
         }
         switch (authorization, place) {
         case (.none, _): return nil
         case (.basic(let user, _), _):
-            return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.text)".utf8)))")
+            return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.revealed)".utf8)))")
         case (.token(_, let scheme), .authorization(let usual)):
             let word = scheme ?? usual
-            return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.text)")
+            return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.revealed)")
         case (.token, .header(let name)):
-            return .header("\(name): \(secret.text)")
+            return .header("\(name): \(secret.revealed)")
         case (.token, .argument(let name)):
-            return .argument("\(name)=\(HTTPAddress.escape(secret.text))")
+            return .argument("\(name)=\(HTTPAddress.escape(secret.revealed))")
         }
     }
 
@@ -108,7 +108,7 @@ extension HTTPOptions {
         var lines = ["Expect:"]
         for header in own + headers {
             // The library takes a header without a value only with a semicolon.
-            let value = header.value.text
+            let value = header.value.revealed
             lines.append(value.isEmpty ? "\(header.name);" : "\(header.name): \(value)")
         }
         if compression != .none { lines.append("Content-Encoding: \(compression.name)") }

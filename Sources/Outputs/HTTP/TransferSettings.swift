@@ -1,6 +1,7 @@
 internal import CCurl
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// What every transfer to a destination is set up with, once for each handle.
 struct TransferSettings: Sendable, Equatable {
@@ -85,7 +86,7 @@ struct TransferSettings: Sendable, Equatable {
         case .none:
             shim_curl_set_string(easy, CURLOPT_PROXY, "")
         case .address(let address):
-            shim_curl_set_string(easy, CURLOPT_PROXY, address.text)
+            shim_curl_set_string(easy, CURLOPT_PROXY, address.revealed)
         }
     }
 }

@@ -5,24 +5,14 @@ public struct KafkaOptions: Sendable, Equatable {
     /// How the agent shows who it is.
     public struct Login: Sendable, Equatable {
         /// How the password is proved.
-        public enum Mechanism: String, Sendable, CaseIterable {
-            /// The password itself.
-            case plain = "PLAIN"
-            /// A salted hash by SHA-256.
-            case scramSHA256 = "SCRAM-SHA-256"
-            /// A salted hash by SHA-512.
-            case scramSHA512 = "SCRAM-SHA-512"
-        }
-
-        /// How the password is proved.
-        public var mechanism: Mechanism
+        public var mechanism: KafkaMechanism
         /// The user.
         public var user: String
         /// Where the password is kept.
         public var password: SecretSource
 
         /// A user with a password.
-        public init(_ mechanism: Mechanism, user: String, password: SecretSource) {
+        public init(_ mechanism: KafkaMechanism, user: String, password: SecretSource) {
             self.mechanism = mechanism
             self.user = user
             self.password = password

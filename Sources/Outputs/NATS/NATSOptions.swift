@@ -2,14 +2,6 @@ public import Model
 
 /// How batches become messages of one JetStream subject. Plain values; the agent's settings are mapped to them.
 public struct NATSOptions: Sendable, Equatable {
-    /// What one message holds.
-    public enum Content: Sendable, Equatable {
-        /// A batch of lines, packed as `compression` says.
-        case batch
-        /// One event, as it is.
-        case event
-    }
-
     /// Where messages go.
     public var subject: String
     /// The servers, `nats://host:4222` or `tls://host:4222`; they are tried one after the other.
@@ -17,7 +9,7 @@ public struct NATSOptions: Sendable, Equatable {
     /// The stream that must take the messages; nil: any.
     public var stream: String?
     /// What one message holds; default a batch.
-    public var content = Content.batch
+    public var content = NATSContent.batch
     /// How a batch's message is packed; default gzip.
     public var compression = Compression.gzip
     /// How long the stream remembers ids; default 2 min, as the server's is.

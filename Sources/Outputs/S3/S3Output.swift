@@ -108,7 +108,7 @@ public actor S3Output: MeasuredOutput {
     private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
         var headers = staticHeaders
         headers.append("x-amz-content-sha256: \(SHA256.hexadecimal(body))")
-        if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.text)") }
+        if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.revealed)") }
         sentBytes += body.count
         let path = options.key.path(of: header, installID: installID, compression: options.http.compression)
         return HTTPRequest(
@@ -153,11 +153,7 @@ extension S3Options {
         if http.compression != .none { lines.append("Content-Encoding: \(http.compression.name)") }
         if neverOverwrites { lines.append("If-None-Match: *") }
         if let storageClass { lines.append("x-amz-storage-class: \(storageClass)") }
-        switch encryption {
-        case nil: break
-        case .service: lines.append("x-amz-server-side-encryption: AES256")
-        case .keyManagement: lines.append("x-amz-server-side-encryption: aws:kms")
-        }
+        if let encryption { lines.append("x-amz-server-side-encryption: \(encryption.rawValue)") }
         return lines
     }
 }

@@ -2,6 +2,7 @@ internal import Configuration
 internal import Containers
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// The files that settings name: secrets, certificates, containers, programs, databases, time zones.
 extension StartupCheck {

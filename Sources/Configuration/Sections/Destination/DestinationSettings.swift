@@ -38,14 +38,6 @@ public struct DestinationSettings: Sendable, Equatable {
         case appCenter = "app_center"
     }
 
-    /// How OpenTelemetry's records are written.
-    public enum OTLPEncoding: String, SettingChoice {
-        /// Protocol buffers.
-        case protobuf
-        /// JSON.
-        case json
-    }
-
     /// The version of HTTP that is spoken.
     public enum HTTPVersion: String, SettingChoice {
         /// HTTP/1.1.
@@ -87,7 +79,7 @@ public struct DestinationSettings: Sendable, Equatable {
     /// The systemd credential that holds the password.
     public var passwordCredential: String?
     /// TLS.
-    public var tls = TLSSettings()
+    public var tls = TLSOptions()
     /// The bucket, for `s3`.
     public var s3 = S3Settings()
     /// The subject, for `nats`.
@@ -109,7 +101,7 @@ public struct DestinationSettings: Sendable, Equatable {
     /// What it sets for itself of `[dispatch]` and `[queue]`.
     public var own = OwnSettings()
     /// What an answer means, by status (`404`) or class (`4xx`), where it differs from the usual.
-    public var outcomes: [String: OutcomeOverride] = [:]
+    public var outcomes: [String: AnswerMeaning] = [:]
     /// The query parameter that carries the batch's id.
     public var batchIDParameter: String?
     /// The body's `Content-Type`; nil for the format's own.
@@ -149,8 +141,6 @@ public struct DestinationSettings: Sendable, Equatable {
     /// A destination without a name and a place.
     public init() {}
 }
-
-extension Compression: SettingChoice {}
 
 extension DestinationSettings: SettingsSection {
     static let entries: [Entry<DestinationSettings>] = reachEntries + OwnSettings.entries + sectionEntries

@@ -1,15 +1,7 @@
-internal import Model
+public import Model
 
 /// `[destination.nats]`: which subject of which servers, and who publishes there.
 public struct NATSSettings: Sendable, Equatable {
-    /// What one message holds.
-    public enum Message: String, SettingChoice {
-        /// A batch.
-        case batch
-        /// One event.
-        case event
-    }
-
     /// Where messages go.
     public var subject: String?
     /// More servers, beside `url`.
@@ -19,7 +11,7 @@ public struct NATSSettings: Sendable, Equatable {
     /// The stream that must take the messages; nil for any.
     public var stream: String?
     /// What one message holds.
-    public var message = Message.batch
+    public var message = NATSContent.batch
     /// How long the stream remembers ids.
     public var duplicateWindow = Duration.seconds(120)
     /// The seed of a user's nkey, in the configuration itself.

@@ -1,3 +1,5 @@
+public import Model
+
 /// What a `[[destination]]` sets for itself of `[dispatch]` and `[queue]`; nil where those hold for it too.
 public struct OwnSettings: Sendable, Equatable {
     /// In place of `dispatch.interval`.

@@ -4,21 +4,13 @@ public import Model
 ///
 /// Source: OpenTelemetry protocol 1.5, "OTLP/HTTP", and opentelemetry-proto `logs.proto`.
 public struct OTLPEncoder: BatchEncoder {
-    /// How records are written.
-    public enum Encoding: Sendable, Equatable {
-        /// `application/x-protobuf`, which every receiver reads.
-        case protobuf
-        /// `application/json`, where it is wanted.
-        case json
-    }
-
-    private let encoding: Encoding
+    private let encoding: OTLPEncoding
     private let version: String
 
     /// - Parameters:
     ///   - encoding: default protocol buffers.
     ///   - version: the agent's, told as the scope's.
-    public init(_ encoding: Encoding = .protobuf, version: String = "") {
+    public init(_ encoding: OTLPEncoding = .protobuf, version: String = "") {
         self.encoding = encoding
         self.version = version
     }
