@@ -164,7 +164,9 @@ let package = Package(
             fixtures: true),
 
         // Control
-        module("Control", ["CLinux", "EventLoops", "Model", "Metrics"]),
+        .target(
+            name: "Control", dependencies: ["CLinux", "EventLoops", "Model", "Metrics"],
+            resources: [.embedInCode("Status/page.css")], swiftSettings: settings(of: "Control")),
         tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"], fixtures: true),
 
         // Receiver
