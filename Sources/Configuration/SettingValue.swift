@@ -73,17 +73,7 @@ public indirect enum SettingValue: Sendable, Hashable {
 
     /// A key as TOML writes it: bare where it may be.
     static func key(_ name: String) -> String {
-        let bare =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
-        return bare ? name : quote(name)
+        !name.isEmpty && name.hasOnlyLettersDigits(and: "-_") ? name : quote(name)
     }
 
     /// A string in quotation marks, by the escapes that TOML and JSON share.

@@ -100,15 +100,7 @@ extension ValueType where Value == String {
     /// The name of a destination: it becomes a metric label and part of commands.
     static var destinationName: ValueType {
         checked("name", range: "a-z, 0-9, _ and -, at most 40", mustBe: "1 to 40 of a-z, 0-9, _ and -") { name in
-            (1...40).contains(name.utf8.count)
-                && name.utf8.allSatisfy { byte in
-                    switch byte {
-                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                        UInt8(ascii: "-"), UInt8(ascii: "_"):
-                        true
-                    default: false
-                    }
-                }
+            (1...40).contains(name.utf8.count) && name.hasOnlyLettersDigits(and: "-_") && name.lowercased() == name
         }
     }
 

@@ -1,3 +1,5 @@
+internal import Model
+
 /// `[[container]]`: a remotely managed container.
 public struct ContainerSettings: Sendable, Equatable {
     /// What is served until the network has answered.
@@ -91,8 +93,7 @@ extension ValueType where Value == String {
     /// A container's id: it becomes a file name.
     static var containerID: ValueType {
         checked("id", range: "A-Z, a-z, 0-9, - and _, at most 64", mustBe: "1 to 64 of A-Z, a-z, 0-9, - and _") { id in
-            (1...64).contains(id.utf8.count)
-                && id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+            (1...64).contains(id.utf8.count) && id.hasOnlyLettersDigits(and: "-_")
         }
     }
 
@@ -100,8 +101,7 @@ extension ValueType where Value == String {
     static var publicKey: ValueType {
         checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
             key in
-            key.utf8.count == 44 && key.hasSuffix("=") && key.dropLast().contains { $0 != "A" }
-                && key.dropLast().allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "/") }
+            key.isBase64OfHash && key.dropLast().contains { $0 != "A" }
         }
     }
 }

@@ -2,12 +2,6 @@ internal import Digests
 internal import Model
 
 extension HTTPOptions {
-    /// Headers that the agent makes itself.
-    private static let reserved: Set<String> = [
-        "connection", "content-encoding", "content-length", "expect", "host", "idempotency-key", "transfer-encoding",
-        "x-spoolship-events",
-    ]
-
     /// Refuses settings without meaning.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
@@ -32,21 +26,18 @@ extension HTTPOptions {
             )
         }
         for header in headers {
-            guard !header.name.isEmpty, header.name.utf8.allSatisfy(HTTPOptions.isTokenByte) else {
+            guard header.name.isHeaderName else {
                 throw OutputError(.invalidSetting, "\"\(header.name)\" is no header name")
             }
             guard header.value.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
                 throw OutputError(.invalidSetting, "the value of header \(header.name) holds a control character")
             }
-            guard !HTTPOptions.reserved.contains(header.name.lowercased()) else {
+            guard !header.name.isOwnHeader else {
                 throw OutputError(.invalidSetting, "header \(header.name) is made by the agent; take it out")
             }
         }
         for pin in tls.pinnedKeys {
-            let base64 = pin.dropFirst("sha256//".count)
-            guard pin.hasPrefix("sha256//"), base64.utf8.count == 44, base64.hasSuffix("="),
-                base64.dropLast().utf8.allSatisfy(HTTPOptions.isBase64Byte)
-            else {
+            guard pin.isPinnedKey else {
                 throw OutputError(
                     .invalidSetting, "pinned key \"\(pin)\": give sha256// and the 44 characters of its hash in Base64")
             }
@@ -56,7 +47,7 @@ extension HTTPOptions {
         ] where wait <= .zero || wait > .seconds(86_400) {
             throw OutputError(.invalidSetting, "\(word) must lie between nothing and a day")
         }
-        if let batchIDParameter, !batchIDParameter.utf8.allSatisfy(HTTPOptions.isTokenByte) {
+        if let batchIDParameter, !batchIDParameter.isHeaderName {
             throw OutputError(.invalidSetting, "\"\(batchIDParameter)\" is no name of a query parameter")
         }
     }
@@ -113,23 +104,5 @@ extension HTTPOptions {
         }
         if compression != .none { lines.append("Content-Encoding: \(compression.name)") }
         return lines
-    }
-
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-    }
-
-    private static func isBase64Byte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
-            true
-        default: false
-        }
     }
 }

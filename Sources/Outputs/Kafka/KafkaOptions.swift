@@ -65,7 +65,7 @@ public struct KafkaOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
-        guard KafkaOptions.isTopic(topic) else {
+        guard topic.isKafkaTopic else {
             throw OutputError(.invalidSetting, "the topic must be 1 to 249 letters, digits, dots, _ and -")
         }
         guard !brokers.isEmpty else { throw OutputError(.invalidSetting, "there is no broker") }
@@ -92,12 +92,6 @@ public struct KafkaOptions: Sendable, Equatable {
 
     /// The headers that each record has: the batch's id and the event's.
     static let ownHeaders = ["batch_id", "event_id"]
-
-    /// Whether a text is a topic's name. Source: Apache Kafka, `Topic.validate`.
-    static func isTopic(_ text: String) -> Bool {
-        (1...249).contains(text.utf8.count) && text != "." && text != ".."
-            && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
-    }
 
     /// Why a property cannot be set in `properties`; nil when it can.
     static func refusal(ofProperty name: String) -> String? {

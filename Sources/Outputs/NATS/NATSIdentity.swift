@@ -89,17 +89,7 @@ enum NATSIdentity: Sendable {
                 found.append(String(first))
             }
         }
-        guard !isOpen, found.count == 2, found[0].utf8.allSatisfy(isJWTByte) else { throw mistake }
+        guard !isOpen, found.count == 2, found[0].hasOnlyLettersDigits(and: "-_.=") else { throw mistake }
         return (Secret(found[0]), Secret(found[1]))
-    }
-
-    private static func isJWTByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
-            UInt8(ascii: "="):
-            true
-        default: false
-        }
     }
 }

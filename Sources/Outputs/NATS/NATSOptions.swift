@@ -49,14 +49,14 @@ public struct NATSOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) -> [NATSAddress] {
-        guard NATSOptions.isSubject(subject) else {
+        guard subject.isNATSSubject else {
             throw OutputError(
                 .invalidSetting, "the subject must be words with dots between them, without blanks, * and >")
         }
-        guard NATSOptions.isSubject(inboxPrefix) else {
+        guard inboxPrefix.isNATSSubject else {
             throw OutputError(.invalidSetting, "inbox_prefix must be words with dots between them")
         }
-        if let stream, !NATSOptions.isStream(stream) {
+        if let stream, !stream.isNATSStream {
             throw OutputError(.invalidSetting, "the stream's name holds a blank or one of . * > / \\")
         }
         guard !servers.isEmpty else { throw OutputError(.invalidSetting, "there is no server") }
@@ -71,19 +71,5 @@ public struct NATSOptions: Sendable, Equatable {
             if !addresses.contains(address) { addresses.append(address) }
         }
         return addresses
-    }
-
-    /// Whether a text is a subject that can be published to.
-    static func isSubject(_ text: String) -> Bool {
-        let words = text.split(separator: ".", omittingEmptySubsequences: false)
-        return (1...255).contains(text.utf8.count)
-            && words.allSatisfy { word in
-                !word.isEmpty && word.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != 0x2A && $0 != 0x3E }
-            }
-    }
-
-    private static func isStream(_ text: String) -> Bool {
-        (1...255).contains(text.utf8.count)
-            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
     }
 }

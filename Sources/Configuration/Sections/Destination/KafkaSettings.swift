@@ -83,12 +83,8 @@ extension ValueType where Value == String {
         }
     }
 
-    /// A topic's name. Source: Apache Kafka, `Topic.validate`.
     static var kafkaTopic: ValueType {
-        checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { text in
-            text.utf8.count <= 249 && text != "." && text != ".."
-                && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
-        }
+        checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { $0.isKafkaTopic }
     }
 }
 

@@ -94,21 +94,14 @@ extension NATSSettings: SettingsSection {
 }
 
 extension ValueType where Value == String {
-    /// A subject that can be published to. Source: NATS documentation, "Subject-Based Messaging".
     static var natsSubject: ValueType {
-        checked("subject", mustBe: "words with dots between them, without blanks, * and >, at most 255 bytes") { text in
-            text.utf8.count <= 255
-                && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { word in
-                    !word.isEmpty && word.utf8.allSatisfy { $0 > 0x20 && $0 != 0x2A && $0 != 0x3E }
-                }
+        checked("subject", mustBe: "words with dots between them, without blanks, * and >, at most 255 bytes") {
+            $0.isNATSSubject
         }
     }
 
-    /// A stream's name: it becomes a header.
     static var natsStream: ValueType {
-        checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { text in
-            text.utf8.count <= 255 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
-        }
+        checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { $0.isNATSStream }
     }
 }
 
