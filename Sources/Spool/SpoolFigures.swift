@@ -12,14 +12,6 @@ public struct SpoolComplaint: Sendable, Equatable {
     public var ownerName: String
     /// What is wrong and what to do.
     public var advice: String
-
-    /// A complaint of known parts.
-    public init(path: String, owner: UInt32, ownerName: String, advice: String) {
-        self.path = path
-        self.owner = owner
-        self.ownerName = ownerName
-        self.advice = advice
-    }
 }
 
 /// Why a file is not opened at all.
@@ -95,11 +87,6 @@ public struct SpoolFigures: Sendable, Equatable {
         public var files: Int
         /// Descriptors, of the process.
         public var limit: Int
-
-        init(files: Int, limit: Int) {
-            self.files = files
-            self.limit = limit
-        }
     }
 
     // MARK: Since the start

@@ -129,18 +129,6 @@ public struct Route: Sendable, Equatable {
     public var otherBatches: [DestinationName] = []
     /// The deadlines that concern the app because they name it; nil for none.
     public var deadlines: DeadlineNames?
-
-    /// A route of known parts.
-    public init(
-        destinations: [DestinationName], compression: Compression, chunks: ChunkLimits,
-        otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
-    ) {
-        self.destinations = destinations
-        self.compression = compression
-        self.chunks = chunks
-        self.otherBatches = otherBatches
-        self.deadlines = deadlines
-    }
 }
 
 /// One compressor of each kind, made when it is first needed.
