@@ -32,7 +32,9 @@ extension DestinationMachine {
     ///
     /// A normal one waits for that answer: the batch may hold fewer events than it was asked for (a full chunk is a batch
     /// as it is stored), so that more critical ones wait than it seems.
-    var isCriticalOnItsWay: Bool { attempts.contains { $0.priority == .critical && $0.isLeasing } }
+    var isCriticalOnItsWay: Bool {
+        attempts.contains { $0.priority == .critical && $0.isLeasing && $0.wishedBatch?.rejectedAt == nil }
+    }
 
     /// Gives back what is ready and may not be sent any more.
     mutating func returnReady(_ gate: Gate) {

@@ -4,8 +4,6 @@ internal import Model
 extension DestinationMachine {
     /// How many failed rounds a batch that was set aside may have before it is bisected.
     private static let roundsBeforeBisecting = 3
-    /// How many batches may be set aside before the destination is held.
-    private static let mostSetAside = 1000
     /// How soon a sender that found no route looks again.
     private static let offlineRecheck = Duration.seconds(30)
 
@@ -61,6 +59,7 @@ extension DestinationMachine {
 
     private mutating func acknowledge(_ number: UInt64, _ batch: TrackedBatch, isProbe: Bool, at now: Moment) {
         noteTook(batch)
+        if batch.isSetAside { retrySetAside(at: now.boot) }
         noteAcknowledged(events: batch.header.events, isProbe: isProbe, at: now)
         noteLate(number, batch, acknowledged: batch.header.events, at: now)
         settle(number, .acknowledged(batch.header), end: .good)
@@ -124,10 +123,11 @@ extension DestinationMachine {
         let isTrusted =
             fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
             || isProven(batch)
+        let mayGiveUp = rejections.tolerates(judged) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
         let mayReject =
             !isStopping
-            && (judged == 0 || hasAcknowledgedWithSettings && isTrusted && rejections.tolerates(judged))
+            && (judged == 0 || hasAcknowledgedWithSettings && isTrusted && mayGiveUp)
         var batch = batch
         var isSetAside = false
         if let first = fates.firstJudgement, !mayReject, !isStopping {
@@ -219,7 +219,7 @@ extension DestinationMachine {
     ) {
         guard !batch.isSetAside else { return batch.notBefore = later }
         // So many bad ones are not the batches' fault; and each is kept in memory.
-        if tracked.values.count(where: { $0.isSetAside }) >= DestinationMachine.mostSetAside {
+        if isFullOfSetAside {
             becomeHeld(failure, by: &batch, isProbe: false, at: now, using: &random)
         }
         batch.isSetAside = true
@@ -241,7 +241,9 @@ extension DestinationMachine {
     }
 
     private mutating func postponeProbes(at now: Moment, using random: inout some RandomNumberGenerator) {
-        let next = now.boot + options.retry.shortened(options.probeInterval, using: &random)
+        let interval = options.retry.shortened(options.probeInterval, using: &random)
+        // What fails during a doubt must not make it last.
+        let next = now.boot + (hold?.doubt == nil ? interval : min(interval, DestinationMachine.step))
         hold?.nextProbe = next
         if breaker?.nextProbe != nil { breaker?.nextProbe = next }
     }

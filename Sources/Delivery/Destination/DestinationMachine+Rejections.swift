@@ -60,6 +60,8 @@ extension DestinationMachine {
             return doubt(batch, number, failure, isProbe: isProbe, at: now, using: &random)
         }
         answered(isProbe: isProbe, at: now)
+        // Others go through, and there is no room to keep it beside them.
+        if batch.header.events == 1, !batch.isSetAside, isFullOfSetAside { return deadLetter(batch, number, failure) }
         putRejectedAside(&batch, failure, at: now, using: &random)
         giveBack(batch, number)
     }

@@ -104,6 +104,13 @@ extension DestinationMachine {
     }
 
     private func regular(_ gate: Gate, at now: Moment) -> Start? {
+        // Pieces of what was rejected take turns with all else, whatever their lane: they may be thousands.
+        let piece = hasPlace(.normal) ? ready(gate, at: now) { $0.rejectedAt != nil } : nil
+        if prefersPieces, let piece { return piece }
+        return unrejected(gate, at: now) ?? piece ?? setAside(gate, at: now)
+    }
+
+    private func unrejected(_ gate: Gate, at now: Moment) -> Start? {
         for priority in Priority.inOrder where hasPlace(priority) {
             guard let start = start(in: priority, gate, at: now) else { continue }
             // Whatever causes a sending takes the waiting critical events first (ac06).
@@ -113,18 +120,24 @@ extension DestinationMachine {
             if priority == .normal, isCriticalOnItsWay { return nil }
             return start
         }
-        return setAside(gate, at: now)
+        return nil
+    }
+
+    /// The oldest of the batches that were given back and may go again now.
+    private func ready(_ gate: Gate, at now: Moment, where isMeant: (TrackedBatch) -> Bool) -> Start? {
+        let ready = tracked.values.filter {
+            isMeant($0) && !$0.isSetAside && $0.notBefore <= now.boot
+                && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
+        }
+        let first = ready.min { ($0.header.acceptedAt, $0.header.id) < ($1.header.acceptedAt, $1.header.id) }
+        return first.map { .again($0.header.id, isProbe: false) }
     }
 
     private func start(in priority: Priority, _ gate: Gate, at now: Moment) -> Start? {
-        let ready = tracked.values.filter {
-            $0.header.priority == priority && !$0.isSetAside && $0.notBefore <= now.boot
-                && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
+        if let again = ready(gate, at: now, where: { $0.header.priority == priority && $0.rejectedAt == nil }) {
+            return again
         }
-        if let first = ready.min(by: { ($0.header.acceptedAt, $0.header.id) < ($1.header.acceptedAt, $1.header.id) }) {
-            return .again(first.header.id, isProbe: false)
-        }
-        guard !isFullOfRetries(priority) else { return nil }
+        guard !isFullOfRetries(priority), hasRoomForRejected else { return nil }
         if freeToTake(priority) > 0,
             gate.automatic != nil || push?.everything == true || (push?.free[priority] ?? 0) > 0
         {
@@ -191,12 +204,14 @@ extension DestinationMachine {
     private mutating func begin(_ start: Start, at now: Moment) {
         bucket?.charge(1, at: now.boot)
         hold?.doubt?.prefersFresh.toggle()
+        prefersPieces = true
         switch start {
         case .ready(let number):
             guard var batch = attempts.look(number, { $0.batch }) else { return }
             send(&batch, number, at: now)
         case .again(let batchID, let isProbe):
             guard let batch = tracked.removeValue(forKey: batchID) else { return }
+            if batch.rejectedAt != nil { prefersPieces = false }
             let id = newAttempt()
             attempts[id.number] = Attempt(
                 .known(.value(batch)), priority: batch.header.priority, isProbe: isProbe, isPushed: push != nil)
