@@ -22,6 +22,9 @@ struct TransferSettings: Sendable, Equatable {
         set(CURLOPT_USERAGENT, options.userAgent)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_NOSIGNAL, 1)
+        // A transfer that ends while its name is looked up would wait for the resolver's thread, ten seconds with silent name
+        // servers, and with it everything else on this loop. The thread ends by itself.
+        set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_HTTP_VERSION, Int(options.allowHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TCP_KEEPALIVE, 1)
