@@ -79,6 +79,7 @@ extension AgentService {
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
+            MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
         ]
         let ports = PortWatch(on: loop, time: time, log: log)
         let status = AgentStatus(

@@ -153,7 +153,6 @@ struct AgentStatus: StatusSource {
         return figures
     }
 
-    /// What cannot be read although its owner has done nothing wrong.
     /// What apps write where the agent does not look is not read, and nothing else would say so.
     private func lostSpool(_ settings: Settings) -> [String] {
         guard !settings.destinations.isEmpty, let root = reader.figures.root, !root.hasItsName else { return [] }
@@ -190,9 +189,10 @@ struct AgentStatus: StatusSource {
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
+        if let clock = MachineCollector.clockComplaint { spool.complaints.append(clock) }
         if figures.polledDirectories > 0 {
             let reason = figures.pollReason ?? "they cannot be read"
-            spool.complaints.append("\(figures.polledDirectories) directories are polled: \(reason)")
+            spool.complaints.append("directories that are polled: \(figures.polledDirectories): \(reason)")
         }
         spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver

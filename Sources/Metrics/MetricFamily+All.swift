@@ -513,6 +513,19 @@ extension MetricFamily {
         .counter, "spoolship_http_listeners_reopened_total",
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
         [.closed("server", ["stats", "control"])])
+    /// Room for bytes.
+    public static let freeBytes = MetricFamily(
+        .gauge, "spoolship_filesystem_free_bytes", "Bytes that are free in the file system of a directory, by the last look.",
+        [.closed("directory", ["spool", "state"])])
+    /// Room for files.
+    public static let freeInodes = MetricFamily(
+        .gauge, "spoolship_filesystem_free_inodes",
+        "Files that the file system of a directory has room for, by the last look; missing where it counts none.",
+        [.closed("directory", ["spool", "state"])])
+    /// Whether times can be believed.
+    public static let clockSynchronised = MetricFamily(
+        .gauge, "spoolship_clock_synchronised",
+        "0 while the kernel says that its clock is not synchronised: nothing expires, and no event's time counts as ahead.")
     /// Series that are missing.
     public static let seriesSuppressed = MetricFamily(
         .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
@@ -520,7 +533,7 @@ extension MetricFamily {
     private static let agent = [
         build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
         persistenceFailures, logMessages, logLinesSuppressed, requests, connectionsCut, listenersReopened,
-        seriesSuppressed,
+        freeBytes, freeInodes, clockSynchronised, seriesSuppressed,
     ]
 
     // MARK: Process
