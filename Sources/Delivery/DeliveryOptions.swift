@@ -43,8 +43,10 @@ extension DeliveryOptions {
 public struct DestinationOptions: Sendable, Equatable {
     /// Its name.
     public var name: DestinationName
-    /// At most so many events a batch. Default 50.
+    /// So many waiting events go at once. Default 50.
     public var batchEvents: Int
+    /// At most so many events a batch; nil: as many as go at once.
+    public var batchMostEvents: Int?
     /// At most so many uncompressed bytes a batch, one event excepted. Default 1 MiB.
     public var batchBytes: Int
     /// At most so many batches in flight. Default 3.
@@ -70,8 +72,9 @@ public struct DestinationOptions: Sendable, Equatable {
 
     /// Options with their defaults.
     public init(
-        name: DestinationName, batchEvents: Int = 50, batchBytes: Int = 1 << 20, parallelBatches: Int = 3,
-        interval: DispatchInterval? = nil, criticalDelay: Duration? = nil, retry: RetrySchedule = .standard,
+        name: DestinationName, batchEvents: Int = 50, batchMostEvents: Int? = nil, batchBytes: Int = 1 << 20,
+        parallelBatches: Int = 3, interval: DispatchInterval? = nil, criticalDelay: Duration? = nil,
+        retry: RetrySchedule = .standard,
         whenExhausted: WhenExhausted = .probe,
         probeInterval: Duration = .seconds(1200), requestsPerSecond: Double? = nil, eventsPerRequest: Int? = nil,
         deadlines: [Deadline] = [],
@@ -79,6 +82,7 @@ public struct DestinationOptions: Sendable, Equatable {
     ) {
         self.name = name
         self.batchEvents = batchEvents
+        self.batchMostEvents = batchMostEvents
         self.batchBytes = batchBytes
         self.parallelBatches = parallelBatches
         self.interval = interval
@@ -91,4 +95,11 @@ public struct DestinationOptions: Sendable, Equatable {
         self.deadlines = deadlines
         self.fingerprint = fingerprint
     }
+}
+
+extension DestinationOptions {
+    /// At most so many events a batch.
+    var mostEvents: Int { batchMostEvents ?? batchEvents }
+    /// So many waiting events go at once: a batch that is full waits for nothing.
+    var dueEvents: Int { min(batchEvents, mostEvents) }
 }

@@ -22,7 +22,9 @@ extension Intake {
 
     func closeAll() {
         for (index, chunks) in open.enumerated() {
-            for chunk in chunks where !chunk.isEmpty { close(chunk, routes[index], isFull: false) }
+            for chunk in chunks {
+                if chunk.isEmpty { chunk.rest() } else { close(chunk, routes[index], isFull: false) }
+            }
         }
     }
 

@@ -16,7 +16,7 @@ struct SettingsTests {
     func defaultsHold() throws {
         let settings = try SettingsTests.read("")
         #expect(settings == Settings())
-        #expect(settings.queue.maxSize == 10_485_760)
+        #expect(settings.queue.maxSize == 268_435_456)
         #expect(settings.queue.maxAge == .seconds(25 * 86_400))
         #expect(settings.dispatch.interval == .every(.seconds(6)))
         #expect(settings.dispatch.criticalDelay == .seconds(3))

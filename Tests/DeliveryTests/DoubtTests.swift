@@ -10,8 +10,12 @@ import Testing
 struct DoubtTests {
     private typealias Manner = ScriptedReceiver.Manner
 
-    private func world(_ manner: ScriptedReceiver.Manner, bad: Set<Int>) -> World {
-        var world = World(options())
+    private func world(_ manner: ScriptedReceiver.Manner, bad: Set<Int>, most: Int = 50) -> World {
+        var world = World(
+            options {
+                $0.batchMostEvents = most
+                $0.batchBytes = 4 << 20
+            })
         let receiver = ScriptedReceiver(manner: manner, bad: bad)
         world.answer = { _, sent in (.milliseconds(20), receiver.answer(sent)) }
         return world
@@ -22,8 +26,11 @@ struct DoubtTests {
         arguments: ScriptedReceiver.Manner.allCases,
         [Priority.normal, .critical])
     func batchOfItsOwn(manner: ScriptedReceiver.Manner, priority: Priority) {
-        for (before, refused) in [(50, 2), (500, 2), (5000, 3), (50, 9), (1, 2), (0, 2)] {
-            var world = world(manner, bad: Set(before + 1...before + refused))
+        for (before, refused, most) in [
+            (50, 2, 50), (500, 2, 50), (5000, 3, 50), (5000, 3, 5000), (50, 9, 50), (50, 9, 5000), (1, 2, 50),
+            (0, 2, 5000),
+        ] {
+            var world = world(manner, bad: Set(before + 1...before + refused), most: most)
             if before > 0 { world.accept(before) }
             world.run(.seconds(60))
             world.accept(refused, priority)
@@ -142,6 +149,20 @@ struct DoubtTests {
         let first = world.main.tracked.values.filter(\.isSetAside).map(\.notBefore).min() ?? world.boot
         world.run(first - world.boot + .seconds(30))
         #expect(world.main.tracked.isEmpty && world.store.acknowledged.count + world.store.deadLettered.count == 520)
+    }
+
+    @Test(
+        "one rejected among 5,000 in a batch is found in 25 requests more, and the others arrive",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func oneInALargeBatch(manner: ScriptedReceiver.Manner) {
+        var world = world(manner, bad: [4_321], most: 5_000)
+        world.accept(1_000)
+        world.run(.seconds(10))
+        let before = world.sent.count
+        world.accept(5_000)
+        world.run(.seconds(30))
+        #expect(world.store.acknowledged.count == 5_999 && Array(world.store.deadLettered.keys) == [4_321])
+        #expect(world.sent.count <= before + 26 && world.main.hold == nil)
     }
 
     @Test("19 rejected of 1,120 are no reason to hold", arguments: ScriptedReceiver.Manner.allCases)

@@ -26,8 +26,9 @@ extension Settings {
                 let dispatch = dispatch(for: destination)
                 return DestinationOptions(
                     name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
-                    batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches,
-                    interval: destination.own.interval, criticalDelay: destination.own.criticalDelay,
+                    batchMostEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize,
+                    parallelBatches: dispatch.parallelBatches, interval: destination.own.interval,
+                    criticalDelay: destination.own.criticalDelay,
                     retry: schedule,
                     whenExhausted: retry.whenExhausted,
                     probeInterval: retry.probeInterval,
@@ -44,7 +45,7 @@ extension Settings {
         for destination in destinations {
             let dispatch = dispatch(for: destination)
             // bounded: both are settings of a few thousand.
-            depths[DestinationName(destination.name)] = 2 * dispatch.batchEvents * dispatch.parallelBatches
+            depths[DestinationName(destination.name)] = 2 * dispatch.batchMostEvents * dispatch.parallelBatches
         }
         return depths
     }

@@ -63,13 +63,15 @@ extension Settings {
             }
         return RouteTable(
             destinations: destinations.map { destination in
-                RouteTable.Destination(
+                let dispatch = dispatch(for: destination)
+                return RouteTable.Destination(
                     name: destination.name, compression: destination.compression,
                     batches: ChunkLimits(
-                        batchEvents: destination.own.batchEvents ?? dispatch.batchEvents,
-                        batchBytes: destination.own.batchSize ?? dispatch.batchSize, cap: cap))
+                        batchEvents: dispatch.batchMostEvents,
+                        batchBytes: destination.own.batchSize ?? self.dispatch.batchSize, cap: cap),
+                    due: min(dispatch.batchEvents, dispatch.batchMostEvents))
             },
-            standard: ChunkLimits(batchEvents: dispatch.batchEvents, batchBytes: dispatch.batchSize, cap: cap),
+            standard: ChunkLimits(batchEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize, cap: cap),
             compression: packed)
     }
 

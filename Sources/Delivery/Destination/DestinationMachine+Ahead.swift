@@ -61,7 +61,7 @@ extension DestinationMachine {
         guard ahead <= DestinationMachine.fewAhead else { return }
         let priority: Priority = available(.critical) > 0 ? .critical : .normal
         guard isSmall(priority) else { return }
-        while ahead < DestinationMachine.mostAhead, available(priority) >= options.batchEvents, isDue(priority, gate) {
+        while ahead < DestinationMachine.mostAhead, available(priority) >= options.mostEvents, isDue(priority, gate) {
             let id = newAttempt()
             attempts[id.number] = Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false)
             effects.append(.leaseNext(id, request(priority, at: now)))
@@ -72,7 +72,7 @@ extension DestinationMachine {
     private func isSmall(_ priority: Priority) -> Bool {
         let lane = lanes[priority]
         guard lane.waitingEvents > 0 else { return false }
-        let bytes = lane.waitingBytes / lane.waitingEvents * options.batchEvents
+        let bytes = lane.waitingBytes / lane.waitingEvents * options.mostEvents
         return min(bytes, maxBytes) <= DestinationMachine.largestAhead
     }
 }

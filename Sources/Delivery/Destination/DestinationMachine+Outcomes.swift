@@ -60,7 +60,7 @@ extension DestinationMachine {
     private mutating func acknowledge(_ number: UInt64, _ batch: TrackedBatch, isProbe: Bool, at now: Moment) {
         noteTook(batch)
         if batch.isSetAside { retrySetAside(at: now.boot) }
-        noteAcknowledged(events: batch.header.events, isProbe: isProbe, at: now)
+        noteAcknowledged(events: batch.header.events, of: batch.header.events, isProbe: isProbe, at: now)
         noteLate(number, batch, acknowledged: batch.header.events, at: now)
         settle(number, .acknowledged(batch.header), end: .good)
     }
@@ -70,10 +70,10 @@ extension DestinationMachine {
         if let began = batch.attemptedAt, tookAt.map({ $0 < began }) ?? true { tookAt = began }
     }
 
-    private mutating func noteAcknowledged(events: Int, isProbe: Bool, at now: Moment) {
+    private mutating func noteAcknowledged(events: Int, of answer: Int, isProbe: Bool, at now: Moment) {
         acknowledgements += 1
         lastSuccess = now.wall
-        rejections.note(rejected: false, events: events)
+        rejections.note(rejected: false, events: events, of: answer)
         ceiling?.acknowledge()
         if !hasAcknowledgedWithSettings {
             hasAcknowledgedWithSettings = true
@@ -106,7 +106,8 @@ extension DestinationMachine {
         let judged = fates.rejected - fates.rejectedHere
         if fates.acknowledged > 0 {
             noteTook(batch)
-            noteAcknowledged(events: fates.acknowledged, isProbe: attempt.isProbe, at: now)
+            noteAcknowledged(
+                events: fates.acknowledged, of: batch.header.events, isProbe: attempt.isProbe, at: now)
             noteLate(number, batch, acknowledged: fates.acknowledged, at: now)
         } else if fates.rejected == 0 {
             var batch = batch
@@ -123,7 +124,8 @@ extension DestinationMachine {
         let isTrusted =
             fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
             || isProven(batch)
-        let mayGiveUp = rejections.tolerates(judged) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
+        let share = RejectionWindow.share(judged, of: batch.header.events)
+        let mayGiveUp = rejections.tolerates(share) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
         let mayReject =
             !isStopping
@@ -146,7 +148,7 @@ extension DestinationMachine {
         }
         if let first = fates.firstRejection, mayReject {
             if judged > 0 { answered(isProbe: attempt.isProbe, at: now) }
-            rejections.note(rejected: true, events: judged)
+            rejections.note(rejected: true, events: judged, of: batch.header.events)
             noteDeadLetters(batch, events: fates.rejected, first)
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)

@@ -85,7 +85,7 @@ extension DestinationMachine {
     }
 
     mutating func deadLetter(_ batch: TrackedBatch, _ number: UInt64, _ failure: Failure) {
-        rejections.note(rejected: true, events: batch.header.events)
+        rejections.note(rejected: true, events: batch.header.events, of: batch.header.events)
         noteDeadLetters(batch, events: batch.header.events, failure)
         let part = Settlement.Part(0..<batch.header.events, .deadLetter(failure))
         settle(number, Settlement(batch: batch.header.id, parts: [part]), end: .good)

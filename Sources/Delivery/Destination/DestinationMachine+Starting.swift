@@ -152,11 +152,12 @@ extension DestinationMachine {
         let asked = asked(priority)
         let events = available(priority) { asked }
         guard events > 0 else { return false }
-        if let push, push.everything || push.events[priority] > asked * options.batchEvents { return true }
+        let coming = asked * largestBatch(priority)
+        if let push, push.everything || push.events[priority] > coming { return true }
         guard let automatic = gate.automatic else { return false }
-        if laneStates[priority].flush > asked * options.batchEvents { return true }
+        if laneStates[priority].flush > coming { return true }
         return automatic.batchOnSize
-            && (events >= options.batchEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
+            && (events >= options.dueEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
     }
 
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
@@ -236,7 +237,7 @@ extension DestinationMachine {
         }
         let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(
-            destination: name, priority: priority, maxEvents: options.batchEvents, maxBytes: maxBytes,
+            destination: name, priority: priority, maxEvents: options.mostEvents, maxBytes: maxBytes,
             urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: known)
     }
 
