@@ -41,6 +41,16 @@ extension DeliveryOptions {
 
 /// How one destination is treated.
 public struct DestinationOptions: Sendable, Equatable {
+    /// Which of a lane's batches may go beside or before an older one.
+    public enum Order: Sendable, Equatable {
+        /// Any: each goes as soon as it may.
+        case free
+        /// One at a time, the oldest first; another one only to learn whether a failing destination is well again.
+        case kept
+        /// One at a time, the oldest first, whatever happens.
+        case promised
+    }
+
     /// Its name.
     public var name: DestinationName
     /// So many waiting events go at once. Default 50.
@@ -51,6 +61,8 @@ public struct DestinationOptions: Sendable, Equatable {
     public var batchBytes: Int
     /// At most so many batches in flight. Default 3.
     public var parallelBatches: Int
+    /// In which order they go. Default free.
+    public var order: Order
     /// When its events go by themselves; nil: as `DeliveryOptions.interval` says.
     public var interval: DispatchInterval?
     /// How long its critical events wait for company; nil: as `DeliveryOptions.criticalDelay` says.
@@ -73,7 +85,8 @@ public struct DestinationOptions: Sendable, Equatable {
     /// Options with their defaults.
     public init(
         name: DestinationName, batchEvents: Int = 50, batchMostEvents: Int? = nil, batchBytes: Int = 1 << 20,
-        parallelBatches: Int = 3, interval: DispatchInterval? = nil, criticalDelay: Duration? = nil,
+        parallelBatches: Int = 3, order: Order = .free, interval: DispatchInterval? = nil,
+        criticalDelay: Duration? = nil,
         retry: RetrySchedule = .standard,
         whenExhausted: WhenExhausted = .probe,
         probeInterval: Duration = .seconds(1200), requestsPerSecond: Double? = nil, eventsPerRequest: Int? = nil,
@@ -85,6 +98,7 @@ public struct DestinationOptions: Sendable, Equatable {
         self.batchMostEvents = batchMostEvents
         self.batchBytes = batchBytes
         self.parallelBatches = parallelBatches
+        self.order = order
         self.interval = interval
         self.criticalDelay = criticalDelay
         self.retry = retry

@@ -27,7 +27,8 @@ extension Settings {
                 return DestinationOptions(
                     name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
                     batchMostEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize,
-                    parallelBatches: dispatch.parallelBatches, interval: destination.own.interval,
+                    parallelBatches: dispatch.parallelBatches, order: destination.order,
+                    interval: destination.own.interval,
                     criticalDelay: destination.own.criticalDelay,
                     retry: schedule,
                     whenExhausted: retry.whenExhausted,
@@ -121,6 +122,19 @@ extension DeadlineSettings {
                 apps: Set(apps))
         } catch {
             throw AgentError(.configuration, error.message)
+        }
+    }
+}
+
+extension DestinationSettings {
+    /// Loki refuses what is long behind its stream, and Kafka's readers want a session's records in order. Who sets more places of
+    /// its own wants speed instead.
+    fileprivate var order: DestinationOptions.Order {
+        guard own.parallelBatches ?? 1 == 1 else { return .free }
+        return switch kind {
+        case .kafka: kafka.key == "none" ? .free : .promised
+        case .http where format == .loki: .kept
+        default: .free
         }
     }
 }

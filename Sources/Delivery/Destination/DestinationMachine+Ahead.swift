@@ -53,7 +53,8 @@ extension DestinationMachine {
 
     /// Asks for full batches that will go as soon as there is a place, while all is well and many of them wait.
     mutating func askAhead(_ gate: Gate, at now: Moment) {
-        guard gate.block == nil, gate.automatic != nil, obstacle(gate) == nil, storeRetryAt == nil, push == nil,
+        guard options.order == .free, gate.block == nil, gate.automatic != nil, obstacle(gate) == nil,
+            storeRetryAt == nil, push == nil,
             bucket == nil, tracked.isEmpty, !isStopping, !hasPlace(.normal),
             attempts.contains(where: { $0.isSending })
         else { return }

@@ -103,7 +103,7 @@ extension DestinationMachine {
         at now: Moment, using random: inout some RandomNumberGenerator
     ) {
         let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
-        let judged = fates.rejected - fates.rejectedHere
+        let judged = fates.judged
         if fates.acknowledged > 0 {
             noteTook(batch)
             noteAcknowledged(
@@ -128,8 +128,7 @@ extension DestinationMachine {
         let mayGiveUp = rejections.tolerates(share) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
         let mayReject =
-            !isStopping
-            && (judged == 0 || hasAcknowledgedWithSettings && isTrusted && mayGiveUp)
+            judged == 0 || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
         var batch = batch
         var isSetAside = false
         if let first = fates.firstJudgement, !mayReject, !isStopping {
@@ -147,7 +146,7 @@ extension DestinationMachine {
             }
         }
         if let first = fates.firstRejection, mayReject {
-            if judged > 0 { answered(isProbe: attempt.isProbe, at: now) }
+            if first.kind != .local { answered(isProbe: attempt.isProbe, at: now) }
             rejections.note(rejected: true, events: judged, of: batch.header.events)
             noteDeadLetters(batch, events: fates.rejected, first)
         }
@@ -158,7 +157,8 @@ extension DestinationMachine {
             notBefore: isSetAside
                 ? batch.notBefore
                 : now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)),
-            isSetAside: isSetAside, rounds: batch.rounds, holds: batch.holds)
+            isSetAside: isSetAside, rounds: batch.rounds, holds: batch.holds,
+            place: batch.place + [0])
         let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
         let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
         settle(number, settlement, children: goesAgain ? [child] : [], end: .good)
@@ -171,6 +171,8 @@ extension DestinationMachine {
         using random: inout some RandomNumberGenerator
     ) {
         let othersWentThrough = acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
+        // In order, what went through before an outage proves nothing: only what did since the last failure.
+        if options.order != .free { batch.acknowledgedBefore = acknowledgements }
         let later = now.boot + options.retry.shortened(options.probeInterval, using: &random)
         if isProbe || breaker != nil {
             // The destination's state decides when it is tried again, not the batch's own schedule.
@@ -190,7 +192,7 @@ extension DestinationMachine {
             counters.retries += 1
             failuresInARow += 1
             effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
-        } else if othersWentThrough {
+        } else if othersWentThrough, options.order != .promised {
             putAside(&batch, failure, later: later, at: now, using: &random)
         } else {
             batch.failures = 0
@@ -289,7 +291,9 @@ extension DestinationMachine {
 
     private mutating func note(_ outcome: Outcome, at now: Moment) {
         switch outcome {
-        case .acknowledged, .partial, .offline: break
+        case .acknowledged, .offline: break
+        case .partial(let rejected, _):
+            if let first = rejected.first { lastFailure = (first.failure, now.wall) }
         case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
             .tooLarge(_, let failure), .rejected(let failure),
             .held(let failure):

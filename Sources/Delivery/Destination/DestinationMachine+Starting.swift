@@ -125,12 +125,15 @@ extension DestinationMachine {
 
     /// The oldest of the batches that were given back and may go again now.
     private func ready(_ gate: Gate, at now: Moment, where isMeant: (TrackedBatch) -> Bool) -> Start? {
-        let ready = tracked.values.filter {
+        // In order, only what is first in its lane goes, and alone.
+        let known =
+            options.order == .free
+            ? Array(tracked.values) : Priority.inOrder.compactMap { hasPlace($0) ? oldest($0) : nil }
+        let ready = known.filter {
             isMeant($0) && !$0.isSetAside && $0.notBefore <= now.boot
                 && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
         }
-        let first = ready.min { ($0.header.acceptedAt, $0.header.id) < ($1.header.acceptedAt, $1.header.id) }
-        return first.map { .again($0.header.id, isProbe: false) }
+        return ready.min(by: DestinationMachine.isOlder).map { .again($0.header.id, isProbe: false) }
     }
 
     private func start(in priority: Priority, _ gate: Gate, at now: Moment) -> Start? {
@@ -162,15 +165,31 @@ extension DestinationMachine {
 
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
     func hasPlace(_ priority: Priority) -> Bool {
+        if options.order != .free, attempts.contains(where: { $0.priority == priority && $0.takesPlace }) {
+            return false
+        }
         let taken = attempts.count { $0.takesPlace }
         if taken < options.parallelBatches { return true }
         return priority == .critical && taken == options.parallelBatches
             && !attempts.contains { $0.priority == .critical && $0.takesPlace }
     }
 
-    /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04).
+    /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04); in order, nothing passes one.
     func isFullOfRetries(_ priority: Priority) -> Bool {
-        tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2 * options.parallelBatches
+        if options.order != .free { return oldest(priority) != nil }
+        return tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2
+            * options.parallelBatches
+    }
+
+    /// The batch that is first in its lane's order, of those that were given back.
+    private func oldest(_ priority: Priority) -> TrackedBatch? {
+        tracked.values.filter { $0.header.priority == priority && !$0.isSetAside }.min(by: DestinationMachine.isOlder)
+    }
+
+    private static func isOlder(_ left: TrackedBatch, _ right: TrackedBatch) -> Bool {
+        if left.header.acceptedAt != right.header.acceptedAt { return left.header.acceptedAt < right.header.acceptedAt }
+        if left.place != right.place { return left.place.lexicographicallyPrecedes(right.place) }
+        return left.header.id < right.header.id
     }
 
     /// A batch that alone fails goes when nothing else has to, and one at a time (fault 11).
@@ -187,6 +206,7 @@ extension DestinationMachine {
     private func probe() -> Start? {
         guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
         if let doubt = hold?.doubt, let start = untried(in: doubt) { return start }
+        if options.order == .promised, let first = firstInOrder() { return first }
         let known = tracked.values.filter { !$0.isSetAside }
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
         let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
@@ -198,6 +218,19 @@ extension DestinationMachine {
                 < ($1.attemptedAt?.nanoseconds ?? .min, $0.header.priority, $1.header.id)
         }
         return batch.map { .again($0.header.id, isProbe: true) }
+    }
+
+    /// What is first in its lane, of the lane that was attempted longer ago.
+    private func firstInOrder() -> Start? {
+        let firsts = Priority.inOrder.compactMap { priority -> (start: Start, at: Int64)? in
+            if let batch = oldest(priority) {
+                return (.again(batch.header.id, isProbe: true), batch.attemptedAt?.nanoseconds ?? .min)
+            }
+            let takesFree = freeToTake(priority) > 0
+            guard takesFree || available(priority) > 0 else { return nil }
+            return (.next(priority, takesFree: takesFree, isProbe: true), .min)
+        }
+        return firsts.min { $0.at < $1.at }?.start
     }
 
     // MARK: Beginning

@@ -16,6 +16,9 @@ public struct AnswerTable: Sendable, Equatable {
         self.classOverrides = classOverrides
     }
 
+    /// Whether the settings say what a status means: it stands above all else then.
+    func isOverridden(_ status: Int) -> Bool { overrides[status] != nil || classOverrides[status / 100] != nil }
+
     /// What a final status means; 1xx never comes here.
     public func meaning(of status: Int) -> AnswerMeaning {
         if let meaning = overrides[status] ?? classOverrides[status / 100] { return meaning }
