@@ -152,6 +152,8 @@ extension Transaction {
     }
 
     private mutating func set(_ memory: [String: [UInt8]?]) throws(QueueError) {
+        guard !memory.isEmpty else { return }
+        try tables.overwrites(true)
         for (name, value) in memory {
             if let value {
                 let set = try tables.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
@@ -164,5 +166,6 @@ extension Transaction {
                 try remove.run()
             }
         }
+        try tables.overwrites(false)
     }
 }

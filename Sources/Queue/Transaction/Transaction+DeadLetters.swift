@@ -124,6 +124,8 @@ extension Transaction {
     mutating func trimQuarantine() throws(QueueError) { try trimQuarantine(to: state.quarantineBound) }
 
     private mutating func trimQuarantine(to bound: Int) throws(QueueError) {
+        guard state.figures.totals.quarantineBytes > bound else { return }
+        try tables.overwrites(true)
         while state.figures.totals.quarantineBytes > bound {
             // Equal ones: by name, so that a model says the same.
             let held = try quarantineHeld()
@@ -140,6 +142,7 @@ extension Transaction {
             state.figures.totals.quarantinePurged += 1
             while try oldest.step() {}
         }
+        try tables.overwrites(false)
     }
 
     /// What each app holds in the quarantine, in bytes; counted once, when there is too much.
