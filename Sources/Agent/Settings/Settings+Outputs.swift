@@ -140,7 +140,7 @@ extension HTTPFormat {
     ///
     /// - Parameters:
     ///   - installID: names this installation to formats that ask for it.
-    ///   - hostName: this machine's; nil when it has none.
+    ///   - hostName: this machine's as events say it; nil when they do not.
     ///   - version: the agent's.
     /// - Throws: `AgentError` with code `configuration` when the format needs an install id and there is none.
     func encoder(installID: String?, hostName: String?, version: String) throws(AgentError) -> any BatchEncoder {
@@ -154,8 +154,8 @@ extension HTTPFormat {
             return SplunkEncoder(
                 channel: splunk.indexerAcknowledgement ? installID : nil,
                 metadata: SplunkEncoder.Metadata(
-                    host: splunk.host ?? hostName, source: splunk.source, sourcetype: splunk.sourcetype,
-                    index: splunk.index))
+                    host: splunk.host, source: splunk.source, sourcetype: splunk.sourcetype, index: splunk.index),
+                host: hostName)
         case .otlp(let encoding): return OTLPEncoder(encoding, version: version)
         case .ga4(let measurementID): return GA4Encoder(measurementID: measurementID)
         case .appCenter:

@@ -38,6 +38,8 @@ struct EventView {
         properties + members.filter { !EventView.placed.contains($0.key) && $0.key != "priority" }
     }
     var device: JSONSlice? { self["device"] }
+    /// Whether it says that it comes from this machine. Else no format says so in its place: tags may have redacted it.
+    func isFrom(_ host: String) -> Bool { (device?["host_name"] ?? self["host_name"])?.string == host }
     /// When it was read; nil when it does not say.
     var observedAt: Timestamp? { EventView.time(members, "observed_at") }
 

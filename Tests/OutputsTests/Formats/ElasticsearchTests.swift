@@ -142,7 +142,7 @@ struct LokiTests {
     func body() throws {
         let text = try encoded(LokiEncoder(labels: ["job": "shop", "env": "te\"st"], host: "web-1"))
         let stream = try #require(slice(text)?["streams"]?.elements?.first)
-        #expect(stream["stream"]?.text == #"{"app":"web","env":"te\"st","host":"web-1","job":"shop"}"#)
+        #expect(stream["stream"]?.text == #"{"app":"web","env":"te\"st","job":"shop"}"#)
         let values = try #require(stream["values"]?.elements)
         #expect(values.count == 1 && values[0].elements?[0].string == "1795168800123000000")
         let lines = sampleLines.split(separator: "\n").map { String($0) }
@@ -153,7 +153,7 @@ struct LokiTests {
         )
         // An event without an app is in a stream of its own.
         let other = try #require(slice(text)?["streams"]?.elements?.last)
-        #expect(other["stream"]?.text == #"{"env":"te\"st","host":"web-1","job":"shop"}"#)
+        #expect(other["stream"]?.text == #"{"env":"te\"st","job":"shop"}"#)
         #expect(other["values"]?.elements?.first?.elements?[0].string == "1795168802000000000")
         #expect(other["values"]?.elements?.first?.elements?[1].string == lines[1])
         let plain = try encoded(LokiEncoder(labels: ["app": ""], structuredMetadata: false))

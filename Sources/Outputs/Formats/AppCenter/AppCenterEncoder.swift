@@ -79,7 +79,7 @@ public struct AppCenterEncoder: BatchEncoder {
     /// An id as the UUID that the service wants: itself if it is one, or else the same for the same id.
     ///
     /// Source: RFC 9562, version 8: a hash of the id with the bits of version and variant.
-    static func uuid(_ id: String) -> String {
+    public static func uuid(_ id: String) -> String {
         let parts = id.split(separator: "-", omittingEmptySubsequences: false)
         if parts.map({ $0.utf8.count }) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) {
             return id

@@ -17,6 +17,7 @@ public struct LokiEncoder: BatchEncoder {
     static let mostApps = 32
 
     private let labels: [String: String]
+    private let host: String?
     private let namesApps: Bool
     private let namesPriority: Bool
     private var isLate = false
@@ -24,16 +25,15 @@ public struct LokiEncoder: BatchEncoder {
 
     /// - Parameters:
     ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` stand above what is known; empty leaves one out.
-    ///   - host: this machine's name; nil or empty for no such label.
+    ///   - host: this machine's name, a label of events that say it themselves; nil or empty for no such label.
     ///   - structuredMetadata: whether session and event ids go beside each line (Loki 3, or 2.9 where it is allowed).
     public init(labels: [String: String] = [:], host: String? = nil, structuredMetadata: Bool = true) {
         var all = labels.isEmpty ? ["job": "spoolship"] : labels
-        if all["host"] == nil, let host { all["host"] = host }
+        self.host = all["host"] == nil && host?.isEmpty == false ? host : nil
         namesApps = all["app"] == nil
         namesPriority = all["priority"] == nil
         all = all.filter { !$0.value.isEmpty }
-        // Loki takes no stream without a label.
-        self.labels = all.isEmpty ? ["job": "spoolship"] : all
+        self.labels = all
         hasMetadata = structuredMetadata
     }
 
@@ -69,22 +69,23 @@ public struct LokiEncoder: BatchEncoder {
 
     /// A stream for each app, in the order in which they come. An event without a time has the batch's.
     public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
-        var streams: [(app: String?, hour: Substring?, events: [(place: Int, event: EventView)])] = []
+        var streams: [(app: String?, host: String?, hour: Substring?, events: [(place: Int, event: EventView)])] = []
         var known = labels
         if namesPriority, header.priority == .critical { known["priority"] = header.priority.name }
         for (place, event) in try EventView.all(lines).enumerated() {
             var app = namesApps ? event["app"]?.string.map { String($0.prefix(128)) } : nil
             if app?.isEmpty == true { app = nil }
+            let host = host.flatMap { event.isFrom($0) ? $0 : nil }
             let hour = isLate ? TimestampText.text(event.time ?? header.acceptedAt).prefix(13) : nil
             if app != nil, !streams.contains(where: { $0.app == app }),
                 Set(streams.map(\.app)).count >= LokiEncoder.mostApps
             {
                 app = "other"
             }
-            if let stream = streams.firstIndex(where: { $0.app == app && $0.hour == hour }) {
+            if let stream = streams.firstIndex(where: { $0.app == app && $0.host == host && $0.hour == hour }) {
                 streams[stream].events.append((place, event))
             } else {
-                streams.append((app, hour, [(place, event)]))
+                streams.append((app, host, hour, [(place, event)]))
             }
         }
         var text = JSONText(capacity: lines.count + lines.count / 2 + 256)
@@ -92,9 +93,11 @@ public struct LokiEncoder: BatchEncoder {
         for stream in streams {
             text.raw(#"{"stream":"#)
             var labels = known
-            if let app = stream.app { labels["app"] = app }
-            if let hour = stream.hour { labels["late"] = String(hour) }
-            write(labels, to: &text)
+            for (name, value) in [("app", stream.app), ("host", stream.host), ("late", stream.hour.map { String($0) })] {
+                labels[name] = value ?? labels[name]
+            }
+            // Loki takes no stream without a label.
+            write(labels.isEmpty ? ["job": "spoolship"] : labels, to: &text)
             text.raw(#","values":["#)
             for (place, event) in stream.events { write(event, at: place, of: header, to: &text) }
             text.dropLast()
