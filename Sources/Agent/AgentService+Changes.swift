@@ -60,7 +60,7 @@ extension AgentService {
         try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
-        await parts.containers.configure(new.containers)
+        await parts.containers.configure(new.containers, keyLengths: new.keyLengths)
         await applyContainers(parts)
         return ReloadResult(
             changed: changes.filter { !$0.needsRestart }.map(\.description),

@@ -25,7 +25,7 @@ extension AgentService {
         await keeper.connect(isNetworkOn: { driver.snapshot.isNetworkOn }) {
             Task(executorPreference: self.loop) { await self.containersChanged() }
         }
-        await keeper.configure(settings.containers)
+        await keeper.configure(settings.containers, keyLengths: settings.keyLengths)
     }
 
     /// Lets the values of the containers set settings and tells them to apps; several changes make one round.

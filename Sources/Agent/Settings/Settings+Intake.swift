@@ -88,7 +88,7 @@ extension Settings {
         options.addressMember = country.database == nil ? "" : country.addressMember
         options.removesAddress = country.removeAddress
         options.device = host.device(for: self)
-        options.hostName = options.device?.members.first { $0.name == "host_name" }?.value
+        options.hostName = options.device?.hostName
         options.zone = host.zone ?? .utc
         options.priorityRules = priorities.rules
         for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
@@ -128,6 +128,13 @@ extension Settings {
         settings.zone = app.zone
         settings.takesText = app.text == .lines
         settings.repairsUTF8 = app.notUTF8.map { $0 == .replace }
+    }
+
+    /// To what lengths names of properties are cut.
+    var keyLengths: Set<Int> {
+        let all = [limits] + apps.values.map { limits.overridden(by: $0.limits) }
+        return Set(all.map { eventLimits($0).propertyKeyLength }.filter { $0.consequence == .cut }.map(\.value))
+            .subtracting([0])
     }
 
     private func eventLimits(_ own: LimitSettings) -> EventLimits {

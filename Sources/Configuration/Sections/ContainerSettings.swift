@@ -12,6 +12,14 @@ public struct ContainerSettings: Sendable, Equatable {
         case immediate
     }
 
+    /// What must rule before events are read.
+    public enum Requirement: String, SettingChoice {
+        /// Any document that is published or a default.
+        case document
+        /// One that redacts or hashes.
+        case redaction
+    }
+
     /// Its id: `GTM-1234`. Unique.
     public var id = ""
     /// The document that is served until the first fetch.
@@ -32,8 +40,8 @@ public struct ContainerSettings: Sendable, Equatable {
     public var maySet: [String] = []
     /// The functions that it may call, by name.
     public var mayCall: [String] = []
-    /// Whether events are read only while a document of it rules.
-    public var isRequired = false
+    /// What must rule for events to be read; empty for nothing.
+    public var required: [Requirement] = []
     /// The apps that it concerns; empty for all.
     public var apps: [String] = []
     /// Certificates to trust; nil for the system's.
@@ -72,8 +80,8 @@ extension ContainerSettings: SettingsSection {
             "refresh_interval", \.refreshInterval, .duration(.seconds(60) ... .seconds(30 * 86_400)),
             "How often it is fetched; shorter publishes sooner and costs requests."),
         .setting(
-            "required", \.isRequired, .boolean,
-            "Events of its apps are read only while a document rules; for containers that redact."),
+            "required", \.required, .requirements,
+            "Events of its apps are read only while such a document rules, and no draft; true is [\"redaction\"]."),
         .setting(
             "apps", \.apps, .list(of: .text("app"), unique: true),
             "The apps that it concerns; without it all of them.", example: "[\"shop\"]"),
@@ -102,6 +110,19 @@ extension ValueType where Value == String {
         checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
             key in
             key.isBase64OfHash && key.dropLast().contains { $0 != "A" }
+        }
+    }
+}
+
+extension ValueType where Value == [ContainerSettings.Requirement] {
+    /// A list, or true for redaction.
+    static var requirements: ValueType {
+        let list = ValueType.list(of: .choice, unique: true)
+        return ValueType("boolean or list of choice", range: list.range) { node throws(ValueMistake) in
+            if case .boolean(let isRequired) = node.value { return isRequired ? [.redaction] : [] }
+            return try list.parse(node)
+        } print: { value in
+            value.isEmpty ? .boolean(false) : list.print(value)
         }
     }
 }

@@ -12,18 +12,27 @@ struct HiddenMembers {
     var isEmpty: Bool { actions.isEmpty }
 
     init(_ containers: [CompiledContainer]) {
+        let lengths = containers.reduce(into: Set()) { $0.formUnion($1.keyLengths) }
+        self.init(containers.flatMap { Array($0.tags) }, keyLengths: lengths)
+    }
+
+    /// - Parameter keyLengths: to what names of properties may be cut before tags see them.
+    init(_ tags: [CompiledTag], keyLengths: Set<Int>) {
+        func all(_ names: [[[UInt8]]], _ renames: [(from: [[UInt8]], to: [[UInt8]])]) -> [[[UInt8]]] {
+            HiddenMembers.all(names, before: renames).map { HiddenMembers.uncut($0, keyLengths) }
+        }
         var actions: [CompiledTag.Action] = []
         var renames: [(from: [[UInt8]], to: [[UInt8]])] = []
         var paths: Set<[[UInt8]]> = []
-        for tag in containers.lazy.flatMap(\.tags) {
+        for tag in tags {
             switch tag.action {
             case .rename(let names, let name): renames.append((names, names.dropLast() + [Array(name.utf8)]))
             case .redact(let names, let text):
-                let all = HiddenMembers.all(names, before: renames)
+                let all = all(names, renames)
                 paths.formUnion(all)
                 actions.append(.redact(names: all, with: text))
             case .hash(let names, let salt):
-                let all = HiddenMembers.all(names, before: renames)
+                let all = all(names, renames)
                 paths.formUnion(all)
                 actions.append(.hash(names: all, salt: salt))
             default: break
@@ -31,6 +40,15 @@ struct HiddenMembers {
         }
         self.actions = actions
         layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
+    }
+
+    /// The same path where a name in it may be what a limit leaves of longer ones: those are hidden, too.
+    private static func uncut(_ names: [[UInt8]], _ lengths: Set<Int>) -> [[UInt8]] {
+        guard names.count > 1, names[0] == "properties".bytes else { return names }
+        let length = String(decoding: names[1], as: UTF8.self).utf16.count
+        // A cut is never within a character, so it may leave one unit less.
+        guard lengths.contains(length) || lengths.contains(length + 1) else { return names }
+        return [names[0], names[1] + [RawJSON.anyEnd]] + names[2...]
     }
 
     /// The paths, and those from which earlier tags may have renamed what stands there.

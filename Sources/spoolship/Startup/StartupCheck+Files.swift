@@ -58,7 +58,14 @@ extension StartupCheck {
             if let expires = standard.expires, expires <= SystemTime().wallTime {
                 add(setting, "\(file): the document has expired, and rules all the same", severity: .warning)
             }
-            let unknown = try CompiledContainer(standard, mayCall: Set(container.mayCall)).deniedFunctions
+            let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall))
+            if container.required.contains(.redaction), !compiled.hides {
+                add(
+                    setting, "\(file) redacts nothing, and required asks for that: no event is read while it rules",
+                    severity: container.url == nil ? .error : .warning)
+            }
+            if let mistake = compiled.blindMistake { add(setting, "\(file): \(mistake)") }
+            let unknown = compiled.deniedFunctions
             if !unknown.isEmpty {
                 add(
                     setting,

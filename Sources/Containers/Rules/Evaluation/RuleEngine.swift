@@ -92,7 +92,7 @@ public final class RuleEngine {
         }
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         hidden = [:]
-        hidesAnything = containers.contains { $0.tags.contains { $0.action.hides } }
+        hidesAnything = containers.contains(where: \.hides)
         for app in layers.layers.keys { layers.hide(hidden(of: app).layerPaths, of: app) }
         isIdle = containers.isEmpty
         asksLater = containers.dropFirst().contains(where: \.asksFunctions)
