@@ -72,6 +72,11 @@ public struct SpoolOptions: Sendable, Equatable {
     /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
     var mostWaitingDrops = 16_384
 
+    /// Drop files that wait at most, about, of all owners: beyond that each has room for its part.
+    var mostDropsInAll = 65_536
+    /// Directories of an app that are known at most: each takes a watch, and a kilobyte or more.
+    var mostDirectories = 8192
+
     /// The defaults, for files that are read where they lie.
     public init(_ place: ReadPlace) {
         directory = place.root

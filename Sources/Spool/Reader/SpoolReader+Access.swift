@@ -6,6 +6,9 @@ extension SpoolReader {
     /// How many complaints and refusals are remembered, so that each is told once.
     private static let mostRemembered = 1024
 
+    /// How many users' names are remembered: of one that is not, the system's files are read each time.
+    private static let mostOwners = 65_536
+
     /// How long a file may have two names.
     private static let linkTime = Duration.seconds(1)
 
@@ -103,16 +106,23 @@ extension SpoolReader {
             )
         default: note(error, "cannot read", directory.path(of: name))
         }
-        let file = directory.files[name]
+        var file = directory.files[name]
+        if let unread = file, unread.taken.offset == 0, unread.descriptor == nil,
+            trouble.complaints[directory.path(of: name)] == nil, trouble.complaints.count >= Complaints.most
+        {
+            // Beyond what is told nothing is kept of it.
+            forget(unread)
+            file = nil
+        }
         tryAgain(file.map { .read($0) } ?? .look(directory, name), directory.path(of: name), error)
     }
 
     /// Tells a person once what to fix; remembered until it is fixed.
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
-        guard trouble.complaints[path] == nil, trouble.complaints.count < SpoolReader.mostRemembered else { return }
+        guard trouble.complaints[path] == nil else { return }
         let owner = owner ?? (try? FileSystem.status(tree.root.raw, path).owner) ?? 0
-        trouble.complaints[path] = SpoolComplaint(
-            path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
+        let complaint = SpoolComplaint(path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
+        guard trouble.complaints.add(complaint, at: path) else { return }
         log.warning("cannot access", ["path": shown(path), "owner": ownerName(owner), "advice": advice])
     }
 
@@ -161,7 +171,17 @@ extension SpoolReader {
             let file = held.files.removeLast()
             file.descriptor = nil
             file.rest()
+            // Nothing is to be remembered of a file in which nothing ever was: what is written to it is told.
+            if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated { forget(file) }
         }
+    }
+
+    /// Forgets a file of which nothing was read: it is looked at as a new one when something happens to it.
+    private func forget(_ file: AppendFile) {
+        isRead(file)
+        appends.remove(file)
+        if file.isCopySuspect { appends.suspects -= 1 }
+        if file.hasName, file.directory.files[file.name] === file { file.directory.files[file.name] = nil }
     }
 
     func closeDescriptor(of file: AppendFile) {
@@ -180,7 +200,7 @@ extension SpoolReader {
     /// A user's name, or `uid-N` for one without.
     func ownerName(_ owner: UInt32) -> String {
         if let known = owners[owner] { return known }
-        if owners.count >= SpoolReader.mostRemembered { owners.removeAll() }
+        if owners.count >= SpoolReader.mostOwners { owners.removeAll() }
         let name = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer -> String in
             var entry = passwd()
             var found: UnsafeMutablePointer<passwd>?

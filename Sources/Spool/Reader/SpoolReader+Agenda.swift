@@ -16,7 +16,7 @@ extension SpoolReader {
         case census
         case findRoot
         case checkRoot
-        case tryAgain(SecondTries.Key)
+        case tryAgain
         case restoreDescriptors
         case lookForCopies
         case releaseBuffer
@@ -84,7 +84,7 @@ extension SpoolReader {
         case .census: takeCensus()
         case .findRoot: findRoot()
         case .checkRoot: checkRoot()
-        case .tryAgain(let key): tryNow(key)
+        case .tryAgain: tryNow()
         case .restoreDescriptors: fitDescriptors()
         case .lookForCopies: lookForCopies()
         case .releaseBuffer:

@@ -65,6 +65,9 @@ extension SpoolReader {
         guard kind(of: name, in: directory) == .append || earlier != .unknown || remembered.kept[id] != nil else {
             return
         }
+        // Those in which nothing is are kept while descriptors are left.
+        let isKnown = remembered.kept[id] != nil || earlier != .unknown || isRotated(name) || name.claimed != nil
+        guard status.size > 0 || isKnown || held.files.count < held.mostFiles else { return }
         let file = AppendFile(id, in: directory, name: name, owner: status.owner, size: status.size, now: now)
         file.isRotated = isRotated(name) || earlier != .unknown
         // Of one of which nothing was read it was not known at the stop either.
@@ -91,6 +94,7 @@ extension SpoolReader {
                 cannotRead(file, error)
             } else {
                 notRead(file.directory, file.name, error, status)
+                guard appends.known[id] === file else { return }
             }
         }
         update(file, status)

@@ -14,7 +14,9 @@ extension SpoolReader {
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
-        guard drops.waiting.count(of: line) < options.mostWaitingDrops else {
+        // Each owner or app has room for some, however many there are.
+        let most = min(options.mostWaitingDrops, max(4, options.mostDropsInAll / (drops.waiting.lineCount + 1)))
+        guard drops.waiting.count(of: line) < most else {
             // Listing finds it again, and only what is not known to be settling.
             directory.settling[name] = nil
             guard directory.isIncoming else { return scan(directory) }
