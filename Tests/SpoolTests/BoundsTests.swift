@@ -43,6 +43,21 @@ struct BoundsTests {
         await reader.stop()
     }
 
+    @Test("32.11: lost+found is no app's directory")
+    func lostAndFound() async throws {
+        let spool = try SpoolHarness()
+        chmod(spool.path, 0o777)
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        mkdir("\(spool.path)/lost+found", 0o700)
+        let reader = try await spool.start()
+        spool.write("1\n", to: "x.jsonl")
+        chmod("\(spool.path)/x.jsonl", 0o666)
+        await spool.untilLines(["1"])
+        #expect(reader.figures.inaccessible == 0 && reader.figures.secondTries.isEmpty)
+        #expect(reader.figures.directories == 1 && reader.figures.polledDirectories == 0)
+        await reader.stop()
+    }
+
     @Test("empty append files are not remembered beyond the descriptors; what comes into them is read")
     func emptyFiles() async throws {
         let spool = try SpoolHarness()

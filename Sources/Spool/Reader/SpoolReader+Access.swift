@@ -126,6 +126,15 @@ extension SpoolReader {
         log.warning("cannot access", ["path": shown(path), "owner": ownerName(owner), "advice": advice])
     }
 
+    /// Why a file cannot be renamed and removed, and what helps.
+    static func notRemoved(_ error: SystemError) -> String {
+        let advice =
+            error.number == EPERM
+            ? "it or its directory is immutable or append-only (lsattr; chattr -ai), or the directory is sticky"
+            : "let its group write the directory"
+        return "the agent may not rename and remove it: \(advice)"
+    }
+
     // MARK: Descriptors
 
     /// Opens an append file for reading, unless it is open.

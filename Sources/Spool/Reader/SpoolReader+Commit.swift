@@ -148,6 +148,7 @@ extension SpoolReader {
     private func covered(_ file: AppendFile, to offset: Int64, _ setbacks: UInt32) {
         // Else the file was truncated meanwhile: what was durable was what it held before.
         if file.setbacks == setbacks { file.committed = max(file.committed, offset) }
+        guard appends.known[file.id] === file else { return }
         if file.committed >= file.size { isRead(file) }
         considerLater(file)
     }

@@ -208,9 +208,7 @@ extension SpoolReader {
             remember(.settle(directory, name), after: .seconds(1))
         case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
             EROFS where error.call == "renameat2":
-            complain(
-                directory.path(of: name), status?.owner,
-                "the agent may not rename and remove it: let its group write the directory")
+            complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
             tryAgain(.look(directory, name), directory.path(of: name), error)
         // It was taken away, as one call says.
         case ENOENT: notOpened(directory, name, error)

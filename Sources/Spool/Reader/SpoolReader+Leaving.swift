@@ -133,9 +133,7 @@ extension SpoolReader {
             switch error.number {
             case ENOENT, EEXIST: makeReady(file)
             case EACCES, EPERM:
-                complain(
-                    file.path, file.owner,
-                    "the agent may not rename and remove it: let its group write the directory")
+                complain(file.path, file.owner, SpoolReader.notRemoved(error))
                 tryAgain(.check(file), file.path, error)
             default:
                 note(error, "cannot rename file", file.path)

@@ -130,9 +130,11 @@ extension SpoolReader {
         trouble.complaints.remove(path)
     }
 
-    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them.
+    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them; nor is what a
+    /// file system keeps at its top.
     private static func isHidden(_ path: FileName) -> Bool {
-        FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
+        path.bytes.elementsEqual("lost+found".utf8)
+            || FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
     }
 
     /// Forgets a directory and all below it: it was removed or moved away. Its files are known still.
