@@ -515,7 +515,8 @@ extension MetricFamily {
         [.closed("server", ["stats", "control"])])
     /// Room for bytes.
     public static let freeBytes = MetricFamily(
-        .gauge, "spoolship_filesystem_free_bytes", "Bytes that are free in the file system of a directory, by the last look.",
+        .gauge, "spoolship_filesystem_free_bytes",
+        "Bytes that are free in the file system of a directory, by the last look.",
         [.closed("directory", ["spool", "state"])])
     /// Room for files.
     public static let freeInodes = MetricFamily(
@@ -525,7 +526,8 @@ extension MetricFamily {
     /// Whether times can be believed.
     public static let clockSynchronised = MetricFamily(
         .gauge, "spoolship_clock_synchronised",
-        "0 while the kernel says that its clock is not synchronised: nothing expires, and no event's time counts as ahead.")
+        "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead."
+    )
     /// Series that are missing.
     public static let seriesSuppressed = MetricFamily(
         .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")

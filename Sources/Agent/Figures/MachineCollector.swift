@@ -43,7 +43,7 @@ final class MachineCollector: MetricCollector, Sendable {
     /// Why nothing expires; nil where the clock is synchronised, or the kernel may not be asked.
     static var clockComplaint: String? {
         guard kernelClockIsSynchronised() == false else { return nil }
-        return "the clock is not synchronised: nothing expires and no event's time counts as ahead until it is (timedatectl)"
+        return "the clock is not synchronised (timedatectl): nothing expires and no event's time counts as ahead"
     }
 
     func collect(into exposition: inout Exposition) {
