@@ -11,6 +11,9 @@ final class AppendFile {
     /// The name it was last seen under.
     var name: FileName
 
+    /// The name that it was written under, as far as is known: rotation has not changed it yet.
+    var origin: FileName
+
     /// The place before which all was taken by the sink.
     var taken: Mark
     /// The offset before which all is durable.
@@ -55,6 +58,7 @@ final class AppendFile {
         self.owner = owner
         self.directory = directory
         self.name = name
+        origin = name.claimed ?? name
         self.size = size
         taken = .start
         committed = 0
@@ -97,13 +101,18 @@ final class AppendFile {
     /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
     var isUnsealed: Bool { !isSealed && (hasUnread || padding != nil) }
 
-    /// The stream that it belongs to.
-    var stream: Stream { directory.stream(name, of: owner) }
+    /// Whose it is.
+    var holder: Holder { directory.holder(owner) }
+
+    /// The streams that it belongs to.
+    var streams: [Stream] { Stream.of(holder, origin, name) }
 
     /// What is kept of it, with whose it is.
     var keptTrace: FileTrace {
         var kept = trace
         kept.owner = directory.isIncoming ? owner : nil
+        let stem = origin.stem
+        kept.origin = stem == (name.claimed ?? name).stem ? nil : stem
         return kept
     }
 

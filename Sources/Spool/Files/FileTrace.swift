@@ -81,6 +81,7 @@ struct FileTrace: Equatable {
         var missingSince: Int64?
         var doneVersion: UInt64?
         var owner: UInt32?
+        var origin: FileName?
     }
 
     /// Places of earlier commits, ascending; the last is the checkpoint itself.
@@ -102,6 +103,12 @@ struct FileTrace: Equatable {
     var owner: UInt32? {
         get { told.owner }
         set { told.owner = newValue }
+    }
+
+    /// The stem of the name that it was written under, where its path does not say it.
+    var origin: FileName? {
+        get { told.origin }
+        set { told.origin = newValue }
     }
 
     /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
@@ -154,6 +161,7 @@ extension FileTrace {
     /// What else is told.
     private static let isDone: UInt8 = 1
     private static let hasOwner: UInt8 = 2
+    private static let hasOrigin: UInt8 = 4
     /// No state that this program wrote is longer.
     private static let longest = 2048
 
@@ -163,9 +171,15 @@ extension FileTrace {
         FileTrace.put(fixed: inode, &bytes)
         FileTrace.put(fingerprint, &bytes)
         FileTrace.put(missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
-        bytes.append((doneVersion == nil ? 0 : FileTrace.isDone) | (owner == nil ? 0 : FileTrace.hasOwner))
+        bytes.append(
+            (doneVersion == nil ? 0 : FileTrace.isDone) | (owner == nil ? 0 : FileTrace.hasOwner)
+                | (origin == nil ? 0 : FileTrace.hasOrigin))
         if let doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
         if let owner { FileTrace.put(UInt64(owner), &bytes) }
+        if let origin {
+            FileTrace.put(UInt64(origin.bytes.count), &bytes)
+            bytes += origin.bytes
+        }
         // Earlier versions told here what the file had held before.
         FileTrace.put(0, &bytes)
         FileTrace.put(UInt64(marks.count), &bytes)
@@ -184,7 +198,7 @@ extension FileTrace {
         var rest = bytes[1...]
         guard let inode = FileTrace.fixed(&rest), let fingerprint = FileTrace.fingerprint(&rest),
             let missing = FileTrace.number(&rest), missing <= UInt64(Int64.max),
-            let what = rest.popFirst(), what <= FileTrace.isDone | FileTrace.hasOwner
+            let what = rest.popFirst(), what <= FileTrace.isDone | FileTrace.hasOwner | FileTrace.hasOrigin
         else { return nil }
         self.inode = inode
         self.fingerprint = fingerprint
@@ -196,6 +210,11 @@ extension FileTrace {
         if what & FileTrace.hasOwner != 0 {
             guard let number = FileTrace.number(&rest), let owner = UInt32(exactly: number) else { return nil }
             self.owner = owner
+        }
+        if what & FileTrace.hasOrigin != 0 {
+            guard let count = FileTrace.number(&rest), count <= UInt64(rest.count) else { return nil }
+            origin = FileName(rest.prefix(Int(count)))
+            rest.removeFirst(Int(count))
         }
         guard let formerCount = FileTrace.number(&rest), formerCount <= 4 else { return nil }
         for _ in 0..<formerCount {

@@ -17,21 +17,45 @@ struct KnownContent {
     var marks: [Mark]
     /// The file, if it still has this content; it is then read by itself.
     var live: AppendFile?
+    /// The name that it was written under.
+    var origin: FileName
+    /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
+    var isOfOtherName: Bool
+
+    /// Whether it is still where it was written and so short that another file may well hold the same: what rotation copies is emptied
+    /// or renamed, and then it is known by that.
+    var isNoProof: Bool {
+        guard isOfOtherName, let live else { return false }
+        return !live.isRotated && place.offset < Int64(Fingerprint.longest)
+    }
 }
 
 extension SpoolReader {
-    /// The contents known of a stream.
-    func knownContents(of stream: Stream) -> [KnownContent] {
+    /// The contents known of the streams that a file under a name may belong to, its own first.
+    func knownContents(of streams: [Stream]) -> [KnownContent] {
         var contents: [KnownContent] = []
-        func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?) {
-            guard trace.fingerprint.length > 0 else { return }
-            contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
+        func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?, _ own: [Stream]) {
+            guard trace.fingerprint.length > 0, let origin = own.first?.stem else { return }
+            contents.append(
+                KnownContent(
+                    fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live, origin: origin,
+                    isOfOtherName: !own.contains(streams[0])))
         }
-        for file in appends.files(of: stream) where !file.isCopySuspect { add(file.trace, file.taken, file) }
-        for trace in remembered.traces(of: stream) {
-            if let last = trace.marks.last { add(trace, last, nil) }
+        for file in appends.files(of: streams) where !file.isCopySuspect {
+            add(file.trace, file.taken, file, file.streams)
+        }
+        for (own, trace) in remembered.contents(of: streams) {
+            if let last = trace.marks.last { add(trace, last, nil, own) }
         }
         return contents
+    }
+
+    /// Whether a name may be one that rotation has given, with something before the extension: there is a stream of the name without.
+    func mayBeRotated(_ name: FileName, of holder: Holder) -> Bool {
+        let base = name.base
+        guard base != name.stem else { return false }
+        let stream = Stream(holder, stem: base)
+        return appends.streams.has(stream) || remembered.streams.has(stream)
     }
 
     // MARK: Copies
@@ -46,7 +70,7 @@ extension SpoolReader {
         held.compared = file
         defer { held.compared = nil }
         // Of a file that was not looked at yet it is not known how far it was read.
-        let stream = file.stream
+        let streams = Stream.asked(file.holder, file.name)
         guard isListed(near: file.directory) else { return false }
         let status = try FileSystem.status(of: descriptor)
         if status.size != file.length || status.modified != file.modified { file.lastChange = now }
@@ -58,15 +82,15 @@ extension SpoolReader {
         let isQuiet = isOld || now - file.lastChange >= options.settleTime
         guard file.size > 0 || isOld else { return false }
         // What begins like it and was not read yet is read first; then this may be its copy.
-        for other in appends.files(of: stream)
+        for other in appends.files(of: streams)
         where other !== file && !other.isCopySuspect && beginsUnread(other, like: head, near: file.directory) {
             makeReady(other)
             return false
         }
         // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
         var best: Mark?
-        var known = Fingerprint.empty
-        for content in knownContents(of: stream) {
+        var known: KnownContent?
+        for content in knownContents(of: streams) {
             let length = content.fingerprint.length
             guard length <= head.count else {
                 // It may still grow to be the same.
@@ -83,7 +107,7 @@ extension SpoolReader {
                     try mark(at: proof.offset, descriptor) == proof
                 else { continue }
                 best = try mark(at: file.size, descriptor)
-                known = content.fingerprint
+                known = content
                 continue
             }
             guard try mark(at: content.place.offset, descriptor) == content.place,
@@ -94,16 +118,22 @@ extension SpoolReader {
                 guard try isReadToItsEnd(live) else { return false }
                 // A copy is never longer than what it was copied from.
                 guard live.size >= file.size else { continue }
+                if content.isNoProof {
+                    guard isOld else { return false }
+                    continue
+                }
             }
-            if content.place.offset > best?.offset ?? 0 { (best, known) = (content.place, content.fingerprint) }
+            if content.place.offset > best?.offset ?? 0 { (best, known) = (content.place, content) }
         }
         file.isCopySuspect = false
         appends.suspects -= 1
-        if let best {
+        if let best, let known {
+            file.isRotated = true
+            appends.change(file) { $0.origin = known.origin }
             try adopt(best, by: file, descriptor)
-            recognised(known, upTo: file.size, of: stream)
+            recognised(known.fingerprint, upTo: file.size, of: streams)
         } else {
-            readWhole(file.size, of: stream)
+            readWhole(file.size, of: streams)
         }
         return true
     }

@@ -59,10 +59,8 @@ final class SpoolDirectory {
         return FileName(path.bytes[..<(path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
     }
 
-    /// The stream of a name in it.
-    func stream(_ name: FileName, of owner: UInt32) -> Stream {
-        Stream(Holder(top: top, owner: isIncoming ? owner : nil), name)
-    }
+    /// Whose a file of a user in it is.
+    func holder(_ owner: UInt32) -> Holder { Holder(top: top, owner: isIncoming ? owner : nil) }
 
     /// The path of something in it, relative to the spool.
     func path(of name: FileName) -> FileName {

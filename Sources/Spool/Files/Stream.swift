@@ -23,22 +23,41 @@ struct Holder: Hashable {
 /// file is judged: what others have, and what begins alike under other names, is something else.
 struct Stream: Hashable {
     let holder: Holder
+    /// The name that rotation changes.
     let stem: FileName
 
-    init(_ holder: Holder, _ name: FileName) {
+    init(_ holder: Holder, stem: FileName) {
         self.holder = holder
-        stem = name.stem
+        self.stem = stem
     }
 
-    /// The stream of a content that was kept.
-    init(_ checkpoint: Checkpoint, _ trace: FileTrace) {
-        let path = Array(checkpoint.path.utf8)
-        self.init(
-            Holder(checkpoint, trace), FileName(path[((path.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]))
+    /// The streams of a content by the names of its file: the one that it was written under, and what rotation made of it.
+    static func of(_ holder: Holder, _ origin: FileName, _ name: FileName) -> [Stream] {
+        let (stem, other) = (origin.stem, name.stem)
+        return stem == other ? [Stream(holder, stem: stem)] : [stem, other].map { Stream(holder, stem: $0) }
+    }
+
+    /// The streams of a content that was kept.
+    static func of(_ checkpoint: Checkpoint, _ trace: FileTrace) -> [Stream] {
+        let name = checkpoint.name
+        return of(Holder(checkpoint, trace), trace.origin ?? name, name)
+    }
+
+    /// The streams that a file under a name may belong to.
+    static func asked(_ holder: Holder, _ name: FileName) -> [Stream] {
+        of(holder, name, name.base)
     }
 
     /// The same for the same stream at all times, and for no other one.
     var bytes: [UInt8] { holder.top + Array("/\(holder.owner.map { "\($0)" } ?? "")/".utf8) + stem.bytes }
+}
+
+extension Checkpoint {
+    /// The last name of its path.
+    var name: FileName {
+        let path = Array(self.path.utf8)
+        return FileName(path[((path.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...])
+    }
 }
 
 /// Where something is that belongs to streams: to ask about one costs what it has, however much the spool has.
@@ -51,6 +70,9 @@ struct StreamIndex<Member: Hashable> {
     /// By the hash of the stream: of two with one hash, whoever asks tells the members apart.
     private var members: [Int: Members] = [:]
 
+    /// Whether there is anything of it, as far as hashes tell.
+    func has(_ stream: Stream) -> Bool { members[stream.hashValue] != nil }
+
     subscript(stream: Stream) -> [Member] {
         switch members[stream.hashValue] {
         case nil: []
@@ -59,7 +81,13 @@ struct StreamIndex<Member: Hashable> {
         }
     }
 
-    mutating func add(_ member: Member, to stream: Stream) {
+    mutating func add(_ member: Member, to streams: [Stream]) { for stream in streams { add(member, to: stream) } }
+
+    mutating func remove(_ member: Member, from streams: [Stream]) {
+        for stream in streams { remove(member, from: stream) }
+    }
+
+    private mutating func add(_ member: Member, to stream: Stream) {
         switch members.removeValue(forKey: stream.hashValue) {
         case nil: members[stream.hashValue] = .one(member)
         case .one(let other): members[stream.hashValue] = other == member ? .one(member) : .several([other, member])
@@ -69,7 +97,7 @@ struct StreamIndex<Member: Hashable> {
         }
     }
 
-    mutating func remove(_ member: Member, from stream: Stream) {
+    private mutating func remove(_ member: Member, from stream: Stream) {
         switch members.removeValue(forKey: stream.hashValue) {
         case .one(let other) where other != member: members[stream.hashValue] = .one(other)
         case .several(var several):

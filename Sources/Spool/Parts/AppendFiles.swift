@@ -2,7 +2,7 @@
 struct AppendFiles {
     /// All of them.
     private(set) var known = FileTable<ByID>()
-    private var streams = StreamIndex<AppendFile>()
+    private(set) var streams = StreamIndex<AppendFile>()
     /// Those with something to read, by app.
     var ready = FairQueue<AppendFile>()
     /// Those with bytes that are not in the queue.
@@ -18,28 +18,31 @@ struct AppendFiles {
 
     mutating func add(_ file: AppendFile) {
         known[file.id] = file
-        streams.add(file, to: file.stream)
+        streams.add(file, to: file.streams)
     }
 
     mutating func remove(_ file: AppendFile) {
         known[file.id] = nil
-        streams.remove(file, from: file.stream)
+        streams.remove(file, from: file.streams)
     }
 
     /// Changes what tells of which stream a file is.
     mutating func change(_ file: AppendFile, _ body: (AppendFile) -> Void) {
         guard known[file.id] === file else { return body(file) }
-        streams.remove(file, from: file.stream)
+        streams.remove(file, from: file.streams)
         body(file)
-        streams.add(file, to: file.stream)
+        streams.add(file, to: file.streams)
     }
 
-    /// The files of a stream.
-    func files(of stream: Stream) -> [AppendFile] { streams[stream].filter { $0.stream == stream } }
+    /// The files of some streams.
+    func files(of streams: [Stream]) -> [AppendFile] {
+        let all = Set(streams.flatMap { self.streams[$0] })
+        return all.filter { $0.streams.contains(where: streams.contains) }
+    }
 
-    /// Files of which nothing is known but that they are there: copies that are still to be told apart, and files that nothing
-    /// was read of yet.
-    func undecided(of stream: Stream) -> [AppendFile] {
-        files(of: stream).filter { $0.isCopySuspect || $0.trace.fingerprint.length == 0 }
+    /// The streams of which there may be copies that were not compared yet.
+    var suspected: Set<Stream> {
+        guard suspects > 0 else { return [] }
+        return Set(known.values.lazy.filter(\.isCopySuspect).flatMap { Stream.asked($0.holder, $0.name) })
     }
 }

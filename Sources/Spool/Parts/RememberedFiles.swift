@@ -21,7 +21,7 @@ struct RememberedFiles {
     /// The checkpoints.
     private(set) var kept: [FileID: Checkpoint]
     /// Those whose contents copies and archives may be known by.
-    private var streams = StreamIndex<FileID>()
+    private(set) var streams = StreamIndex<FileID>()
     /// Their inode numbers, to find files under names that say nothing; only during the first listing.
     var inodes: Set<UInt64>
     /// Drop files that stay and were found; only during the first listing.
@@ -49,7 +49,7 @@ struct RememberedFiles {
         for (id, checkpoint) in kept {
             guard let trace = FileTrace(checkpoint.state) else { continue }
             inodes.insert(trace.inode)
-            if trace.hasContent { streams.add(id, to: Stream(checkpoint, trace)) }
+            if trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace)) }
         }
     }
 
@@ -57,25 +57,24 @@ struct RememberedFiles {
         let id = FileID(bytes: checkpoint.key)
         remove(id)
         kept[id] = checkpoint
-        if let trace = FileTrace(checkpoint.state), trace.hasContent { streams.add(id, to: Stream(checkpoint, trace)) }
+        if let trace = FileTrace(checkpoint.state), trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace)) }
     }
 
     @discardableResult
     mutating func remove(_ id: FileID) -> Checkpoint? {
         guard let checkpoint = kept.removeValue(forKey: id) else { return nil }
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
-            streams.remove(id, from: Stream(checkpoint, trace))
+            streams.remove(id, from: Stream.of(checkpoint, trace))
         }
         return checkpoint
     }
 
-    /// What the remembered contents of a stream are known by.
-    func traces(of stream: Stream) -> [FileTrace] {
-        streams[stream].compactMap { id in
-            guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state),
-                Stream(checkpoint, trace) == stream
-            else { return nil }
-            return trace
+    /// What is remembered of some streams' contents.
+    func contents(of streams: [Stream]) -> [(streams: [Stream], trace: FileTrace)] {
+        Set(streams.flatMap { self.streams[$0] }).compactMap { id in
+            guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state) else { return nil }
+            let own = Stream.of(checkpoint, trace)
+            return own.contains(where: streams.contains) ? (own, trace) : nil
         }
     }
 

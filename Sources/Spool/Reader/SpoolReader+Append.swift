@@ -72,7 +72,8 @@ extension SpoolReader {
         file.isRotated = isRotated(name) || earlier != .unknown
         // Of one of which nothing was read it was not known at the stop either.
         let wasRead = (remembered.kept[id]?.offset ?? 0) != 0
-        file.isCopySuspect = file.isRotated && earlier != .current && !wasRead && name.claimed == nil
+        let mayBeCopy = file.isRotated || mayBeRotated(name, of: file.holder)
+        file.isCopySuspect = mayBeCopy && earlier != .current && !wasRead && name.claimed == nil
         if file.isCopySuspect { appends.suspects += 1 }
         if name.claimed != nil { file.isRotated = true }
         resume(file)
@@ -128,6 +129,7 @@ extension SpoolReader {
         // A file that is read again is taken out of `missing` when its turn there comes.
         guard let checkpoint = remembered.remove(file.id), checkpoint.offset >= 0 else { return }
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
+        file.origin = file.trace.origin ?? checkpoint.name
         if let last = file.trace.marks.last, last.offset == checkpoint.offset {
             file.taken = last
         } else {
@@ -137,6 +139,7 @@ extension SpoolReader {
         file.committed = file.taken.offset
         file.trace.missingSince = nil
         file.trace.owner = nil
+        file.trace.origin = nil
     }
 
     /// A file has another name, or another file has its name: it is being rotated.
@@ -150,6 +153,9 @@ extension SpoolReader {
         appends.change(file) {
             $0.directory = directory
             $0.name = name
+            // A name that rotation does not make of the one that it was written under is one that it is written under from now on.
+            let own = name.claimed ?? name
+            if kind(of: own, in: directory) == .append, own.base != $0.origin.base { $0.origin = own }
         }
         file.hasName = true
         appends.nameless[file.id] = nil

@@ -24,12 +24,13 @@ struct CutOff: Held {
 
 /// A file under a rotated name, in which nothing was known from before.
 struct WholeFile: Held {
-    var stream: Stream
+    /// Those that it may belong to.
+    var streams: [Stream]
     var length: Int64
     /// When it was looked at.
     var at: BootInstant
 
-    var holder: Holder { stream.holder }
+    var holder: Holder { streams[0].holder }
 }
 
 /// Bytes that were truncated, or whose file was gone, before they could be read: counted once it is known that no copy has
@@ -46,11 +47,11 @@ extension SpoolReader {
         file.reached = 0
         guard end > begin else { return }
         var cut = CutOff(
-            path: file.path, gone: nil, stream: file.stream, fingerprint: file.trace.fingerprint, begin: begin,
+            path: file.path, gone: nil, stream: file.streams[0], fingerprint: file.trace.fingerprint, begin: begin,
             end: end, at: now)
         if cut.fingerprint.length == 0 {
             // Its copy may have been read before this was noticed.
-            for whole in appends.readWhole where whole.stream == cut.stream {
+            for whole in appends.readWhole where whole.streams.contains(cut.stream) {
                 cut.begin = max(cut.begin, whole.length)
             }
         }
@@ -65,7 +66,7 @@ extension SpoolReader {
         guard end > file.taken.offset else { return }
         lookFor(
             CutOff(
-                path: file.path, gone: file.id, stream: file.stream, fingerprint: file.trace.fingerprint,
+                path: file.path, gone: file.id, stream: file.streams[0], fingerprint: file.trace.fingerprint,
                 begin: file.taken.offset, end: end, at: now))
     }
 
@@ -82,24 +83,24 @@ extension SpoolReader {
     }
 
     /// A copy was recognised by its beginning, or an archive: it is read up to that length.
-    func recognised(_ fingerprint: Fingerprint, upTo length: Int64, of stream: Stream) {
+    func recognised(_ fingerprint: Fingerprint, upTo length: Int64, of streams: [Stream]) {
         guard !appends.cutOffs.isEmpty else { return }
         for index in appends.cutOffs.indices
-        where appends.cutOffs[index].stream == stream && appends.cutOffs[index].fingerprint == fingerprint {
+        where streams.contains(appends.cutOffs[index].stream) && appends.cutOffs[index].fingerprint == fingerprint {
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
         appends.cutOffs.removeAll { $0.begin >= $0.end }
     }
 
     /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
-    func readWhole(_ length: Int64, of stream: Stream) {
+    func readWhole(_ length: Int64, of streams: [Stream]) {
         let (now, window) = (now, patience)
         appends.readWhole.removeAll { now - $0.at > window }
-        appends.readWhole.append(WholeFile(stream: stream, length: length, at: now))
+        appends.readWhole.append(WholeFile(streams: streams, length: length, at: now))
         _ = appends.readWhole.makeRoom(for: SpoolReader.mostCutOffs)
         guard !appends.cutOffs.isEmpty else { return }
         for index in appends.cutOffs.indices
-        where appends.cutOffs[index].stream == stream && appends.cutOffs[index].fingerprint.length == 0
+        where streams.contains(appends.cutOffs[index].stream) && appends.cutOffs[index].fingerprint.length == 0
             && appends.cutOffs[index].gone == nil
         {
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
@@ -111,10 +112,10 @@ extension SpoolReader {
     /// that cannot be known.
     func lookForCopies() {
         if !isHeldBack {
+            let suspected = appends.suspected
             var left: [CutOff] = []
             for cut in appends.cutOffs {
-                if now - cut.at < patience
-                    || appends.undecided(of: cut.stream).contains(where: \.isCopySuspect)
+                if now - cut.at < patience || suspected.contains(cut.stream)
                 {
                     left.append(cut)
                 } else {

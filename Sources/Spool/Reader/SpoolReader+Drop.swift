@@ -164,7 +164,7 @@ extension SpoolReader {
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
                 switch try match(
-                    format, descriptor.raw, in: directory, of: directory.stream(name, of: seen.owner))
+                    format, descriptor.raw, in: directory, of: Stream.asked(directory.holder(seen.owner), name))
                 {
                 case .unknown: break
                 case .later:

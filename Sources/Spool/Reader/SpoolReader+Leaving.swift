@@ -151,7 +151,7 @@ extension SpoolReader {
             let claim = try claim(name, status, in: directory, raw)
         else { return false }
         directory.files[name] = nil
-        file.name = claim
+        appends.change(file) { $0.name = claim }
         directory.files[claim] = file
         return true
     }
@@ -207,7 +207,7 @@ extension SpoolReader {
             do {
                 try FileSystem.rename(raw, file.name, to: original)
                 file.directory.files[file.name] = nil
-                file.name = original
+                appends.change(file) { $0.name = original }
                 file.directory.files[original] = file
             } catch {
                 // A new file has the name: this one is read on under ours, and goes later.
@@ -253,7 +253,7 @@ extension SpoolReader {
         trace.inode = 0
         trace.missingSince = nil
         trace.add(file.taken)
-        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken, in: file.stream)
+        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken, in: file.streams[0])
         miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
     }
 
