@@ -97,7 +97,8 @@ extension AgentService {
                 status: status, sending: AgentSending(driver: driver, containers: keeper),
                 collection: AgentCollection(agent: self),
                 records: AgentRecords(
-                    queue: queue, rereader: rereader, time: time, deadlines: { await self.deadlines }, log: log),
+                    queue: queue, rereader: rereader, spool: spool, maxEventSize: settings.spool.maxEventSize,
+                    time: time, deadlines: { await self.deadlines }, log: log),
                 tap: tap, backfill: AgentBackfill(backfill: backfill),
                 containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?

@@ -150,6 +150,8 @@ struct AgentStatus: StatusSource {
         figures.quarantineBytes = state.quarantine.bytes
         figures.quarantinePurged = state.quarantine.purged
         figures.deadLettersPurged = state.deadLetters.purged
+        figures.filesStaying = state.unkept.count
+        figures.stayingPaths = Array(state.unkept.values.sorted().prefix(4))
         return figures
     }
 

@@ -47,6 +47,9 @@ extension Intake {
     /// Returns when what was committed before survives a power cut.
     public func persist() async throws { try await store.sync() }
 
+    /// Whether a file has to stay, because the quarantine could not hold all of its bad lines.
+    public func mustStay(_ file: [UInt8]) -> Bool { store.mustStay(file) }
+
     /// Makes all that was taken since the last commit durable, with `progress`.
     public func commit(_ progress: SpoolProgress) async throws { try await commit(progress, remembering: [:]) }
 

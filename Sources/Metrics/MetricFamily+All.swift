@@ -76,6 +76,10 @@ extension MetricFamily {
     public static let quarantinePurged = MetricFamily(
         .counter, "spoolship_quarantine_purged_total",
         "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
+    /// What stays in the spool.
+    public static let filesStaying = MetricFamily(
+        .gauge, "spoolship_spool_files_staying",
+        "Files that were read and stay in the spool, because the quarantine could not hold all of their bad lines.")
     /// What lies in quarantine, in bytes.
     public static let quarantineBytes = MetricFamily(
         .gauge, "spoolship_quarantine_bytes", "Bytes that lie in quarantine.")
@@ -134,7 +138,7 @@ extension MetricFamily {
 
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
-        quarantinePurged,
+        quarantinePurged, filesStaying,
         truncations, beyondLimit, oddities, discards, eventNames, sessions, tagsFired, ruleProblems,
     ]
 

@@ -213,6 +213,8 @@ struct QueueRecordsTests {
                         content: [UInt8](repeating: 0x78, count: 500), time: fixture.time.wallTime))
             }
             commit.read = commit.quarantined.count
+            // Only what is a day old makes room.
+            fixture.time.advance(by: .seconds(86_401))
             _ = try await store.store(commit)
             let after = try await held()
             for app in 0..<5 {

@@ -47,6 +47,7 @@ struct QueueCollector: MetricCollector {
         exposition.set(.quarantineRecords, to: state.quarantine.count)
         exposition.set(.quarantineBytes, to: state.quarantine.bytes)
         exposition.set(.quarantinePurged, to: state.quarantine.purged)
+        exposition.set(.filesStaying, to: state.unkept.count)
         exposition.set(.deadLetterBytes, to: state.deadLetters.bytes)
         exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
         var discards: [String: Int] = [:]

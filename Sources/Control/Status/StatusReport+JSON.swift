@@ -125,6 +125,7 @@ extension StatusReport.Queue {
             "growth_bytes_per_second": JSONValue(growth), "dead_letters": .integer(deadLetters),
             "dead_letter_bytes": .integer(deadLetterBytes), "quarantined": .integer(quarantined),
             "quarantine_bytes": .integer(quarantineBytes),
+            "files_staying": .integer(filesStaying), "staying_paths": .strings(stayingPaths),
             "quarantine_purged": .integer(quarantinePurged), "dead_letters_purged": .integer(deadLettersPurged),
         ]
     }
@@ -142,6 +143,8 @@ extension StatusReport.Queue {
         quarantined = json.count("quarantined")
         quarantineBytes = json.count("quarantine_bytes")
         quarantinePurged = json.count("quarantine_purged")
+        filesStaying = json.count("files_staying")
+        stayingPaths = json.texts("staying_paths")
         deadLettersPurged = json.count("dead_letters_purged")
     }
 }

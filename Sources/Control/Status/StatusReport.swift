@@ -116,6 +116,10 @@ public struct StatusReport: Sendable, Equatable {
         public var quarantineBytes = 0
         /// Records that left the quarantine unread: for room, or by a person.
         public var quarantinePurged = 0
+        /// Files that stay in the spool, because the quarantine could not hold all of their bad lines.
+        public var filesStaying = 0
+        /// Some of them.
+        public var stayingPaths: [String] = []
         /// Dead letters that are gone, likewise.
         public var deadLettersPurged = 0
 

@@ -269,6 +269,14 @@ public struct StatusText: Sendable {
                     + ", \(HumanText.bytes(queue.quarantineBytes))\(purged(queue.quarantinePurged))"
                     + " (`spoolship quarantine list`)")
         }
+        if queue.filesStaying > 0 {
+            lines.append(
+                styled(
+                    "\(HumanText.plural(queue.filesStaying, "file")) read and not removed: the quarantine could not hold their bad lines",
+                    .warning) + ": \(queue.stayingPaths.joined(separator: ", "))"
+                    + (queue.filesStaying > queue.stayingPaths.count ? " …" : "")
+                    + " (`spoolship quarantine retry --files`)")
+        }
         return lines
     }
 

@@ -316,8 +316,11 @@ extension SpoolReader {
     }
 
     func source(of file: AppendFile) -> SpoolSource {
-        SpoolSource(
-            app: app(of: file.directory, file.owner), path: shown(file.path), producer: file.id.bytes,
+        let id = file.id.bytes
+        var source = SpoolSource(
+            app: app(of: file.directory, file.owner), path: shown(file.path), producer: id,
             mayBeCritical: !file.directory.isIncoming, wasClosed: file.closedBeforeChange)
+        if options.afterRead != .keep { source.file = id }
+        return source
     }
 }

@@ -180,6 +180,6 @@ extension SpoolReader {
         sink.quarantine(
             QuarantineRecord(
                 reason: reason, detail: detail, app: source.app, path: source.path, offset: offset, length: length,
-                content: content, time: time.wallTime))
+                content: content, time: time.wallTime, file: source.file))
     }
 }

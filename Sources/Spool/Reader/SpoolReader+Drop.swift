@@ -183,9 +183,10 @@ extension SpoolReader {
             guard let claim else { return }
             drops.inHand.insert(id)
             settled(directory.path(of: name))
-            let source = SpoolSource(
+            var source = SpoolSource(
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)
+            if !isStaying { source.file = id.bytes }
             let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app)
             drops.reading = DropReading(
                 file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,

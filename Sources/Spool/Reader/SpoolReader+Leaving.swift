@@ -30,7 +30,9 @@ extension SpoolReader {
             return file.isRotated ? options.settleTime : options.sealTime
         }
         if !file.hasName { return options.settleTime }
-        guard options.afterRead != .keep, file.size > 0 || file.isRotated else { return nil }
+        guard options.afterRead != .keep, file.size > 0 || file.isRotated, !sink.mustStay(file.id.bytes) else {
+            return nil
+        }
         return file.isRotated ? options.settleTime : options.giveUpTime
     }
 
