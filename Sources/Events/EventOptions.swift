@@ -36,6 +36,8 @@ public struct EventOptions: Sendable, Equatable {
 public struct AppSettings: Sendable, Equatable {
     /// What its lines are.
     public var kind = LineKind.event
+    /// What they are wrapped in; nil for nothing.
+    public var format: LineFormat?
     /// The name of records that have none.
     public var defaultEventName = "log"
     /// Where a record's name is; empty for its `name` alone. Like the next two: members or paths with dots, the first that can be

@@ -35,6 +35,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var directory: String
     /// What is read where it lies; nil for a spool, whose files are the reader's.
     public var place: ReadPlace?
+    /// What the lines of append files are wrapped in; nil, the default, where each is a record.
+    public var format: LineFormat?
     /// What becomes of files that are queued whole; default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.

@@ -1,4 +1,4 @@
-import Delivery
+@testable import Delivery
 import Model
 import TestKit
 import Testing

@@ -1,4 +1,5 @@
 import EventLoops
+import Model
 
 @testable import Events
 import Model

@@ -41,6 +41,7 @@ extension Settings {
         for (name, app) in apps where app.read != nil || app.journal == true {
             if app.kind == nil { settings.events.apps[name]?.kind = .log }
             if app.text == nil { settings.events.apps[name]?.takesText = true }
+            settings.events.apps[name]?.format = app.format
         }
         return settings
     }

@@ -35,6 +35,7 @@ extension Settings {
             options.place = place
             options.directory = place.root
             options.afterRead = .keep
+            options.format = apps[place.app]?.format
             return options
         }
     }
@@ -75,7 +76,13 @@ extension Settings {
             if section.journal != true, let key = section.journalSetting {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
             }
-            guard let patterns = section.read else { continue }
+            guard let patterns = section.read else {
+                // In the spool a record could be cut between two of its lines.
+                if section.format != nil {
+                    return ("apps.\(app).format", "is for files that are read where they lie: set read")
+                }
+                continue
+            }
             guard let places = ReadPlace.of(app: app, patterns) else {
                 return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
             }

@@ -16,6 +16,8 @@ public struct AppSettings: Sendable, Equatable {
     public var journalDirectory: String?
     /// Fields of an entry beside the usual ones; `*` for all.
     public var journalFields: [String]?
+    /// What a container's runtime has wrapped them in; nil for nothing.
+    public var format: LineFormat?
     /// What its lines are; nil for events, and records where an object has no name.
     public var kind: LineKind?
     /// The name of records that have none; nil for `log`.
@@ -138,6 +140,10 @@ extension AppSettings: SettingsSection {
             "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
             "Fields of an entry beside the usual ones, by journald's names; [\"*\"] for all.",
             example: "[\"_CMDLINE\"]", restart: true),
+            "format", \.format, optional: .choice,
+            "What a container's runtime has wrapped the lines in that are read: docker for json-file, cri for containerd and "
+                + "CRI-O. What is inside is the record; lines that were split are joined.",
+            example: "\"cri\"", restart: true),
         .setting(
             "kind", \.kind, optional: .choice,
             "event: an object with a name is an event, any other a record. log: each line is a record.",

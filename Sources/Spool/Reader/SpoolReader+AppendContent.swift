@@ -109,7 +109,9 @@ extension SpoolReader {
         of file: AppendFile, _ block: UnsafeRawBufferPointer, in buffer: UnsafeMutableRawBufferPointer, at before: Int,
         isEnd: Bool, _ descriptor: Int32
     ) throws(SystemError) -> Bool {
-        switch LineCutter(longest: options.maxEventSize).piece(of: block) {
+        // What ends before zeros gets no more: lines go that begin a record.
+        let format = isEnd || block.count > options.maxEventSize ? options.format : nil
+        switch LineCutter(longest: options.maxEventSize, format: format).piece(of: block) {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
             let taken = hand(lines, from: source(of: file), at: file.taken.offset) { self.resume(file) }
