@@ -16,6 +16,7 @@ extension AnswerMeaning: SettingChoice {}
 extension Compression: SettingChoice {}
 extension KafkaMechanism: SettingChoice {}
 extension LimitConsequence: SettingChoice {}
+extension LineFormat: SettingChoice {}
 extension LineKind: SettingChoice {}
 extension LogLevel: SettingChoice {}
 extension NATSContent: SettingChoice {}

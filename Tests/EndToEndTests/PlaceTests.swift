@@ -98,7 +98,7 @@ extension EndToEnd {
             for file in 0..<6 { try bench.append(lines(file), to: "app.jsonl.\(file + 1)") }
             try bench.waitUntilDelivered(1_200)
             try wait(.seconds(60), "the agent to say that files stay") {
-                try bench.figures().value("spoolship_spool_files_staying") ?? 0 >= 5
+                try bench.figures().value("spoolship_spool_files_staying") >= 5
             }
             bench.killAgent()
             try bench.startAgent()

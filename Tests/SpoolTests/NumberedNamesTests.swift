@@ -79,7 +79,8 @@ struct NumberedNamesTests {
         }
     }
 
-    @Test("30: logback renames to a temporary name, compresses and deletes: each line once", arguments: Seeds.list(1...6))
+    @Test(
+        "30: logback renames to a temporary name, compresses and deletes: each line once", arguments: Seeds.list(1...6))
     func logback(seed: UInt64) async throws {
         let world = try await World(seed: seed)
         for round in 1...6 {
@@ -133,8 +134,10 @@ struct NumberedNamesTests {
     @Test(
         "30: logrotate with its extension before the compression's: each line once",
         .enabled(if: access("/usr/sbin/logrotate", X_OK) == 0, "logrotate is not installed"),
-        arguments: ["compress", "compress delaycompress", "compress dateext", "compress copytruncate", "copytruncate",
-            "compress copytruncate dateext"])
+        arguments: [
+            "compress", "compress delaycompress", "compress dateext", "compress copytruncate", "copytruncate",
+            "compress copytruncate dateext",
+        ])
     func logrotate(words: String) async throws {
         let world = try await World(seed: words.contains("date") ? 2 : 4)
         let scratch = try TemporaryDirectory()

@@ -140,6 +140,7 @@ extension AppSettings: SettingsSection {
             "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
             "Fields of an entry beside the usual ones, by journald's names; [\"*\"] for all.",
             example: "[\"_CMDLINE\"]", restart: true),
+        .setting(
             "format", \.format, optional: .choice,
             "What a container's runtime has wrapped the lines in that are read: docker for json-file, cri for containerd and "
                 + "CRI-O. What is inside is the record; lines that were split are joined.",

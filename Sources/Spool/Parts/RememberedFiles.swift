@@ -57,7 +57,9 @@ struct RememberedFiles {
         let id = FileID(bytes: checkpoint.key)
         remove(id)
         kept[id] = checkpoint
-        if let trace = FileTrace(checkpoint.state), trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace)) }
+        if let trace = FileTrace(checkpoint.state), trace.hasContent {
+            streams.add(id, to: Stream.of(checkpoint, trace))
+        }
     }
 
     @discardableResult

@@ -115,8 +115,7 @@ extension SpoolReader {
             let suspected = appends.suspected
             var left: [CutOff] = []
             for cut in appends.cutOffs {
-                if now - cut.at < patience || suspected.contains(cut.stream)
-                {
+                if now - cut.at < patience || suspected.contains(cut.stream) {
                     left.append(cut)
                 } else {
                     giveUp(cut)

@@ -93,7 +93,8 @@ public struct LokiEncoder: BatchEncoder {
         for stream in streams {
             text.raw(#"{"stream":"#)
             var labels = known
-            for (name, value) in [("app", stream.app), ("host", stream.host), ("late", stream.hour.map { String($0) })] {
+            for (name, value) in [("app", stream.app), ("host", stream.host), ("late", stream.hour.map { String($0) })]
+            {
                 labels[name] = value ?? labels[name]
             }
             // Loki takes no stream without a label.
