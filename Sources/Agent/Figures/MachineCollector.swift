@@ -22,7 +22,7 @@ final class MachineCollector: MetricCollector, Sendable {
                 (freeBytes, freeInodes) = (nil, nil)
                 return
             }
-            // What is too much for 64 bits is enough.
+            // bounded: what is too much for 64 bits is enough.
             let (bytes, isTooMuch) = UInt64(found.f_bavail).multipliedReportingOverflow(by: UInt64(found.f_frsize))
             freeBytes = isTooMuch ? .max : Int(clamping: bytes)
             freeInodes = found.f_files > 0 ? Int(clamping: UInt64(found.f_favail)) : nil
