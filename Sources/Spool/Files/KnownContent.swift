@@ -86,8 +86,8 @@ extension SpoolReader {
         let isQuiet = isOld || now - file.lastChange >= options.settleTime
         guard file.size > 0 || isOld else { return false }
         // What begins like it and was not read yet is read first; then this may be its copy.
-        for other in namesakes(near: file.directory, named: file.name)
-        where other !== file && !other.isCopySuspect && beginsUnread(other, like: head, near: file.directory) {
+        for other in namesakes(near: file.directory, named: file.name) where other !== file && !other.isCopySuspect {
+            guard beginsUnread(other, like: head, near: file.directory) else { continue }
             makeReady(other)
             return false
         }
