@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops

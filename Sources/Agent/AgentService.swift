@@ -10,7 +10,9 @@ internal import Events
 internal import Glibc
 internal import Intake
 internal import Logs
+internal import Metrics
 internal import Model
+internal import Outputs
 internal import Queue
 internal import Spool
 internal import Synchronization

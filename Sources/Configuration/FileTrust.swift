@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 
 /// Whether others than root and the agent's administrators can change the configuration.

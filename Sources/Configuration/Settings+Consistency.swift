@@ -1,3 +1,5 @@
+internal import Model
+
 /// What can only be judged when all files have been read: what is missing, and what contradicts what.
 extension ReadContext {
     mutating func checkConsistency(of settings: Settings) {

@@ -4,6 +4,7 @@ internal import Events
 internal import Frames
 internal import Logs
 public import Model
+internal import Spool
 
 /// How what was taken becomes durable.
 extension Intake {

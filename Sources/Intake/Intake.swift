@@ -6,6 +6,7 @@
 internal import Containers
 public import EventLoops
 internal import Events
+internal import Frames
 internal import Host
 public import Logs
 public import Model

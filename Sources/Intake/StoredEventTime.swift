@@ -1,5 +1,6 @@
 public import EventLoops
 internal import Events
+internal import Model
 
 /// Tells when a stored event happened: for the queue, which looks at events only where some of a chunk have expired.
 public enum StoredEventTime {

@@ -320,10 +320,6 @@ extension MetricFamily {
     public static let spoolLinesTooLong = MetricFamily(
         .counter, "spoolship_spool_lines_too_long_total",
         "Lines and events longer than spool.max_event_size, quarantined since the start.")
-    /// Zeros between lines.
-    public static let spoolZeroBytes = MetricFamily(
-        .counter, "spoolship_spool_zero_bytes_total",
-        "Zeros before lines that were passed over since the start: a file was made longer and not filled.")
     /// Overflows of inotify.
     public static let spoolWatchOverflows = MetricFamily(
         .counter, "spoolship_spool_watch_overflows_total",
@@ -358,8 +354,7 @@ extension MetricFamily {
     private static let spool = [
         spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
         spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
-        spoolLinesTooLong, spoolZeroBytes, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries,
-        spoolPassedOver,
+        spoolLinesTooLong, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries, spoolPassedOver,
         spoolUnreadBoundPassed,
     ]
 

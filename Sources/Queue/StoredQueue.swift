@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import EventLoops
 internal import Glibc
 public import Model
 

@@ -1,3 +1,5 @@
+internal import EventLoops
+
 /// How a receiver misbehaves: a pure value that decides request by request.
 public struct FaultPlan: Sendable, Equatable {
     /// What happens to a request that is chosen to fail.

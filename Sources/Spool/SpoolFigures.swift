@@ -120,8 +120,6 @@ public struct SpoolFigures: Sendable, Equatable {
     public var bytesGivenUp: ByteCount = 0
     /// Lines quarantined here because they were too long.
     public var linesTooLong = 0
-    /// Zeros between lines that were passed over: no line begins with them.
-    public var zeroBytes: ByteCount = 0
     /// Commits made.
     public var commits = 0
     /// How often the kernel's queue of changes overflowed and everything was listed again.
@@ -146,7 +144,7 @@ public struct SpoolFigures: Sendable, Equatable {
             \.linesTooLong,
             \.commits, \.overflows, \.leaseWaits, \.errors,
         ] { sum[keyPath: place] += other[keyPath: place] }
-        for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp, \.zeroBytes] {
+        for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp] {
             sum[keyPath: place] += other[keyPath: place]
         }
         sum.oldestUnread = [oldestUnread, other.oldestUnread].compactMap { $0 }.min()

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import Containers
 internal import Control
 internal import EventLoops

@@ -1,10 +1,13 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
 internal import Intake
 internal import Logs
+internal import Model
 internal import Queue
+internal import Spool
 
 /// What containers change in the running agent: settings (tm10), and the values that apps read (tm19).
 extension AgentService {

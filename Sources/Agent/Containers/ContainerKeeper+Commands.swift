@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Containers
 internal import EventLoops
+internal import Model
 
 /// What a person asks of the containers.
 extension ContainerKeeper {

@@ -3,6 +3,7 @@ internal import Containers
 internal import EventLoops
 internal import Intake
 internal import Logs
+internal import Model
 
 /// Gives a container's machine its inputs, and does what it says.
 extension ContainerKeeper {

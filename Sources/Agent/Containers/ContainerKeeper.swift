@@ -4,6 +4,7 @@ internal import EventLoops
 internal import Intake
 internal import Logs
 internal import Model
+internal import Outputs
 internal import Queue
 internal import Synchronization
 

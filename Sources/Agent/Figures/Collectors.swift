@@ -154,7 +154,6 @@ struct SpoolCollector: MetricCollector {
         exposition.set(.spoolRotations, to: figures.rotations)
         exposition.set(.spoolTruncations, to: figures.truncations)
         exposition.set(.spoolLinesTooLong, to: figures.linesTooLong)
-        exposition.set(.spoolZeroBytes, to: Int(figures.zeroBytes.value))
         exposition.set(.spoolWatchOverflows, to: figures.overflows)
         exposition.set(.spoolLeaseWaits, to: figures.leaseWaits)
         exposition.set(.spoolErrors, to: figures.errors)

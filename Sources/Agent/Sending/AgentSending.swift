@@ -1,3 +1,4 @@
+internal import Configuration
 internal import Control
 internal import Delivery
 internal import Model

@@ -2,6 +2,7 @@ internal import Configuration
 internal import Delivery
 internal import Digests
 internal import Model
+internal import Outputs
 internal import TimeZones
 
 extension Settings {

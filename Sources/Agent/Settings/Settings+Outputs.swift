@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Model
 internal import Outputs
 
 extension DestinationSettings {

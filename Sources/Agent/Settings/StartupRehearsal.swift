@@ -1,4 +1,5 @@
 public import Configuration
+internal import Delivery
 internal import EventLoops
 internal import Logs
 internal import Model

@@ -1,3 +1,5 @@
+internal import Model
+
 /// Whether the parts of a document fit together: names that are there, macros that do not stand behind themselves.
 struct References {
     private let document: ContainerDocument

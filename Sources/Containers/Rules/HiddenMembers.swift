@@ -1,3 +1,4 @@
+internal import Events
 internal import Model
 
 /// The members that tags in force redact or hash, whatever their rules say: they are in no data layer, and in no line that
@@ -30,7 +31,7 @@ struct HiddenMembers {
             }
         }
         self.actions = actions
-        layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
+        layerPaths = paths.map { HiddenMembers.layerPath($0) }.sorted { $0.count < $1.count }
     }
 
     /// The paths, and those from which earlier tags may have renamed what stands there.
@@ -47,12 +48,11 @@ struct HiddenMembers {
         return all
     }
 
-    /// Where a layer may hold it: an event's properties stand at its top, those of a push may be named as in an event.
-    private static func layerPaths(_ names: [[UInt8]]) -> [[[UInt8]]] {
+    private static func layerPath(_ names: [[UInt8]]) -> [[UInt8]] {
         switch names.first {
-        case "properties".bytes: [names, Array(names.dropFirst())]
-        case WantedMembers.name[0] where names.count == 1: [names, WantedMembers.event]
-        default: [names]
+        case "properties".bytes: Array(names.dropFirst())
+        case WantedMembers.name[0] where names.count == 1: WantedMembers.event
+        default: names
         }
     }
 }

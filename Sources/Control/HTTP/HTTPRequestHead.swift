@@ -1,3 +1,5 @@
+internal import EventLoops
+
 /// A request's line and headers, judged strictly: what two readers could understand in two ways is refused.
 ///
 /// Source: RFC 9110, RFC 9112.

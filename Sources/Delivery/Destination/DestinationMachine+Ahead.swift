@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 // Small batches are asked for ahead, several at a time, and wait here for a place.

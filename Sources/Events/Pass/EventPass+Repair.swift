@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Model
 
 /// Lines that are no JSON object as they are: where the app's settings say so, they become one.
 extension EventPass {

@@ -1,3 +1,5 @@
+internal import Model
+
 /// What each HTTP status means for the events that were sent.
 ///
 /// Source: the table in the guarantees: 2xx acknowledges; what may pass is retried; 413 splits; 400 and 422 bisect;

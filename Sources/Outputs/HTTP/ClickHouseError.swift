@@ -1,3 +1,5 @@
+internal import Model
+
 /// What ClickHouse itself says of a refusal (`X-ClickHouse-Exception-Code`). It is more exact than the status, which is 400 for a wrong
 /// query and for a row that cannot be read, and 500 for a table with too many parts as for most else.
 ///

@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// What a request is signed with.
 struct S3Credentials: Sendable, Equatable {

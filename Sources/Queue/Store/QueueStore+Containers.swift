@@ -1,4 +1,5 @@
 public import EventLoops
+internal import Model
 
 /// The last good fetch of a container, as it is kept.
 public struct SavedContainer: Sendable, Equatable {

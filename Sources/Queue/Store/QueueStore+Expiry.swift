@@ -1,3 +1,4 @@
+internal import Logs
 internal import Model
 
 extension QueueStore {

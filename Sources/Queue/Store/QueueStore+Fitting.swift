@@ -1,4 +1,5 @@
 internal import Logs
+internal import Model
 
 /// What is given up while the database file is full before its bounds, because its pages are filled badly.
 struct Relief {

@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Logs
 internal import Model
 
 extension QueueStore {

@@ -1,3 +1,4 @@
+internal import EventLoops
 public import Model
 
 extension QueueStore {

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 // Making batches of what waits.

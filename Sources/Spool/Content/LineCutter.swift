@@ -34,12 +34,7 @@ struct LineCutter {
 
     /// Where the first LF is.
     static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
-        first(0x0A, in: bytes)
-    }
-
-    /// Where the first byte of that value is.
-    static func first(_ byte: Int32, in bytes: UnsafeRawBufferPointer) -> Int? {
-        guard let base = bytes.baseAddress, let found = memchr(base, byte, bytes.count) else { return nil }
+        guard let base = bytes.baseAddress, let found = memchr(base, 0x0A, bytes.count) else { return nil }
         return UnsafeRawPointer(found) - base
     }
 

@@ -17,12 +17,12 @@ extension SpoolReader {
 
     /// Compares an archive with what was read.
     func match(
-        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, of stream: Stream
+        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, named name: FileName
     ) throws(SystemError) -> ArchiveMatch {
-        let contents = knownContents(of: stream)
-        let others = appends.files(of: stream)
+        let contents = knownContents(near: directory, named: name)
+        let others = namesakes(near: directory, named: name)
         guard !contents.isEmpty || !others.isEmpty else {
-            readWhole(.max, of: stream)
+            readWhole(name, in: directory, length: .max)
             return .unknown
         }
         guard isListed(near: directory) else { return .later }
@@ -42,9 +42,9 @@ extension SpoolReader {
             if seen.offset > best?.offset ?? 0 { (best, known) = (seen, content.fingerprint) }
         }
         if best == nil {
-            readWhole(.max, of: stream)
+            readWhole(name, in: directory, length: .max)
         } else {
-            recognised(known, upTo: .max, of: stream)
+            recognised(known, upTo: .max)
         }
         return best.map { .known($0) } ?? .unknown
     }

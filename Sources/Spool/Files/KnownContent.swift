@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Frames
 internal import Logs
 internal import Model
 
@@ -20,18 +21,46 @@ struct KnownContent {
 }
 
 extension SpoolReader {
-    /// The contents known of a stream.
-    func knownContents(of stream: Stream) -> [KnownContent] {
+    /// The contents known of a top directory of the spool, of files whose name was the same before rotation changed it:
+    /// others that begin alike are other files.
+    func knownContents(near directory: SpoolDirectory, named name: FileName) -> [KnownContent] {
+        let stem = name.stem
+        let top = SpoolReader.top(directory.path.bytes)
         var contents: [KnownContent] = []
         func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?) {
             guard trace.fingerprint.length > 0 else { return }
             contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
         }
-        for file in appends.files(of: stream) where !file.isCopySuspect { add(file.trace, file.taken, file) }
-        for trace in remembered.traces(of: stream) {
-            if let last = trace.marks.last { add(trace, last, nil) }
+        for file in namesakes(near: directory, named: name) where !file.isCopySuspect {
+            add(file.trace, file.taken, file)
+        }
+        for checkpoint in remembered.kept.values where SpoolReader.mayBegin(checkpoint.path, with: stem) {
+            guard SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top,
+                SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
+                trace.doneVersion == nil, let last = trace.marks.last
+            else { continue }
+            add(trace, last, nil)
         }
         return contents
+    }
+
+    static func top(_ path: [UInt8]) -> ArraySlice<UInt8> { path.prefix { $0 != UInt8(ascii: "/") } }
+
+    /// Whether a path's last name begins with a stem: tells most of many files apart at little cost.
+    private static func mayBegin(_ path: String, with stem: FileName) -> Bool {
+        let bytes = path.utf8
+        let slash = bytes.lastIndex(of: UInt8(ascii: "/"))
+        return bytes[(slash.map { bytes.index(after: $0) } ?? bytes.startIndex)...].starts(with: stem.bytes)
+    }
+
+    private static func parent(_ path: String) -> [UInt8] {
+        let bytes = Array(path.utf8)
+        return Array(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+    }
+
+    private static func lastName(_ path: String) -> FileName {
+        let bytes = Array(path.utf8)
+        return FileName(bytes[((bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...])
     }
 
     // MARK: Copies
@@ -46,11 +75,10 @@ extension SpoolReader {
         held.compared = file
         defer { held.compared = nil }
         // Of a file that was not looked at yet it is not known how far it was read.
-        let stream = file.stream
         guard isListed(near: file.directory) else { return false }
         let status = try FileSystem.status(of: descriptor)
-        if status.size != file.length || status.modified != file.modified { file.lastChange = now }
-        file.see(length: status.size)
+        if status.size != file.size || status.modified != file.modified { file.lastChange = now }
+        file.size = status.size
         file.modified = status.modified
         let head = try bytes(of: descriptor, at: 0, count: Int(min(file.size, Int64(Fingerprint.longest))))
         // A copy is made at one go. A file that is written to now and then, under whatever name, is none for ever.
@@ -58,7 +86,7 @@ extension SpoolReader {
         let isQuiet = isOld || now - file.lastChange >= options.settleTime
         guard file.size > 0 || isOld else { return false }
         // What begins like it and was not read yet is read first; then this may be its copy.
-        for other in appends.files(of: stream)
+        for other in namesakes(near: file.directory, named: file.name)
         where other !== file && !other.isCopySuspect && beginsUnread(other, like: head, near: file.directory) {
             makeReady(other)
             return false
@@ -66,7 +94,7 @@ extension SpoolReader {
         // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
         var best: Mark?
         var known = Fingerprint.empty
-        for content in knownContents(of: stream) {
+        for content in knownContents(near: file.directory, named: file.name) {
             let length = content.fingerprint.length
             guard length <= head.count else {
                 // It may still grow to be the same.
@@ -101,16 +129,17 @@ extension SpoolReader {
         appends.suspects -= 1
         if let best {
             try adopt(best, by: file, descriptor)
-            recognised(known, upTo: file.size, of: stream)
+            recognised(known, upTo: file.size)
         } else {
-            readWhole(file.size, of: stream)
+            readWhole(file.name, in: file.directory, length: file.size)
         }
         return true
     }
 
     /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
     func isListed(near directory: SpoolDirectory) -> Bool {
-        tree.directories.values.allSatisfy { $0.wasListed || $0.top != directory.top }
+        let top = SpoolReader.top(directory.path.bytes)
+        return tree.directories.values.allSatisfy { $0.wasListed || SpoolReader.top($0.path.bytes) != top }
     }
 
     /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
@@ -120,7 +149,7 @@ extension SpoolReader {
             try open(file)
             guard let descriptor = file.descriptor?.raw else { return true }
             let status = try FileSystem.status(of: descriptor)
-            if status.size == file.length, try mark(at: file.taken.offset, descriptor) == file.taken { return true }
+            if status.size == file.taken.offset, try mark(at: status.size, descriptor) == file.taken { return true }
         } catch {
             // It is gone, or out of reach: reading it finds out which.
         }
@@ -139,6 +168,30 @@ extension SpoolReader {
         file.taken = place
         try advanced(file, descriptor)
         log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
+    }
+
+    // MARK: Namesakes
+
+    /// Files of which nothing is known but that they are there: copies that are still to be told apart, and files that nothing
+    /// was read of yet.
+    func undecidedFiles(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
+        namesakes(near: directory, named: name).filter { $0.isCopySuspect || $0.trace.fingerprint.length == 0 }
+    }
+
+    /// The files of a top directory of the spool whose name was the same before rotation changed it.
+    func namesakes(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
+        let (stem, top) = (name.stem, SpoolReader.top(directory.path.bytes))
+        func isOne(_ file: AppendFile) -> Bool {
+            // A name begins with its stem; that is seen more quickly than what its stem is.
+            let original = file.name.claimed ?? file.name
+            return original.bytes.starts(with: stem.bytes) && original.stem == stem
+        }
+        var files: [AppendFile] = []
+        for directory in tree.directories.values where SpoolReader.top(directory.path.bytes) == top {
+            files += directory.files.values.filter(isOne)
+        }
+        return files
+            + appends.nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
     }
 
     /// Whether a file begins with these bytes, as far as both go, and that beginning was not read: nothing of the file was, or

@@ -13,8 +13,6 @@ final class SpoolDirectory {
     let app: String
     /// Whether it is the drop box where anyone may put files.
     let isIncoming: Bool
-    /// The top directory of the spool that it is, or is in; empty for the spool itself.
-    let top: [UInt8]
 
     /// The kernel's number of our watch; nil while it cannot be watched.
     var watch: Int32?
@@ -32,7 +30,7 @@ final class SpoolDirectory {
     var children: [FileName: SpoolDirectory] = [:]
     /// While it is being listed: what is left of its names.
     var stream: DirectoryStream?
-    /// Whether it has been listed, so that what is in it is known, or cannot be.
+    /// Whether it has been listed: what is in it is known.
     var wasListed = false
     /// Whether it waits to be listed.
     var isScanQueued = false
@@ -49,7 +47,6 @@ final class SpoolDirectory {
         self.inode = inode
         let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
         self.app = app ?? (first.isEmpty ? "default" : FileName(first).text)
-        top = Array(first)
         isIncoming = app == nil && self.app == "incoming"
     }
 
@@ -57,11 +54,6 @@ final class SpoolDirectory {
     var parent: FileName? {
         guard !path.bytes.isEmpty else { return nil }
         return FileName(path.bytes[..<(path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
-    }
-
-    /// The stream of a name in it.
-    func stream(_ name: FileName, of owner: UInt32) -> Stream {
-        Stream(Holder(top: top, owner: isIncoming ? owner : nil), name)
     }
 
     /// The path of something in it, relative to the spool.

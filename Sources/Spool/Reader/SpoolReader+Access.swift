@@ -61,15 +61,10 @@ extension SpoolReader {
 
     /// Counts and tells a file that is never opened, once.
     func refuse(_ reason: SpoolRefusal, _ path: FileName) {
-        guard isNews(path) else { return }
+        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
+        guard trouble.refusals.insert(path).inserted else { return }
         counters.refused[reason, default: 0] += 1
         log.warning("file refused", ["path": path.text, "reason": reason.rawValue])
-    }
-
-    /// Whether that was not logged before, as far as is remembered.
-    func isNews(_ what: FileName) -> Bool {
-        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
-        return trouble.refusals.insert(what).inserted
     }
 
     /// A name could not be looked at.
@@ -136,8 +131,7 @@ extension SpoolReader {
     func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
         held.uses += 1
         file.lastUse = held.uses
-        let owner = try FileSystem.status(looked).owner
-        if owner != file.owner { appends.change(file) { $0.owner = owner } }
+        file.owner = try FileSystem.status(looked).owner
         file.descriptor = try FileSystem.read(looked)
         held.files.append(file)
         closeIdleFiles()

@@ -8,7 +8,6 @@ extension SpoolReader {
         case settle(SpoolDirectory, FileName)
         case retryCut(FileID)
         case reopen(AppendFile)
-        case lookAtZeros(AppendFile)
         case grace(AppendFile)
         case syncRemovals
         case commit
@@ -63,8 +62,7 @@ extension SpoolReader {
     /// Whose errand it is; nil: nobody's.
     private func app(of errand: Errand) -> String? {
         switch errand {
-        case .check(let file), .reopen(let file), .lookAtZeros(let file), .grace(let file):
-            app(of: file.directory, file.owner)
+        case .check(let file), .reopen(let file), .grace(let file): app(of: file.directory, file.owner)
         case .settle(let directory, _): directory.app
         default: nil
         }
@@ -76,7 +74,6 @@ extension SpoolReader {
         case .settle(let directory, let name): settle(directory, name)
         case .retryCut(let id): retryCut(id)
         case .reopen(let file): makeReady(file)
-        case .lookAtZeros(let file): lookAtZeros(file)
         case .grace(let file): grace(file)
         case .syncRemovals: syncRemovals()
         case .commit: wake()

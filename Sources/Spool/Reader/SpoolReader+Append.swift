@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Glibc
+internal import Logs
 internal import Model
 
 extension SpoolReader {
@@ -65,7 +66,7 @@ extension SpoolReader {
         guard kind(of: name, in: directory) == .append || earlier != .unknown || remembered.kept[id] != nil else {
             return
         }
-        let file = AppendFile(id, in: directory, name: name, owner: status.owner, size: status.size, now: now)
+        let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
         file.isRotated = isRotated(name) || earlier != .unknown
         // Of one of which nothing was read it was not known at the stop either.
         let wasRead = (remembered.kept[id]?.offset ?? 0) != 0
@@ -75,7 +76,7 @@ extension SpoolReader {
         resume(file)
         foundAgain(id)
         file.trace.inode = status.inode
-        appends.add(file)
+        appends.known[id] = file
         directory.files[name] = file
         if isKnownAgain {
             // Its checkpoint comes under the name that it goes by now.
@@ -109,11 +110,11 @@ extension SpoolReader {
                 let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
                 let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
             else { continue }
-            remembered.remove(other)
+            remembered.kept[other] = nil
             pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes
-            remembered.keep(renamed)
+            remembered.kept[id] = renamed
             return true
         }
         return false
@@ -122,7 +123,7 @@ extension SpoolReader {
     /// Takes over what was kept of a file.
     private func resume(_ file: AppendFile) {
         // A file that is read again is taken out of `missing` when its turn there comes.
-        guard let checkpoint = remembered.remove(file.id), checkpoint.offset >= 0 else { return }
+        guard let checkpoint = remembered.kept.removeValue(forKey: file.id), checkpoint.offset >= 0 else { return }
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
         if let last = file.trace.marks.last, last.offset == checkpoint.offset {
             file.taken = last
@@ -132,7 +133,6 @@ extension SpoolReader {
         }
         file.committed = file.taken.offset
         file.trace.missingSince = nil
-        file.trace.owner = nil
     }
 
     /// A file has another name, or another file has its name: it is being rotated.
@@ -143,10 +143,8 @@ extension SpoolReader {
                 file.isRotated = file.isRotated || isRotated(name) || kind(of: name, in: directory) != .append
             }
         }
-        appends.change(file) {
-            $0.directory = directory
-            $0.name = name
-        }
+        file.directory = directory
+        file.name = name
         file.hasName = true
         appends.nameless[file.id] = nil
         if let other = directory.files[name], other !== file { displaced(other) }
@@ -168,7 +166,7 @@ extension SpoolReader {
 
     /// What the kernel says about a file has changed, or may have.
     func update(_ file: AppendFile, _ status: FileStatus) {
-        file.see(length: status.size)
+        file.size = status.size
         file.modified = status.modified
         if status.size != file.taken.offset { makeReady(file) }
     }

@@ -94,7 +94,7 @@ extension SpoolReader {
             covered.append((file, file.taken.offset, file.setbacks))
             progress.checkpoints.append(
                 Checkpoint(
-                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.keptTrace.encoded))
+                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.trace.encoded))
         }
         progress.checkpoints.append(contentsOf: closed.places.values)
         if options.place != nil {

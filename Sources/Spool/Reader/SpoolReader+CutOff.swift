@@ -4,12 +4,13 @@ internal import Model
 
 /// What an append file was seen to hold beyond the place that was read when it was truncated, or when it was gone: a copy
 /// that rotation made may have it, or the file has another name by now.
-struct CutOff: Held {
+struct CutOff {
     var path: FileName
     /// The file that is gone, which may turn up under another name; nil if it was truncated.
     var gone: FileID?
-    /// What the file and its copies share.
-    var stream: Stream
+    /// The name that the file and its copies share.
+    var stem: FileName
+    var directory: SpoolDirectory
     /// The beginning of what the file held; empty if nothing of it was read, and no copy is known by it.
     var fingerprint: Fingerprint
     /// From here on nothing was read, neither here nor in a copy.
@@ -18,18 +19,16 @@ struct CutOff: Held {
     var end: Int64
     /// When that was noticed.
     var at: BootInstant
-
-    var holder: Holder { stream.holder }
 }
 
 /// A file under a rotated name, in which nothing was known from before.
-struct WholeFile: Held {
-    var stream: Stream
+struct WholeFile {
+    var stem: FileName
+    /// The top directory of the spool that it is in.
+    var top: ArraySlice<UInt8>
     var length: Int64
     /// When it was looked at.
     var at: BootInstant
-
-    var holder: Holder { stream.holder }
 }
 
 /// Bytes that were truncated, or whose file was gone, before they could be read: counted once it is known that no copy has
@@ -37,7 +36,7 @@ struct WholeFile: Held {
 extension SpoolReader {
     /// How long a copy is waited for, in times to settle: it is looked for at once and settles first.
     private static let patienceForCopies = 30
-    /// How many are waited for; beyond them those of whoever has the most are counted at once.
+    /// How many are waited for; beyond them they are counted at once.
     private static let mostCutOffs = 1024
 
     /// A file is shorter than it was. What was seen of it, and not read, is looked for in copies.
@@ -45,12 +44,14 @@ extension SpoolReader {
         let end = file.reached
         file.reached = 0
         guard end > begin else { return }
+        let name = file.name.claimed ?? file.name
         var cut = CutOff(
-            path: file.path, gone: nil, stream: file.stream, fingerprint: file.trace.fingerprint, begin: begin,
-            end: end, at: now)
+            path: file.path, gone: nil, stem: name.stem, directory: file.directory,
+            fingerprint: file.trace.fingerprint, begin: begin, end: end, at: now)
         if cut.fingerprint.length == 0 {
             // Its copy may have been read before this was noticed.
-            for whole in appends.readWhole where whole.stream == cut.stream {
+            let top = SpoolReader.top(file.directory.path.bytes)
+            for whole in appends.readWhole where whole.stem == cut.stem && whole.top == top {
                 cut.begin = max(cut.begin, whole.length)
             }
         }
@@ -65,8 +66,8 @@ extension SpoolReader {
         guard end > file.taken.offset else { return }
         lookFor(
             CutOff(
-                path: file.path, gone: file.id, stream: file.stream, fingerprint: file.trace.fingerprint,
-                begin: file.taken.offset, end: end, at: now))
+                path: file.path, gone: file.id, stem: (file.name.claimed ?? file.name).stem, directory: file.directory,
+                fingerprint: file.trace.fingerprint, begin: file.taken.offset, end: end, at: now))
     }
 
     /// A file was found that was not known: it may be one that was gone, and goes on where its checkpoint says.
@@ -76,32 +77,34 @@ extension SpoolReader {
     }
 
     private func lookFor(_ cut: CutOff) {
+        guard appends.cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
         if appends.cutOffs.isEmpty { remember(.lookForCopies, after: patience) }
         appends.cutOffs.append(cut)
-        for cut in appends.cutOffs.makeRoom(for: SpoolReader.mostCutOffs) { giveUp(cut) }
     }
 
     /// A copy was recognised by its beginning, or an archive: it is read up to that length.
-    func recognised(_ fingerprint: Fingerprint, upTo length: Int64, of stream: Stream) {
+    func recognised(_ fingerprint: Fingerprint, upTo length: Int64) {
         guard !appends.cutOffs.isEmpty else { return }
-        for index in appends.cutOffs.indices
-        where appends.cutOffs[index].stream == stream && appends.cutOffs[index].fingerprint == fingerprint {
+        for index in appends.cutOffs.indices where appends.cutOffs[index].fingerprint == fingerprint {
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
         appends.cutOffs.removeAll { $0.begin >= $0.end }
     }
 
     /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
-    func readWhole(_ length: Int64, of stream: Stream) {
+    func readWhole(_ name: FileName, in directory: SpoolDirectory, length: Int64) {
+        let (stem, top) = ((name.claimed ?? name).stem, SpoolReader.top(directory.path.bytes))
         let (now, window) = (now, patience)
         appends.readWhole.removeAll { now - $0.at > window }
-        appends.readWhole.append(WholeFile(stream: stream, length: length, at: now))
-        _ = appends.readWhole.makeRoom(for: SpoolReader.mostCutOffs)
+        if appends.readWhole.count < SpoolReader.mostCutOffs {
+            appends.readWhole.append(WholeFile(stem: stem, top: top, length: length, at: now))
+        }
         guard !appends.cutOffs.isEmpty else { return }
         for index in appends.cutOffs.indices
-        where appends.cutOffs[index].stream == stream && appends.cutOffs[index].fingerprint.length == 0
+        where appends.cutOffs[index].stem == stem && appends.cutOffs[index].fingerprint.length == 0
             && appends.cutOffs[index].gone == nil
         {
+            guard SpoolReader.top(appends.cutOffs[index].directory.path.bytes) == top else { continue }
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
         appends.cutOffs.removeAll { $0.begin >= $0.end }
@@ -114,7 +117,7 @@ extension SpoolReader {
             var left: [CutOff] = []
             for cut in appends.cutOffs {
                 if now - cut.at < patience
-                    || appends.undecided(of: cut.stream).contains(where: \.isCopySuspect)
+                    || undecidedFiles(near: cut.directory, named: cut.stem).contains(where: \.isCopySuspect)
                 {
                     left.append(cut)
                 } else {

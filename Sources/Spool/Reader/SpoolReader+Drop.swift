@@ -2,6 +2,7 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 internal import Logs
+internal import Model
 
 extension SpoolReader {
     /// Drop files that are read in part and set aside at most: each keeps a block in memory.
@@ -161,9 +162,7 @@ extension SpoolReader {
             }
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
-                switch try match(
-                    format, descriptor.raw, in: directory, of: directory.stream(name, of: seen.owner))
-                {
+                switch try match(format, descriptor.raw, in: directory, named: name) {
                 case .unknown: break
                 case .later:
                     directory.settling[name] = directory.settling[name] ?? .unknown
@@ -188,7 +187,7 @@ extension SpoolReader {
             drops.reading = DropReading(
                 file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,
                 longest: options.maxEventSize,
-                from: remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known)
+                from: remembered.kept.removeValue(forKey: id).flatMap(ObjectSplitter.Place.init) ?? known)
         } catch {
             cannotBegin(directory, name, error, status)
         }

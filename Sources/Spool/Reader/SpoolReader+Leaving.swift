@@ -26,7 +26,7 @@ extension SpoolReader {
 
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
     private func quietTime(of file: AppendFile) -> Duration? {
-        if file.isUnsealed {
+        if file.taken.offset < file.size, !file.isSealed {
             return file.isRotated ? options.settleTime : options.sealTime
         }
         if !file.hasName { return options.settleTime }
@@ -60,16 +60,17 @@ extension SpoolReader {
             if isHeld { _ = clinux_return_lease(descriptor) }
             return again(file)
         }
-        if status.size != file.length || status.modified != file.modified {
+        if status.size != file.size || status.modified != file.modified {
             if isHeld { _ = clinux_return_lease(descriptor) }
             file.lastChange = now
             return makeReady(file)
         }
         // Without the capability nobody can tell whether there is a writer: an append file is kept then.
         guard isHeld else { return checkWithoutLease(file) }
-        if file.isUnsealed {
+        if file.taken.offset < file.size {
             _ = clinux_return_lease(descriptor)
-            return seal(file)
+            file.isSealed = true
+            return makeReady(file)
         }
         guard file.committed >= file.size else {
             // The commit that is under way asks again.
@@ -88,21 +89,15 @@ extension SpoolReader {
     }
 
     private func checkWithoutLease(_ file: AppendFile) {
-        if file.isUnsealed {
+        if file.taken.offset < file.size {
             // Closed as far as we saw, or gone from its name.
             guard file.closedAfterChange || file.isRotated else { return }
-            return seal(file)
+            file.isSealed = true
+            return makeReady(file)
         }
         guard !file.hasName, file.committed >= file.size else { return }
         // A writer may have it open, and nobody tells of what it writes.
         if now - file.lastChange >= options.giveUpTime { leave(file) } else { again(file) }
-    }
-
-    /// Its last line counts as whole, and what zeros it ends with are looked through once more.
-    private func seal(_ file: AppendFile) {
-        file.isSealed = true
-        file.padding?.known = 0..<0
-        makeReady(file)
     }
 
     // MARK: Removal
@@ -116,7 +111,7 @@ extension SpoolReader {
         }
         do {
             let status = try FileSystem.status(of: descriptor)
-            guard status.size == file.length, !file.hasUnread else {
+            guard status.size == file.taken.offset else {
                 _ = clinux_return_lease(descriptor)
                 return makeReady(file)
             }
@@ -181,8 +176,7 @@ extension SpoolReader {
     func grace(_ file: AppendFile) {
         guard file.isLeaving, let descriptor = file.descriptor?.raw else { return }
         guard let status = try? FileSystem.status(of: descriptor), clinux_holds_lease(descriptor) == 1,
-            status.size == file.length, !file.hasUnread, status.links == 1,
-            let raw = self.descriptor(of: file.directory)
+            status.size == file.taken.offset, status.links == 1, let raw = self.descriptor(of: file.directory)
         else { return stay(file, descriptor) }
         guard now >= file.leavesAt else {
             return remember(.grace(file), after: min(SpoolReader.graceStep, file.leavesAt - now))
@@ -227,7 +221,7 @@ extension SpoolReader {
         closeDescriptor(of: file)
         isRead(file)
         appends.nameless[file.id] = nil
-        appends.remove(file)
+        appends.known[file.id] = nil
         if file.isCopySuspect {
             file.isCopySuspect = false
             appends.suspects -= 1
@@ -242,8 +236,7 @@ extension SpoolReader {
         }
         file.trace.add(file.taken)
         miss(
-            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []),
-            file.keptTrace)
+            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []), file.trace)
         wake()
     }
 
@@ -251,11 +244,11 @@ extension SpoolReader {
     /// whatever name and however much later.
     func rememberContent(of file: AppendFile) {
         guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
-        var trace = file.keptTrace
+        var trace = file.trace
         trace.inode = 0
         trace.missingSince = nil
         trace.add(file.taken)
-        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken, in: file.stream)
+        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken)
         miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
     }
 
@@ -281,7 +274,7 @@ extension SpoolReader {
                 guard trouble.complaints.isEmpty else { continue }
                 // The other version's says nothing that it could be known by.
                 guard ObjectSplitter.Place(checkpoint) != nil else {
-                    remembered.remove(id)
+                    remembered.kept[id] = nil
                     pass.forget(id)
                     continue
                 }

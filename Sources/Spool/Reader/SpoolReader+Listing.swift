@@ -291,11 +291,6 @@ extension SpoolReader {
             return stream
         } catch {
             directory.isScanQueued = false
-            // A shortage passes within seconds. What its owner keeps shut is nothing that the files beside it wait for.
-            switch SpoolObstacle(error) {
-            case .descriptors, .memory: break
-            default: directory.wasListed = true
-            }
             notOpened(directory, FileName(""), error)
             return nil
         }

@@ -122,7 +122,7 @@ extension SpoolReader {
             return makeReady(file)
         }
         // A file can be rewritten to the same size.
-        if status.size != file.length || status.modified != file.modified { changed(file) }
+        if status.size != file.size || status.modified != file.modified { changed(file) }
         update(file, status)
     }
 
@@ -202,8 +202,6 @@ extension SpoolReader {
             changedNameless(in: directory, name)
         } else if mask & Int(IN_CLOSE_WRITE) != 0 {
             if let file = directory.files[name] {
-                // What was written into mapped memory is told by nothing else.
-                if file.padding != nil { changed(file) }
                 file.closedAfterChange = true
                 considerLater(file)
             } else if kind(of: name, in: directory) == .other {

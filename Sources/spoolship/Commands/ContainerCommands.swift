@@ -1,4 +1,6 @@
+internal import Agent
 internal import Containers
+internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model

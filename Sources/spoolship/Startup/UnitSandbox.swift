@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 
 /// What `spoolship.service` lets the agent write and see, read from the unit and its drop-ins.

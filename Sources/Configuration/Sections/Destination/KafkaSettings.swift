@@ -1,3 +1,5 @@
+internal import Model
+
 /// `[destination.kafka]`: which topic of which brokers, and what a record is.
 public struct KafkaSettings: Sendable, Equatable {
     /// How a password is proved.

@@ -1,3 +1,5 @@
+internal import Model
+
 /// A document made ready to be applied to events: compiled once for each version, immutable, shared by all threads.
 public final class CompiledContainer: Sendable {
     /// What it was made of.

@@ -1,3 +1,4 @@
+internal import Events
 public import Model
 
 /// Why a tag fires or does not.
