@@ -128,6 +128,11 @@ let package = Package(
             ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
 
+        // Journal
+        shim("CJournal"),
+        module("Journal", ["CJournal", "EventLoops", "Events", "Logs", "Model"]),
+        tests("Journal", ["EventLoops", "Events", "Logs", "Model", "TestKit"]),
+
         // Intake
         module(
             "Intake",
@@ -159,7 +164,9 @@ let package = Package(
             fixtures: true),
 
         // Control
-        module("Control", ["CLinux", "EventLoops", "Model", "Metrics"]),
+        .target(
+            name: "Control", dependencies: ["CLinux", "EventLoops", "Model", "Metrics"],
+            resources: [.embedInCode("Status/page.css")], swiftSettings: settings(of: "Control")),
         tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"], fixtures: true),
 
         // Receiver
@@ -171,7 +178,8 @@ let package = Package(
             "Agent",
             [
                 "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool",
-                "Events", "Containers", "Intake", "Queue", "Delivery", "Outputs", "Control", "Host", "TimeZones",
+                "Events", "Containers", "Intake", "Journal", "Queue", "Delivery", "Outputs", "Control", "Host",
+                "TimeZones",
             ]),
         tests(
             "Agent",

@@ -32,34 +32,28 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "scripts"))
 from ports import free_port
 
-# name → cap, events a batch, bytes a batch, compression, event profile
+# name → cap, events a batch, bytes a batch, compression, event profile; nothing where the default holds
 PROFILES = {
     "cap 1GiB, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "standard"),
     "cap 1GiB, 3000 a batch, gzip": ("1GiB", 3000, "2MiB", "gzip", "standard"),
-    "cap 1GiB, 50 a batch, zstd": ("1GiB", 50, "1MiB", "zstd", "standard"),
+    "the defaults": ("", 0, "", "gzip", "standard"),
+    "zstd, the defaults else": ("", 0, "", "zstd", "standard"),
     "cap 10MiB, 3000 a batch, zstd": ("10MiB", 3000, "2MiB", "zstd", "standard"),
-    "cap 10MiB, 50 a batch, zstd": ("10MiB", 50, "1MiB", "zstd", "standard"),
-    "cap 10MiB, 50 a batch, gzip (the defaults)": ("10MiB", 50, "1MiB", "gzip", "standard"),
+    "cap 10MiB, gzip": ("10MiB", 0, "", "gzip", "standard"),
     "tiny events, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "tiny"),
     "large events, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "large"),
     "critical mix, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "critical"),
     "all additions, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "additions"),
     "a drop file an event, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "drop"),
 }
-SHORT = ["cap 1GiB, 3000 a batch, zstd", "cap 10MiB, 50 a batch, gzip (the defaults)"]
+SHORT = ["cap 1GiB, 3000 a batch, zstd", "the defaults"]
 
 CONFIGURATION = """
-[agent]
+{sizes}[agent]
 state_directory = "{work}/state"
 [spool]
 directory = "{work}/spool"
 after_read = "delete"
-[queue]
-max_size = "{cap}"
-[dispatch]
-interval = "{interval}"
-batch_events = {events}
-batch_size = "{bytes}"
 [stats]
 listen = "127.0.0.1:{port}"
 [control]
@@ -166,9 +160,12 @@ def start_agent(binary, work: str, receiver: Receiver, cap: str, events: int, si
     """`binary` is a path, or a command whose end it is."""
     port = free_port()
     path = os.path.join(work, "spoolship.toml")
+    sizes = "".join(f"{key} = {json.dumps(value)}\n" for key, value in (
+        ("dispatch.interval", interval), ("queue.max_size", cap), ("dispatch.batch_events", events),
+        ("dispatch.batch_size", size)) if value)
     with open(path, "w") as file:
-        file.write(CONFIGURATION.format(work=work, cap=cap, events=events, bytes=size, port=port, url=receiver.url,
-                                        compression=compression, ca=receiver.ca, more=more, interval=interval))
+        file.write(CONFIGURATION.format(work=work, sizes=sizes, port=port, url=receiver.url,
+                                        compression=compression, ca=receiver.ca, more=more))
     log = open(os.path.join(work, "agent.log"), "wb")
     command = [binary] if isinstance(binary, str) else binary
     return subprocess.Popen([*command, "run", "--config", path], stdout=log, stderr=log, env=environment)
@@ -211,7 +208,7 @@ def idle(binary: str, receiver: Receiver, scratch: str, seconds: int) -> dict:
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=scratch) as work:
         os.makedirs(f"{work}/state")
         os.makedirs(f"{work}/spool")
-        agent = start_agent(binary, work, receiver, "10MiB", 50, "1MiB", "gzip")
+        agent = start_agent(binary, work, receiver, "", 0, "", "gzip")
         try:
             # One event first, so that TLS is set up and the connection stays open, as in an agent that has worked.
             before = receiver.events()
@@ -243,7 +240,7 @@ def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: in
         os.makedirs(f"{work}/state")
         os.makedirs(f"{work}/spool")
         before = receiver.events()
-        agent = start_agent(binary, work, receiver, "10MiB", 50, "1MiB", compression, interval="6s")
+        agent = start_agent(binary, work, receiver, "", 0, "", compression, interval="6s")
         try:
             wait_for(lambda: agent.poll() is not None or os.path.exists(f"{work}/control.sock"), 30, "the agent")
             written, spooled, began, late = written_bytes(agent.pid), 0, time.monotonic(), 0.0
@@ -332,7 +329,7 @@ def run(options: argparse.Namespace) -> None:
                 rates = [one["events_per_cpu_second"] for one in taken]
                 result["spread"] = max(rates) / min(rates) - 1
                 size = (2 << 20) if profile[2] == "2MiB" else (1 << 20)
-                result["floor"] = floor(receiver, sources, scratch, profile[3], profile[1], size)
+                result["floor"] = floor(receiver, sources, scratch, profile[3], profile[1] or 5000, size)
                 result["times_floor"] = result["cpu"] / result["floor"]["total"]
                 before = last["profiles"].get(name, {}).get("events_per_cpu_second")
                 change = f"{result['events_per_cpu_second'] / before:6.2f}" if before else ""

@@ -3,8 +3,10 @@
 Each attack gets a `Ground`: where it may write, where the secrets are, the stats port, and a seeded random source. It
 runs as an unprivileged user, is bounded in what it writes, and may fail: an attack that the kernel refuses is over.
 """
+import ctypes
 import fcntl
 import gzip
+import mmap
 import os
 import random
 import socket
@@ -12,6 +14,7 @@ import struct
 import time
 from dataclasses import dataclass
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 FAR_TIMES = [9_300_000_000, 10_413_792_000, -11_676_096_000, 2**33, -1, 0, 15_032_385_535]
 EVENT = b'{"name":"hostile","properties":{"n":1}}\n'
 
@@ -301,5 +304,71 @@ def claims(ground: Ground) -> None:
             os.unlink(path)
 
 
+def closed_directories(ground: Ground) -> None:
+    """A directory with closed ones in it that is renamed to and fro, in the drop box as well."""
+    for place in (ground.app, ground.box):
+        top = os.path.join(place, ground.name(""))
+        os.mkdir(top, 0o2770)
+        for index in range(10):
+            os.mkdir(os.path.join(top, f"{index}"), 0)
+        for turn in range(2_000):
+            os.rename(*((top, top + "-") if turn % 2 == 0 else (top + "-", top)))
+
+
+def zeros(ground: Ground) -> None:
+    """A file that is made long first and filled through memory, in pieces that do not end with lines."""
+    path = write(ground.path(".log"), b"\0" * 1_000_000)
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        for piece in range(ground.random.randrange(2_000)):
+            text = EVENT[: ground.random.randrange(1, len(EVENT))]
+            start = piece * ground.random.choice([len(EVENT), 500])
+            memory[start:start + len(text)] = text
+        if ground.random.random() < 0.5:
+            os.ftruncate(file.fileno(), ground.random.randrange(1_000_000))
+
+
+def random_calls(ground: Ground) -> None:
+    """Operations drawn from all that a user may do with entries of his own."""
+    draw = ground.random
+    names = [os.path.join(place, f"r{index}{suffix}") for place in (ground.app, ground.box) for index in range(3)
+             for suffix in (".json", ".jsonl", ".jsonl.1", ".jsonl.gz", "")]
+    held = []
+
+    def fresh(name: str) -> None:
+        # Without waiting for a lease of our own.
+        held.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o664))
+
+    def cut(name: str) -> None:
+        fresh(name)
+        os.ftruncate(held[-1], draw.choice([0, 1, 40, 4096, 1 << 40]))
+
+    def hold(name: str) -> None:
+        fresh(name)
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(held[-1], draw.choice([EVENT, EVENT[:9], b"\0" * 5000, b"\n"]))
+        draw.choice([lambda: os.posix_fallocate(held[-1], draw.randrange(10_000), 4096),
+                     lambda: fcntl.fcntl(held[-1], fcntl.F_SETLEASE, draw.choice([fcntl.F_RDLCK, fcntl.F_WRLCK])),
+                     lambda: os.close(held.pop(draw.randrange(len(held))))])()
+
+    for _ in range(3_000):
+        one, other = draw.choice(names), draw.choice(names)
+        try:
+            draw.choice([
+                lambda: hold(one), lambda: hold(one), lambda: os.rename(one, other),
+                # RENAME_EXCHANGE
+                lambda: LIBC.renameat2(-100, one.encode(), -100, other.encode(), 2), lambda: os.link(one, other),
+                lambda: os.unlink(one), lambda: os.mkdir(one, 0o2770), lambda: os.rmdir(one),
+                lambda: cut(one), lambda: os.chmod(one, draw.choice([0, 0o600, 0o664])),
+                lambda: os.utime(one, (draw.choice(FAR_TIMES),) * 2), lambda: os.setxattr(one, "user.x", b"y"),
+            ])()
+        except OSError:
+            pass
+        while len(held) > 20:
+            os.close(held.pop(0))
+    for descriptor in held:
+        os.close(descriptor)
+
+
 ATTACKS = [far_times, one_byte_lines, pretty_printed, long_paths, holes, links, specials, names, modes, locks_and_leases, shrinking,
-           bombs, strange_events, many_names, many_directories, flood, distinct_names, connections, tricklers, bad_requests, claims]
+           bombs, strange_events, many_names, many_directories, flood, distinct_names, connections, tricklers, bad_requests, claims,
+           closed_directories, zeros, random_calls]

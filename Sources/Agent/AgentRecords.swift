@@ -5,12 +5,16 @@ internal import Intake
 internal import Logs
 internal import Model
 internal import Queue
+internal import Spool
 
 /// What the control API asks of the queue, the dead letters and the quarantine.
 struct AgentRecords: RecordControl {
     let queue: QueueStore
     /// Nil while no agent runs: rules and sessions are its.
     let rereader: Rereader?
+    /// What reads the spool; nil while no agent runs.
+    var spool: SpoolReader?
+    var maxEventSize = 0
     var time: any TimeSource = SystemTime()
     /// By when events must have arrived, by destination; nobody knows while no agent runs.
     var deadlines: @Sendable () async -> [DestinationName: [Deadline]] = { [:] }
@@ -84,7 +88,38 @@ struct AgentRecords: RecordControl {
             throw ControlRefusal(
                 status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
         }
+        if filter.isOfFiles { return try await retryFiles(of: filter.app, with: rereader) }
         return try await retryQuarantine(filter.selection, with: rereader)
+    }
+
+    /// Reads the bad lines again that keep files in the spool, and has those removed that nothing keeps any more.
+    private func retryFiles(of app: String?, with rereader: Rereader) async throws(ControlRefusal) -> Int {
+        guard let spool else { return 0 }
+        var count = 0
+        for (key, path) in queue.snapshot.unkept.sorted(by: { $0.value < $1.value }) {
+            let rows: [(name: String, lines: UnkeptLines)]
+            do throws(QueueError) { rows = try await queue.unkept(of: key) } catch { throw ControlRefusal(error) }
+            guard let lines = rows.first?.lines, app == nil || app == lines.app else { continue }
+            let known = await spool.path(ofFile: UnkeptLines.bytes(key))
+            do throws(IntakeError) {
+                let file = "\(spool.figures.root?.path ?? "")/\(known ?? path)"
+                if let read = try await rereader.read(file, key, rows, maxEventSize: maxEventSize) {
+                    count += read
+                    continue
+                }
+            } catch {
+                throw ControlRefusal(error)
+            }
+            guard known == nil else {
+                throw ControlRefusal(status: 503, code: "later", message: "\(path) is on its way; try again")
+            }
+            log?.warning("a file with bad lines is gone, they are not read again", ["path": path])
+            var commit = Commit()
+            for row in rows { commit.memory.updateValue(nil, forKey: row.name) }
+            do throws(QueueError) { _ = try await queue.store(commit) } catch { throw ControlRefusal(error) }
+        }
+        await spool.removeReleased()
+        return count
     }
 
     private func retryQuarantine(

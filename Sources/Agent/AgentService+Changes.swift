@@ -60,7 +60,7 @@ extension AgentService {
         try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
-        await parts.containers.configure(new.containers)
+        await parts.containers.configure(new.containers, keyLengths: new.keyLengths)
         await applyContainers(parts)
         return ReloadResult(
             changed: changes.filter { !$0.needsRestart }.map(\.description),
@@ -130,7 +130,7 @@ extension AgentService {
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
         await parts.intake.use { $0.configure(wanted) }
-        await parts.reader.places.configure(settings.forPlaces(wanted))
+        await parts.reader.configure(settings.forPlaces(wanted))
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.

@@ -1,6 +1,5 @@
 internal import Configuration
 internal import EventLoops
-internal import Logs
 internal import Model
 internal import Outputs
 
@@ -29,7 +28,7 @@ extension AgentService {
         case .http(let url, let format):
             let options = destination.httpOptions(url, userAgent: "spoolship/\(program.version)")
             let encoder = try format.encoder(
-                installID: host.installID, hostName: host.name.isEmpty ? nil : host.name, version: program.version)
+                installID: host.senderID, hostName: host.nameInEvents(for: settings), version: program.version)
             let http = try make(destination) { () throws(OutputError) in
                 try HTTPOutput(
                     DestinationName(destination.name), options, format: encoder, on: loop, log: log, time: time)
@@ -39,7 +38,7 @@ extension AgentService {
             let options = try make(destination) { () throws(OutputError) in
                 try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(program.version)")
             }
-            guard let installID = host.installID else {
+            guard let installID = host.senderID else {
                 throw AgentError(.configuration, "destination \(destination.name) needs an install id")
             }
             let s3 = try make(destination) { () throws(OutputError) in

@@ -1,11 +1,11 @@
 internal import Configuration
-internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Glibc
 internal import Intake
+internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
@@ -58,7 +58,8 @@ extension AgentService {
         try takeSpool()
         let (spool, intake) = try makeReader(queue, restored, figures, tap, rules)
         let places = makePlaces(queue, restored, tap, rules)
-        let reader = Reading(spool: spool, places: places)
+        let reader = Reading(
+            spool: spool, places: places, journals: try makeJournals(queue, restored, tap, rules))
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
@@ -72,10 +73,13 @@ extension AgentService {
         let collectors: [any MetricCollector] = [
             KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),
-            IntakeCollector(figures: figures, backfill: backfillFigures, places: places.intakeFigures, time: time),
+            IntakeCollector(
+                figures: figures, backfill: backfillFigures,
+                places: places.intakeFigures + reader.journals.intakeFigures, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
+            MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
         ]
         let ports = PortWatch(on: loop, time: time, log: log)
         let status = AgentStatus(
@@ -93,7 +97,8 @@ extension AgentService {
                 status: status, sending: AgentSending(driver: driver, containers: keeper),
                 collection: AgentCollection(agent: self),
                 records: AgentRecords(
-                    queue: queue, rereader: rereader, time: time, deadlines: { await self.deadlines }, log: log),
+                    queue: queue, rereader: rereader, spool: spool, maxEventSize: settings.spool.maxEventSize,
+                    time: time, deadlines: { await self.deadlines }, log: log),
                 tap: tap, backfill: AgentBackfill(backfill: backfill),
                 containers: AgentContainers(keeper: keeper, time: time)))
         let stats: StatsServer?
@@ -110,7 +115,7 @@ extension AgentService {
         let expiry = ExpiryRounds(on: loop, queue: queue)
         relay.connect(
             queue: queue, driver: driver, expiry: expiry, unread: unread, intake: intake, mainLoop: loop,
-            readerLoop: readerLoop, places: places
+            readerLoop: readerLoop, reader: reader
         ) { snapshot in
             notice.queueAccepts(snapshot.accepting)
             let now = time.wallTime
@@ -254,17 +259,42 @@ extension AgentService {
     private func makePlaces(
         _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
     ) -> PlaceReaders {
-        let wanted = settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize))
         let pairs = settings.placeOptions.map { options in
-            let figures = IntakeFigures()
-            let intake = Intake(
-                ofPlace: (options.place?.app ?? "") + options.directory, wanted, store: queue, memory: restored.memory,
-                figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules, on: readerLoop,
-                time: time,
-                log: log)
-            return PlaceReaders.Pair(options: options, intake: LoopBound(intake, to: readerLoop), figures: figures)
+            let (intake, figures) = makeIntake(
+                of: (options.place?.app ?? "") + options.directory, queue, restored, tap, rules)
+            return PlaceReaders.Pair(options: options, intake: intake, figures: figures)
         }
         return PlaceReaders(pairs, checkpoints: restored.checkpoints, on: readerLoop, time: time, log: log)
+    }
+
+    /// What reads journals.
+    private func makeJournals(
+        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
+    ) throws(AgentError) -> JournalReaders {
+        let sources = settings.journals.map { app, options in
+            let name = JournalReaders.memoryName(of: app)
+            let (intake, figures) = makeIntake(of: name, queue, restored, tap, rules)
+            return JournalReaders.Source(
+                app: app, options: options, intake: intake, figures: figures,
+                place: restored.memory[name].flatMap { JournalPlace(bytes: $0) })
+        }
+        do throws(SystemError) {
+            return try JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log)
+        } catch {
+            throw AgentError(.io, "cannot start: \(error)")
+        }
+    }
+
+    /// An intake of lines that come from elsewhere than the spool.
+    private func makeIntake(
+        of name: String, _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
+    ) -> (LoopBound<Intake>, IntakeFigures) {
+        let figures = IntakeFigures()
+        let intake = Intake(
+            ofPlace: name, settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize)), store: queue,
+            memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules,
+            on: readerLoop, time: time, log: log)
+        return (LoopBound(intake, to: readerLoop), figures)
     }
 
     /// When an earlier process last wrote to the queue: a time that is past.

@@ -10,9 +10,7 @@ internal import Events
 internal import Glibc
 internal import Intake
 internal import Logs
-internal import Metrics
 internal import Model
-internal import Outputs
 internal import Queue
 internal import Spool
 internal import Synchronization
@@ -253,8 +251,7 @@ public actor AgentService {
         log.info("agent stopping")
         await parts.backfill.stop()
         await parts.intake.use { $0.stopWaiting() }
-        await parts.reader.spool.stop()
-        await parts.reader.places.stop()
+        await parts.reader.stop()
         parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)

@@ -4,6 +4,7 @@ internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Glibc
+internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
@@ -48,7 +49,7 @@ struct AgentStatus: StatusSource {
         report.isEnabled = delivery.isEnabled
         report.isNetworkOn = delivery.isNetworkOn
         report.pauseTokens = delivery.pauseTokens
-        report.interval = delivery.interval.settingText
+        report.interval = delivery.interval.text
         let settings = settings()
         report.overrides = settings.overrides
         if let country = country() {
@@ -103,7 +104,7 @@ struct AgentStatus: StatusSource {
             let configured = settings.destinations.first { $0.name == name.text }
             destination.address = configured?.address?.place ?? configured?.path
             if let known {
-                if known.interval != delivery.interval { destination.interval = known.interval.settingText }
+                if known.interval != delivery.interval { destination.interval = known.interval.text }
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt
                 destination.lastAcknowledged = known.lastSuccess
@@ -149,10 +150,11 @@ struct AgentStatus: StatusSource {
         figures.quarantineBytes = state.quarantine.bytes
         figures.quarantinePurged = state.quarantine.purged
         figures.deadLettersPurged = state.deadLetters.purged
+        figures.filesStaying = state.unkept.count
+        figures.stayingPaths = Array(state.unkept.values.sorted().prefix(4))
         return figures
     }
 
-    /// What cannot be read although its owner has done nothing wrong.
     /// What apps write where the agent does not look is not read, and nothing else would say so.
     private func lostSpool(_ settings: Settings) -> [String] {
         guard !settings.destinations.isEmpty, let root = reader.figures.root, !root.hasItsName else { return [] }
@@ -189,9 +191,10 @@ struct AgentStatus: StatusSource {
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
+        if let clock = MachineCollector.clockComplaint { spool.complaints.append(clock) }
         if figures.polledDirectories > 0 {
             let reason = figures.pollReason ?? "they cannot be read"
-            spool.complaints.append("\(figures.polledDirectories) directories are polled: \(reason)")
+            spool.complaints.append("directories that are polled: \(figures.polledDirectories): \(reason)")
         }
         spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
@@ -206,6 +209,11 @@ struct AgentStatus: StatusSource {
                 .init(
                     app: state.place.app, directory: state.place.root, isThere: state.figures != nil,
                     files: state.figures?.appendFiles ?? 0, unreadBytes: Int(state.figures?.unreadBytes.value ?? 0)))
+        }
+        spool.journals = reader.journals.states.map {
+            .init(
+                app: $0.app, directory: $0.directory ?? "", entries: $0.figures.entries, gaps: $0.figures.gaps,
+                problem: $0.figures.problem?.message)
         }
         if let lowered = figures.loweredOpenFiles {
             spool.complaints.append(
@@ -231,14 +239,11 @@ struct AgentStatus: StatusSource {
     }
 }
 
-extension Delivery.DispatchInterval {
+extension DispatchInterval {
     /// The interval's length; nil when it is off.
     fileprivate var duration: Duration? {
         if case .every(let duration) = self { duration } else { nil }
     }
-
-    /// The interval as the configuration writes it.
-    var settingText: String { duration.map(DurationText.print) ?? "off" }
 }
 
 extension StatusHistory.Sample {

@@ -102,10 +102,11 @@ actor PlaceReaders {
     }
 }
 
-/// All that reads files: the spool's reader, and those of files that are read where they lie.
+/// All that reads: the spool's reader, those of files that are read where they lie, and those of journals.
 struct Reading: Sendable {
     let spool: SpoolReader
     let places: PlaceReaders
+    let journals: JournalReaders
 
     /// The figures of all of them together.
     var figures: SpoolFigures { places.states.reduce(spool.figures) { $0.adding($1.figures ?? SpoolFigures()) } }
@@ -113,5 +114,25 @@ struct Reading: Sendable {
     func start() async {
         await spool.start()
         await places.start()
+        await journals.start()
+    }
+
+    /// Takes up changed settings, those for what lies elsewhere than in the spool.
+    func configure(_ settings: IntakeSettings) async {
+        await places.configure(settings)
+        await journals.configure(settings)
+    }
+
+    /// Ends reading at commits.
+    func stop() async {
+        await spool.stop()
+        await places.stop()
+        await journals.stop()
+    }
+
+    /// To be called on the reader's loop when the queue may have room again.
+    func queueChanged() {
+        places.assumeIsolated { $0.queueChanged() }
+        journals.assumeIsolated { $0.queueChanged() }
     }
 }

@@ -3,7 +3,6 @@ public import Control
 internal import EventLoops
 internal import Glibc
 internal import Logs
-internal import Model
 internal import Queue
 
 /// The queue, the dead letters and the quarantine while no agent runs: on the file itself, whose directory nobody else

@@ -1,3 +1,5 @@
+internal import Model
+
 /// The parts of a URL that the configuration has to judge.
 ///
 /// Its description hides what may be secret in it: a password, the values of the query.
@@ -76,7 +78,7 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         let pairs = shown[shown.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false).map {
             pair -> Substring in
             guard let equals = pair.firstIndex(of: "=") else { return pair }
-            return pair[...equals] + Substring(Secret(String(pair[pair.index(after: equals)...])).description)
+            return pair[...equals] + Substring(Secret(String(pair[pair.index(after: equals)...])).masked)
         }
         return shown[...mark] + pairs.joined(separator: "&")
     }

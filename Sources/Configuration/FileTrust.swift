@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Glibc
 
 /// Whether others than root and the agent's administrators can change the configuration.

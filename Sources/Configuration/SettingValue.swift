@@ -1,3 +1,5 @@
+public import Model
+
 /// A setting's value as it is written: in TOML for people, in JSON for programs.
 public indirect enum SettingValue: Sendable, Hashable {
     /// Text, and whatever is written as text: durations, sizes, choices.
@@ -44,7 +46,7 @@ public indirect enum SettingValue: Sendable, Hashable {
                 ? "{}"
                 : "{ " + members.map { "\(SettingValue.key($0.name)) = \($0.value.toml)" }.joined(separator: ", ")
                     + " }"
-        case .secret(let secret): SettingValue.quote(secret.description)
+        case .secret(let secret): SettingValue.quote(secret.masked)
         case .url(let url): SettingValue.quote(url.description)
         }
     }
@@ -71,17 +73,7 @@ public indirect enum SettingValue: Sendable, Hashable {
 
     /// A key as TOML writes it: bare where it may be.
     static func key(_ name: String) -> String {
-        let bare =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
-        return bare ? name : quote(name)
+        !name.isEmpty && name.hasOnlyLettersDigits(and: "-_") ? name : quote(name)
     }
 
     /// A string in quotation marks, by the escapes that TOML and JSON share.

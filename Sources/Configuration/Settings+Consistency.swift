@@ -44,11 +44,11 @@ extension ReadContext {
                 .conflict, "\(path).critical_delay is 0s; set dispatch.allow_zero_delay = true if you mean it",
                 at: position(of: "\(path).critical_delay"))
         }
-        if let batchSize, settings.queue.maxSize / 64 < batchSize, isSet("\(path).batch_size") {
-            let least = SizeText.print(settings.queue.maxSize / 64)
+        if let batchSize, settings.inForce(batchSize: batchSize) < batchSize, isSet("\(path).batch_size") {
+            let least = SizeText.print(settings.inForce(batchSize: batchSize))
             add(
                 .conflict,
-                "\(path).batch_size is more than a sixty-fourth of queue.max_size; batches will hold \(least) at most",
+                "\(path).batch_size is more than a thirty-second of queue.max_size; batches will hold \(least) at most",
                 at: position(of: "\(path).batch_size"), severity: .warning)
         }
     }

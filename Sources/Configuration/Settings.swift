@@ -48,7 +48,7 @@ public struct Settings: Sendable, Equatable {
     /// - Parameter path: its name with those of its sections: `queue.max_size`, `destination.main.url`.
     public func origin(of path: String) -> Origin { origins[path] ?? .standard }
 
-    /// The bytes of a batch that are in force: `dispatch.batch_size`, but no more than a sixty-fourth of the queue's cap.
+    /// The bytes of a batch that are in force: `dispatch.batch_size`, but no more than a thirty-second of the queue's cap.
     public var batchSizeInForce: Int { inForce(batchSize: dispatch.batchSize) }
 
     /// Every setting with the value in force, in the order of the shipped file. Secrets are masked when printed.

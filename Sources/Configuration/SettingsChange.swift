@@ -57,6 +57,7 @@ extension Settings {
         let errors = context.problems.filter { $0.severity == .error }
         guard errors.isEmpty else { throw ConfigurationError(errors) }
         changed.origins = context.origins
+        changed.applyTypeDefaults()
         return changed
     }
 }

@@ -139,6 +139,7 @@ extension Settings {
         if readable { context.checkConsistency(of: settings) }
         context.close()
         settings.origins = context.origins
+        settings.applyTypeDefaults()
         let files = texts.map(\.file)
         let sorted = context.problems.enumerated().sorted { left, right in
             func place(_ problem: Problem, _ index: Int) -> (Int, Int, Int, Int) {

@@ -1,3 +1,6 @@
+internal import Logs
+internal import Model
+
 /// A setting that is one of a few words.
 public protocol SettingChoice: Sendable, Equatable, CaseIterable {
     /// The word.
@@ -8,6 +11,23 @@ extension SettingChoice where Self: RawRepresentable, RawValue == String {
     /// The word.
     public var name: String { rawValue }
 }
+
+extension AnswerMeaning: SettingChoice {}
+extension Compression: SettingChoice {}
+extension KafkaMechanism: SettingChoice {}
+extension LimitConsequence: SettingChoice {}
+extension LineFormat: SettingChoice {}
+extension LineKind: SettingChoice {}
+extension LogLevel: SettingChoice {}
+extension NATSContent: SettingChoice {}
+extension OTLPEncoding: SettingChoice {}
+extension Priority: SettingChoice {}
+extension S3Encryption: SettingChoice {}
+extension SessionMode: SettingChoice {}
+extension SeverityLevel: SettingChoice {}
+extension SeverityScale: SettingChoice {}
+extension TLSOptions.Version: SettingChoice {}
+extension WhenExhausted: SettingChoice {}
 
 extension ValueType where Value: SettingChoice {
     static var choice: ValueType {
@@ -81,15 +101,7 @@ extension ValueType where Value == String {
     /// The name of a destination: it becomes a metric label and part of commands.
     static var destinationName: ValueType {
         checked("name", range: "a-z, 0-9, _ and -, at most 40", mustBe: "1 to 40 of a-z, 0-9, _ and -") { name in
-            (1...40).contains(name.utf8.count)
-                && name.utf8.allSatisfy { byte in
-                    switch byte {
-                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                        UInt8(ascii: "-"), UInt8(ascii: "_"):
-                        true
-                    default: false
-                    }
-                }
+            (1...40).contains(name.utf8.count) && name.hasOnlyLettersDigits(and: "-_") && name.lowercased() == name
         }
     }
 

@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Model
 
 /// What can happen to delivery.

@@ -41,22 +41,28 @@ extension DeliveryOptions {
 
 /// How one destination is treated.
 public struct DestinationOptions: Sendable, Equatable {
-    /// What a destination's breaker does when a request has used up its retries.
-    public enum WhenExhausted: Sendable, Equatable {
-        /// Open until a restart, a network change or `resume`.
-        case suspend
-        /// One batch is tried every `probeInterval`; success closes it.
-        case probe
+    /// Which of a lane's batches may go beside or before an older one.
+    public enum Order: Sendable, Equatable {
+        /// Any: each goes as soon as it may.
+        case free
+        /// One at a time, the oldest first; another one only to learn whether a failing destination is well again.
+        case kept
+        /// One at a time, the oldest first, whatever happens.
+        case promised
     }
 
     /// Its name.
     public var name: DestinationName
-    /// At most so many events a batch. Default 50.
+    /// So many waiting events go at once. Default 50.
     public var batchEvents: Int
+    /// At most so many events a batch; nil: as many as go at once.
+    public var batchMostEvents: Int?
     /// At most so many uncompressed bytes a batch, one event excepted. Default 1 MiB.
     public var batchBytes: Int
     /// At most so many batches in flight. Default 3.
     public var parallelBatches: Int
+    /// In which order they go. Default free.
+    public var order: Order
     /// When its events go by themselves; nil: as `DeliveryOptions.interval` says.
     public var interval: DispatchInterval?
     /// How long its critical events wait for company; nil: as `DeliveryOptions.criticalDelay` says.
@@ -78,8 +84,10 @@ public struct DestinationOptions: Sendable, Equatable {
 
     /// Options with their defaults.
     public init(
-        name: DestinationName, batchEvents: Int = 50, batchBytes: Int = 1 << 20, parallelBatches: Int = 3,
-        interval: DispatchInterval? = nil, criticalDelay: Duration? = nil, retry: RetrySchedule = .standard,
+        name: DestinationName, batchEvents: Int = 50, batchMostEvents: Int? = nil, batchBytes: Int = 1 << 20,
+        parallelBatches: Int = 3, order: Order = .free, interval: DispatchInterval? = nil,
+        criticalDelay: Duration? = nil,
+        retry: RetrySchedule = .standard,
         whenExhausted: WhenExhausted = .probe,
         probeInterval: Duration = .seconds(1200), requestsPerSecond: Double? = nil, eventsPerRequest: Int? = nil,
         deadlines: [Deadline] = [],
@@ -87,8 +95,10 @@ public struct DestinationOptions: Sendable, Equatable {
     ) {
         self.name = name
         self.batchEvents = batchEvents
+        self.batchMostEvents = batchMostEvents
         self.batchBytes = batchBytes
         self.parallelBatches = parallelBatches
+        self.order = order
         self.interval = interval
         self.criticalDelay = criticalDelay
         self.retry = retry
@@ -99,4 +109,11 @@ public struct DestinationOptions: Sendable, Equatable {
         self.deadlines = deadlines
         self.fingerprint = fingerprint
     }
+}
+
+extension DestinationOptions {
+    /// At most so many events a batch.
+    var mostEvents: Int { batchMostEvents ?? batchEvents }
+    /// So many waiting events go at once: a batch that is full waits for nothing.
+    var dueEvents: Int { min(batchEvents, mostEvents) }
 }

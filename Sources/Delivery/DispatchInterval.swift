@@ -1,35 +1,18 @@
-/// When events go by themselves: not at all, or at the latest so long after they were accepted.
-///
-/// Source: Google Analytics' dispatch interval and App Center's transmission interval (ac02, ga02).
-public enum DispatchInterval: Sendable, Hashable, CustomStringConvertible {
-    /// Nothing goes by itself; only `dispatch` and `drain` send.
-    case off
-    /// Events wait at most so long, from 1 s to 86,400 s.
-    case every(Duration)
+internal import Model
 
-    /// 6 s.
-    public static let standard = DispatchInterval.every(.seconds(6))
-
+extension DispatchInterval {
     /// The interval that a duration means: zero and less is off.
     ///
     /// - Throws: `DeliveryError` with code `invalidInterval` above zero and below 1 s, or above a day.
-    public init(_ duration: Duration) throws(DeliveryError) {
+    init(_ duration: Duration) throws(DeliveryError) {
         switch duration {
         case ...Duration.zero:
             self = .off
-        case Duration.seconds(1)...Duration.seconds(86_400):
+        case DispatchInterval.range:
             self = .every(duration)
         default:
             throw DeliveryError(
                 .invalidInterval, "the dispatch interval is \(duration); give \"off\", or 1s to 1d with a unit")
-        }
-    }
-
-    /// `off`, or the duration.
-    public var description: String {
-        switch self {
-        case .off: "off"
-        case .every(let duration): "\(duration)"
         }
     }
 

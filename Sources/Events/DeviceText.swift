@@ -8,6 +8,9 @@ public struct DeviceText: Sendable, Equatable {
     /// The zone whose offset at the event's time is added as `time_zone_offset`, in minutes east of UTC; nil for none.
     public var zone: TimeZoneRules?
 
+    /// The machine's name as events say it; nil when they do not.
+    public var hostName: String? { members.first { $0.name == "host_name" }?.value }
+
     /// A member and its text.
     public struct Member: Sendable, Equatable {
         /// Its name.

@@ -1,3 +1,5 @@
+public import Model
+
 /// What is limited in an event. Closed, because each is a metric label.
 public enum LimitKind: Int, Sendable, CaseIterable {
     /// Distinct event names of an app in a UTC day.
@@ -21,18 +23,6 @@ public enum LimitKind: Int, Sendable, CaseIterable {
         case .propertyValueLength: "property_value_length"
         }
     }
-}
-
-/// What happens to an event beyond a limit.
-public enum LimitConsequence: String, Sendable, CaseIterable {
-    /// What is too long is cut, what is too many is left out, and counted. A name too many is refused: it cannot be cut.
-    case cut
-    /// The event is refused and counted; its line lies in quarantine.
-    case refuse
-    /// The event is quarantined.
-    case quarantine
-    /// Nothing happens, but it is counted.
-    case allow
 }
 
 /// One limit.

@@ -32,18 +32,12 @@ public struct EventOptions: Sendable, Equatable {
     public init() {}
 }
 
-/// What the lines of an app are.
-public enum LineKind: String, Sendable {
-    /// An object whose `name` is a text is an event, any other object a record.
-    case event
-    /// Each line is a record.
-    case log
-}
-
 /// How one app's lines are read.
 public struct AppSettings: Sendable, Equatable {
     /// What its lines are.
     public var kind = LineKind.event
+    /// What they are wrapped in; nil for nothing.
+    public var format: LineFormat?
     /// The name of records that have none.
     public var defaultEventName = "log"
     /// Where a record's name is; empty for its `name` alone. Like the next two: members or paths with dots, the first that can be
@@ -54,7 +48,7 @@ public struct AppSettings: Sendable, Equatable {
     /// Where the severity is.
     public var levelMembers = Severity.usualMembers
     /// What a severity that is a number means.
-    public var levelScale = Severity.Scale.auto
+    public var levelScale = SeverityScale.auto
     /// The zone of times that say none; nil for the machine's.
     public var zone: TimeZoneRules?
     /// Whether a line that is no JSON object becomes the record `{"message": …}`; false quarantines it.
@@ -91,29 +85,4 @@ public struct AppSettings: Sendable, Equatable {
 
     /// The defaults.
     public init() {}
-}
-
-/// Gives a priority to the events it fits (ac26).
-public struct PriorityRule: Sendable, Equatable {
-    /// The app; nil fits every one.
-    public var app: String?
-    /// The event's name; a `*` at its end fits every name that begins so; nil fits every one.
-    public var event: String?
-    /// The least severity; nil fits events without one as well.
-    public var level: Severity.Level?
-    /// The priority.
-    public var priority: Priority
-    /// Whether it counts more than what the event says of itself. Default false.
-    public var force: Bool
-
-    /// A rule of known parts.
-    public init(
-        app: String? = nil, event: String? = nil, level: Severity.Level? = nil, priority: Priority, force: Bool = false
-    ) {
-        self.app = app
-        self.event = event
-        self.level = level
-        self.priority = priority
-        self.force = force
-    }
 }

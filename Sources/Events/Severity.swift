@@ -1,35 +1,19 @@
+public import Model
+
 /// How serious an event or a record is.
 ///
 /// Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`, and its table of other scales.
 public struct Severity: Sendable, Hashable, Comparable {
-    /// One of the model's six ranges; the raw value is the word in settings.
-    public enum Level: String, Sendable, CaseIterable {
-        case trace, debug, info, warn, error, fatal
-    }
-
-    /// What a bare number means.
-    public enum Scale: String, Sendable, CaseIterable {
-        /// 10 to 69 as pino and bunyan count, 100 to 600 as monolog does, 0 to 7 as syslog does under `PRIORITY`, 1 to 24 as
-        /// OpenTelemetry does under `severity`; others mean nothing.
-        case auto
-        /// 0 (emergency) to 7 (debug).
-        case syslog
-        /// 1 (trace) to 24 (fatal), as OpenTelemetry counts.
-        case otel
-        /// 10 (debug) to 50 (critical), as Python's `levelno`.
-        case python
-    }
-
     /// From 1 (trace) to 24 (fatal).
     public let number: Int
     /// The range that it lies in.
-    public var level: Level { Level.allCases[(number - 1) / 4] }
+    public var level: SeverityLevel { SeverityLevel.allCases[(number - 1) / 4] }
 
     /// - Parameter number: clamped to 1…24.
     public init(number: Int) { self.number = min(max(number, 1), 24) }
 
     /// The least serious one of a range.
-    public init(_ level: Level) { number = 1 + 4 * (Level.allCases.firstIndex(of: level) ?? 0) }
+    public init(_ level: SeverityLevel) { number = 1 + 4 * (SeverityLevel.allCases.firstIndex(of: level) ?? 0) }
 
     /// The members in which loggers write it, in the order in which they are looked at; dots lead into objects.
     public static let usualMembers = [
@@ -38,7 +22,7 @@ public struct Severity: Sendable, Hashable, Comparable {
     ]
 
     /// What a bare number means in one of these members.
-    public static func scale(of member: String) -> Scale {
+    public static func scale(of member: String) -> SeverityScale {
         member == "PRIORITY" ? .syslog : member == "severity" ? .otel : .auto
     }
 
@@ -60,7 +44,7 @@ public struct Severity: Sendable, Hashable, Comparable {
     /// The severity that a text says: a word in any case, or a number.
     ///
     /// - Returns: nil for a word that is not known.
-    public init?(text: String, in scale: Scale = .auto) {
+    public init?(text: String, in scale: SeverityScale = .auto) {
         if let number = Severity.words[text.lowercased()] {
             self.init(number: number)
         } else if let whole = Int(text), text.utf8.count <= 3 {
@@ -73,7 +57,7 @@ public struct Severity: Sendable, Hashable, Comparable {
     /// The severity that a number says.
     ///
     /// - Returns: nil for a number that means nothing in that scale.
-    public init?(_ value: Int, in scale: Scale) {
+    public init?(_ value: Int, in scale: SeverityScale) {
         switch (scale, value) {
         case (.syslog, 0...7): self.init(number: Severity.ofSyslog[value])
         case (.otel, 1...24): self.init(number: value)

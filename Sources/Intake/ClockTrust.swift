@@ -53,7 +53,7 @@ public final class ClockTrust {
 ///
 /// A machine without a time service is never synchronised: its old events are kept until the cap asks for their room,
 /// which loses less than a wrong year would.
-func kernelClockIsSynchronised() -> Bool? {
+public func kernelClockIsSynchronised() -> Bool? {
     switch clinux_clock_is_synchronised() {
     case 1: true
     case 0: false

@@ -4,7 +4,6 @@ internal import Events
 internal import Frames
 internal import Logs
 public import Model
-internal import Spool
 
 /// How what was taken becomes durable.
 extension Intake {
@@ -23,7 +22,9 @@ extension Intake {
 
     func closeAll() {
         for (index, chunks) in open.enumerated() {
-            for chunk in chunks where !chunk.isEmpty { close(chunk, routes[index], isFull: false) }
+            for chunk in chunks {
+                if chunk.isEmpty { chunk.rest() } else { close(chunk, routes[index], isFull: false) }
+            }
         }
     }
 
@@ -46,10 +47,17 @@ extension Intake {
     /// Returns when what was committed before survives a power cut.
     public func persist() async throws { try await store.sync() }
 
+    /// Whether a file has to stay, because the quarantine could not hold all of its bad lines.
+    public func mustStay(_ file: [UInt8]) -> Bool { store.mustStay(file) }
+
     /// Makes all that was taken since the last commit durable, with `progress`.
-    public func commit(_ progress: SpoolProgress) async throws {
+    public func commit(_ progress: SpoolProgress) async throws { try await commit(progress, remembering: [:]) }
+
+    /// Makes all that was taken since the last commit durable, with `progress` and what else is to be remembered.
+    public func commit(_ progress: SpoolProgress, remembering memory: [String: [UInt8]]) async throws {
         var commit = takeCommit()
         commit.progress = progress
+        commit.memory.merge(memory.mapValues { $0 }) { _, new in new }
         let newCalls = calls.takeNew()
 
         // In order: a later checkpoint must never be durable before the events of an earlier one.

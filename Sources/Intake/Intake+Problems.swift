@@ -12,7 +12,8 @@ extension Intake {
             QuarantineRecord(
                 reason: .neverFits, detail: "an event of \(line.count) bytes does not fit queue.max_size",
                 app: source.app, path: source.path, offset: offset, length: Int64(line.count),
-                content: Array(presentable(Array(line), of: source.app).prefix(4096)), time: time.wallTime))
+                content: Array(presentable(Array(line), of: source.app).prefix(4096)), time: time.wallTime,
+                file: source.file))
     }
 
     /// Takes a record of the spool: what is kept of it is redacted as the rules say.
@@ -48,7 +49,8 @@ extension Intake {
                     : "tags made it \(line.count) bytes; what is kept is redacted and hashed as they say",
                 app: source.app, path: source.path, offset: offset,
                 // Never as long as what is kept: to read that again would apply the tags again.
-                length: Int64(max(line.count, content.count + 1)), content: content, time: time.wallTime))
+                length: Int64(max(line.count, content.count + 1)), content: content, time: time.wallTime,
+                file: source.file))
     }
 
     /// Events that tags made too large since the last log line, and where the last one lies.
@@ -99,7 +101,6 @@ extension Intake {
             QuarantineRecord(
                 reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
                 app: source.app, path: source.path, offset: offset, length: Int64(length),
-                content: presentable(Array(line), of: source.app),
-                time: time.wallTime))
+                content: presentable(Array(line), of: source.app), time: time.wallTime, file: source.file))
     }
 }

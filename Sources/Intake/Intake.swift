@@ -6,7 +6,6 @@
 internal import Containers
 public import EventLoops
 internal import Events
-internal import Frames
 internal import Host
 public import Logs
 public import Model
@@ -201,7 +200,7 @@ public final class Intake: SpoolSink {
         let limits = route.chunks
         let commitBytes = settings.commitBytes
         pass.begin(
-            eventSource(source), producer: source.producer, wasClosed: source.wasClosed, at: now,
+            eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed, at: now,
             isSynchronised: isClockTrusted(), using: &random)
         normal.begin(app: source.app, path: source.path)
         critical.begin(app: source.app, path: source.path)

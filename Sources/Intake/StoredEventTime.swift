@@ -1,6 +1,5 @@
 public import EventLoops
 internal import Events
-internal import Model
 
 /// Tells when a stored event happened: for the queue, which looks at events only where some of a chunk have expired.
 public enum StoredEventTime {

@@ -76,6 +76,10 @@ extension MetricFamily {
     public static let quarantinePurged = MetricFamily(
         .counter, "spoolship_quarantine_purged_total",
         "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
+    /// What stays in the spool.
+    public static let filesStaying = MetricFamily(
+        .gauge, "spoolship_spool_files_staying",
+        "Files that were read and stay in the spool, because the quarantine could not hold all of their bad lines.")
     /// What lies in quarantine, in bytes.
     public static let quarantineBytes = MetricFamily(
         .gauge, "spoolship_quarantine_bytes", "Bytes that lie in quarantine.")
@@ -134,7 +138,7 @@ extension MetricFamily {
 
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
-        quarantinePurged,
+        quarantinePurged, filesStaying,
         truncations, beyondLimit, oddities, discards, eventNames, sessions, tagsFired, ruleProblems,
     ]
 
@@ -320,6 +324,10 @@ extension MetricFamily {
     public static let spoolLinesTooLong = MetricFamily(
         .counter, "spoolship_spool_lines_too_long_total",
         "Lines and events longer than spool.max_event_size, quarantined since the start.")
+    /// Zeros between lines.
+    public static let spoolZeroBytes = MetricFamily(
+        .counter, "spoolship_spool_zero_bytes_total",
+        "Zeros before lines that were passed over since the start: a file was made longer and not filled.")
     /// Overflows of inotify.
     public static let spoolWatchOverflows = MetricFamily(
         .counter, "spoolship_spool_watch_overflows_total",
@@ -351,10 +359,28 @@ extension MetricFamily {
         .gauge, "spoolship_spool_unread_bound_passed",
         "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
 
+    /// Entries of a journal.
+    public static let journalEntries = MetricFamily(
+        .counter, "spoolship_journal_entries_total", "Entries of the journal that were read since the start, by app.",
+        [.open("app")])
+    /// Entries that were cut.
+    public static let journalCutEntries = MetricFamily(
+        .counter, "spoolship_journal_cut_entries_total",
+        "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
+    /// Entries that were gone before they could be read.
+    public static let journalGaps = MetricFamily(
+        .counter, "spoolship_journal_gaps_total",
+        "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
+    /// Whether a journal is read.
+    public static let journalReadable = MetricFamily(
+        .gauge, "spoolship_journal_readable", "1 while the journal can be read, by app.", [.open("app")])
+
     private static let spool = [
+        journalEntries, journalCutEntries, journalGaps, journalReadable,
         spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
         spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
-        spoolLinesTooLong, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries, spoolPassedOver,
+        spoolLinesTooLong, spoolZeroBytes, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries,
+        spoolPassedOver,
         spoolUnreadBoundPassed,
     ]
 
@@ -491,6 +517,21 @@ extension MetricFamily {
         .counter, "spoolship_http_listeners_reopened_total",
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
         [.closed("server", ["stats", "control"])])
+    /// Room for bytes.
+    public static let freeBytes = MetricFamily(
+        .gauge, "spoolship_filesystem_free_bytes",
+        "Bytes that are free in the file system of a directory, by the last look.",
+        [.closed("directory", ["spool", "state"])])
+    /// Room for files.
+    public static let freeInodes = MetricFamily(
+        .gauge, "spoolship_filesystem_free_inodes",
+        "Files that the file system of a directory has room for, by the last look; missing where it counts none.",
+        [.closed("directory", ["spool", "state"])])
+    /// Whether times can be believed.
+    public static let clockSynchronised = MetricFamily(
+        .gauge, "spoolship_clock_synchronised",
+        "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead."
+    )
     /// Series that are missing.
     public static let seriesSuppressed = MetricFamily(
         .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
@@ -498,7 +539,7 @@ extension MetricFamily {
     private static let agent = [
         build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
         persistenceFailures, logMessages, logLinesSuppressed, requests, connectionsCut, listenersReopened,
-        seriesSuppressed,
+        freeBytes, freeInodes, clockSynchronised, seriesSuppressed,
     ]
 
     // MARK: Process

@@ -10,6 +10,14 @@ public protocol CommitStore: Sendable {
 
     /// Whether nothing would be stored now, as far as is known. From any thread.
     var storesNothing: Bool { get }
+
+    /// Whether a file has to stay, by what was stored so far: the quarantine could not hold all of its bad lines. From any thread.
+    func mustStay(_ file: [UInt8]) -> Bool
+}
+
+extension CommitStore {
+    /// None has to: nothing is quarantined here.
+    public func mustStay(_ file: [UInt8]) -> Bool { false }
 }
 
 /// What became of a commit.

@@ -167,11 +167,13 @@ public struct QuarantineRecord: Sendable, Equatable {
     public var content: [UInt8]
     /// When it was put here.
     public var time: Timestamp
+    /// Names its file, while that is ours to remove: it stays as long as the quarantine cannot hold this. Empty otherwise; not kept.
+    public var file: [UInt8]
 
     /// A record of known parts.
     public init(
         reason: Reason, detail: String, app: String, path: String, offset: Int64, length: Int64, content: [UInt8],
-        time: Timestamp
+        time: Timestamp, file: [UInt8] = []
     ) {
         self.reason = reason
         self.detail = detail
@@ -181,6 +183,7 @@ public struct QuarantineRecord: Sendable, Equatable {
         self.length = length
         self.content = content
         self.time = time
+        self.file = file
     }
 }
 

@@ -26,11 +26,14 @@ public struct RejectedEvent: Sendable, Equatable {
     public let index: Int
     /// What the destination said.
     public let failure: Failure
+    /// Whether nothing else decides: it is not offered again, whatever the destination is known for.
+    public let isFinal: Bool
 
     /// The event at that place, and what was said of it.
-    public init(index: Int, failure: Failure) {
+    public init(index: Int, failure: Failure, isFinal: Bool = false) {
         self.index = index
         self.failure = failure
+        self.isFinal = isFinal
     }
 }
 

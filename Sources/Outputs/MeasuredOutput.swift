@@ -36,14 +36,6 @@ public struct MeasuredOutcome: Sendable {
     public let leftOutValues: Int
     /// When certificates expire.
     public let certificates: OutputCertificates
-
-    /// An ending of known parts.
-    public init(outcome: Outcome, sentBytes: Int, leftOutValues: Int, certificates: OutputCertificates) {
-        self.outcome = outcome
-        self.sentBytes = sentBytes
-        self.leftOutValues = leftOutValues
-        self.certificates = certificates
-    }
 }
 
 /// What a person may want to know of a destination's certificates.

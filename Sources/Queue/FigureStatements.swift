@@ -35,6 +35,7 @@ final class FigureStatements {
                 destination: Int64(discards.integer(0)), priority: priority, reason: discards.text(2))
             figures.discards[key] = discards.integer(3)
         }
+        figures.unkept = try database.filesToStay()
         return figures
     }
 

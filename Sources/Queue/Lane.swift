@@ -91,8 +91,8 @@ struct Figures {
     /// Discarded events by destination, priority and reason, since the database was made.
     var discards: [DiscardKey: Int] = [:]
     var dirtyDiscards: Set<DiscardKey> = []
-    /// What each app may still have written to the quarantine; rolled back with everything else.
-    var quarantineBudget = QuarantineBudget()
+    /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths by `UnkeptLines.hexadecimal`.
+    var unkept: [String: String] = [:]
     /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
     var quarantineHeld: [String: Int]?
 

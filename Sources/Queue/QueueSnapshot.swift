@@ -54,6 +54,8 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var deadLetters = Kept()
     /// Quarantined lines that are kept, and their bytes.
     public var quarantine = Kept()
+    /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths, by what names them.
+    public var unkept: [String: String] = [:]
     /// What a new event would meet.
     public var accepting = Accepting.all
     /// Who reads the database beside us and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing

@@ -1,5 +1,4 @@
 internal import CSQLite
-internal import EventLoops
 internal import Glibc
 public import Model
 

@@ -1,5 +1,4 @@
 internal import CMicroHTTPD
-internal import EventLoops
 internal import Glibc
 internal import Synchronization
 

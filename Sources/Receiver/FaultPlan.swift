@@ -1,5 +1,3 @@
-internal import EventLoops
-
 /// How a receiver misbehaves: a pure value that decides request by request.
 public struct FaultPlan: Sendable, Equatable {
     /// What happens to a request that is chosen to fail.

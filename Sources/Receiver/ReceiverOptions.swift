@@ -1,5 +1,3 @@
-internal import EventLoops
-
 /// How a receiver runs. Plain values, with defaults for development.
 public struct ReceiverOptions: Sendable, Equatable {
     /// Where events go.

@@ -1,5 +1,3 @@
-internal import EventLoops
-
 /// Files whose names are of no kind that is read: counted and named, because an app that writes `events.txt` waits in vain.
 struct PassedOver {
     /// How many are remembered; of more only these are known.

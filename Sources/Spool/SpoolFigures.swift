@@ -12,14 +12,6 @@ public struct SpoolComplaint: Sendable, Equatable {
     public var ownerName: String
     /// What is wrong and what to do.
     public var advice: String
-
-    /// A complaint of known parts.
-    public init(path: String, owner: UInt32, ownerName: String, advice: String) {
-        self.path = path
-        self.owner = owner
-        self.ownerName = ownerName
-        self.advice = advice
-    }
 }
 
 /// Why a file is not opened at all.
@@ -95,11 +87,6 @@ public struct SpoolFigures: Sendable, Equatable {
         public var files: Int
         /// Descriptors, of the process.
         public var limit: Int
-
-        init(files: Int, limit: Int) {
-            self.files = files
-            self.limit = limit
-        }
     }
 
     // MARK: Since the start
@@ -120,6 +107,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public var bytesGivenUp: ByteCount = 0
     /// Lines quarantined here because they were too long.
     public var linesTooLong = 0
+    /// Zeros between lines that were passed over: no line begins with them.
+    public var zeroBytes: ByteCount = 0
     /// Commits made.
     public var commits = 0
     /// How often the kernel's queue of changes overflowed and everything was listed again.
@@ -144,7 +133,7 @@ public struct SpoolFigures: Sendable, Equatable {
             \.linesTooLong,
             \.commits, \.overflows, \.leaseWaits, \.errors,
         ] { sum[keyPath: place] += other[keyPath: place] }
-        for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp] {
+        for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp, \.zeroBytes] {
             sum[keyPath: place] += other[keyPath: place]
         }
         sum.oldestUnread = [oldestUnread, other.oldestUnread].compactMap { $0 }.min()

@@ -35,6 +35,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var directory: String
     /// What is read where it lies; nil for a spool, whose files are the reader's.
     public var place: ReadPlace?
+    /// What the lines of append files are wrapped in; nil, the default, where each is a record.
+    public var format: LineFormat?
     /// What becomes of files that are queued whole; default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
@@ -71,6 +73,11 @@ public struct SpoolOptions: Sendable, Equatable {
 
     /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
     var mostWaitingDrops = 16_384
+
+    /// Drop files that wait at most, about, of all owners: beyond that each has room for its part.
+    var mostDropsInAll = 65_536
+    /// Directories of an app that are known at most: each takes a watch, and a kilobyte or more.
+    var mostDirectories = 8192
 
     /// The defaults, for files that are read where they lie.
     public init(_ place: ReadPlace) {

@@ -18,6 +18,8 @@ public struct SpoolSource: Sendable, Equatable {
     public var mayBeCritical: Bool
     /// Whether a writer closed the file between the lines taken before and these: the process may be gone since.
     public var wasClosed: Bool
+    /// Names the file while it is the reader's to remove; empty otherwise.
+    public var file: [UInt8] = []
 
     /// A source of known parts.
     public init(app: String, path: String, producer: [UInt8]?, mayBeCritical: Bool = true, wasClosed: Bool = false) {
@@ -70,6 +72,9 @@ public protocol SpoolSink: AnyObject {
     ///
     /// With `durability = "power_loss"` a commit is that already, and so the default returns at once.
     func persist() async throws
+
+    /// Asked before a file is removed: whether it has to stay, because what was quarantined of it could not all be kept.
+    func mustStay(_ file: [UInt8]) -> Bool
 }
 
 extension SpoolSink {
@@ -78,4 +83,7 @@ extension SpoolSink {
 
     /// Returns at once: a commit is durable already.
     public func persist() async throws {}
+
+    /// No file has to: all that was quarantined is kept.
+    public func mustStay(_ file: [UInt8]) -> Bool { false }
 }

@@ -1,3 +1,5 @@
+internal import EventLoops
+
 /// The rule for the time after a file's last transition: a POSIX `TZ` text.
 ///
 /// Source: RFC 9636, section 3.3.1; POSIX.1-2017, section 8.3; the extensions of version 3 (hours from -167 to 167).

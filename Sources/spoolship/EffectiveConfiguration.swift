@@ -17,7 +17,7 @@ struct EffectiveConfiguration {
                 section = setting.section
             }
             text += HelpText.pad("\(setting.name) = \(value.toml)", to: 48)
-            let limit = inForce(setting).map { "; \($0) is in force, a sixty-fourth of queue.max_size" } ?? ""
+            let limit = inForce(setting).map { "; \($0) is in force, a thirty-second of queue.max_size" } ?? ""
             text += "  # \(settings.origin(of: setting.path))\(limit)\n"
         }
         return text

@@ -12,7 +12,7 @@ struct BatchSizeTests {
             var settings = Settings()
             settings.queue.maxSize = cap
             settings.dispatch.batchSize = size
-            let limits = ChunkLimits(batchEvents: 50, batchBytes: size, cap: cap)
+            let limits = ChunkLimits(batchEvents: 5_000, batchBytes: size, cap: cap)
             #expect(settings.batchSizeInForce == limits.bytes)
         }
     }

@@ -14,7 +14,10 @@ import Testing
 @Suite("The keeper of containers", .timeLimit(.minutes(2)))
 struct ContainerKeeperTests {
     /// How a container stands that has only a default file, and what the log says.
-    private func open(_ document: String, isSynchronised: Bool) async throws -> (ContainerState, [LogMessage]) {
+    private func open(
+        _ document: String, isSynchronised: Bool = true, required: [ContainerSettings.Requirement] = [],
+        then: (ContainerKeeper) async throws -> Void = { _ in }
+    ) async throws -> (ContainerState, [LogMessage]) {
         let directory = try TemporaryDirectory()
         let (loop, storeLoop) = (try EventLoop(name: "main"), try EventLoop(name: "store"))
         try loop.start()
@@ -38,9 +41,11 @@ struct ContainerKeeperTests {
         var settings = ContainerSettings()
         settings.id = "GTM-1"
         settings.defaultFile = file
+        settings.required = required
         await keeper.configure([settings])
         await waitUntil("the default is in force: \(log.messages)") { keeper.states.first?.version == 3 }
         let state = try #require(keeper.states.first)
+        try await then(keeper)
         await store.close()
         return (state, log.messages)
     }
@@ -65,6 +70,33 @@ struct ContainerKeeperTests {
         // A clock that is not to be trusted makes nothing expire.
         #expect((state.problem == "the default file's document has expired; it rules all the same") == isSynchronised)
         #expect(log.contains { $0.text == "default file has expired, it rules all the same" } == isSynchronised)
+    }
+
+    private static let redacting =
+        #"{"id": "GTM-1", "version": 3, "rules": {"all": {"conditions": []}}, "tags": [{"name": "r", "type": "redact", "rules": ["all"], "paths": ["properties.email"]}]}"#
+
+    @Test(
+        "33.2: what is required is redaction: values alone do not satisfy it, nor a draft, whatever it redacts",
+        arguments: [
+            (ContainerKeeperTests.redacting, true),
+            (#"{"id": "GTM-1", "version": 3, "values": {"a": 1}}"#, false),
+        ])
+    func required(document: String, redacts: Bool) async throws {
+        let draft = Array(ContainerKeeperTests.redacting.utf8)
+        let (state, log) = try await open(document, required: [.redaction]) { keeper in
+            _ = try await keeper.preview(nil, draft, for: .seconds(60))
+            await waitUntil("the draft rules") { keeper.states.first?.source == .preview }
+            #expect(keeper.states.first?.isAwaited == true)
+            #expect(keeper.obstacles.first?.hasSuffix("a draft rules, which is not what is required") == true)
+            _ = try await keeper.endPreview(nil)
+            await waitUntil("the draft is gone") { keeper.states.first?.source == .standard }
+            #expect(keeper.states.first?.isAwaited == !redacts)
+        }
+        #expect(state.isAwaited == !redacts)
+        #expect(state.lack == (redacts ? nil : "its version 3 redacts nothing"))
+        #expect(log.contains { $0.text.description.hasPrefix("events are not read") })
+        let (other, _) = try await open(document, required: [.document])
+        #expect(!other.isAwaited)
     }
 
     @Test("15.10: one that has not expired is nobody's problem")

@@ -24,6 +24,7 @@ struct OwnSettingsTests {
         [dispatch]
         interval = "5s"
         batch_events = 200
+        batch_most_events = 200
         parallel_batches = 2
         [apps.logs]
         destinations = ["archive"]
@@ -38,6 +39,7 @@ struct OwnSettingsTests {
         path = "/tmp/a"
         interval = "1m"
         batch_events = 10000
+        batch_most_events = 10000
         batch_size = "8MiB"
         parallel_batches = 1
         critical_delay = "30s"
@@ -48,6 +50,7 @@ struct OwnSettingsTests {
         path = "/tmp/p"
         interval = "off"
         batch_events = 1
+        batch_most_events = 1
         max_age = "1h"
         """
 
@@ -59,8 +62,9 @@ struct OwnSettingsTests {
         #expect(options.destinations.map(\.interval) == [nil, .every(.seconds(60)), .off])
         #expect(options.destinations.map(\.criticalDelay) == [nil, .seconds(30), nil])
         #expect(options.destinations.map(\.batchEvents) == [200, 10_000, 1])
-        // A sixty-fourth of the cap is the most.
-        #expect(options.destinations.map(\.batchBytes) == [1 << 20, 1 << 20, 1 << 20])
+        #expect(options.destinations.map(\.batchMostEvents) == [200, 10_000, 1])
+        // A thirty-second of the cap is the most.
+        #expect(options.destinations.map(\.batchBytes) == [1 << 20, 2 << 20, 1 << 20])
         #expect(options.destinations.map(\.parallelBatches) == [2, 1, 2])
         #expect(settings.backfillDepths == ["main": 800, "archive": 20_000, "pager": 4])
         let queue = settings.queueOptions
@@ -81,7 +85,7 @@ struct OwnSettingsTests {
         // Shared: 1, 200 and 10,000 events a batch; nobody's batches are chunks as they are.
         #expect(route("") == (50, 1 << 20, ["main", "archive", "pager"]))
         // A destination's alone are cut by what it wants, exactly.
-        #expect(route("logs") == (10_000, 1 << 20, []))
+        #expect(route("logs") == (10_000, 2 << 20, []))
         #expect(route("alarms") == (1, 1 << 20, []))
         #expect(intake.table.route(to: ["main", "archive"]).chunks.events == 200)
         #expect(intake.table.route(to: ["main", "archive"]).otherBatches == ["archive"])
@@ -97,7 +101,8 @@ struct OwnSettingsTests {
         let intake = settings.intakeSettings(
             cap: 10 << 20, isCollecting: true, country: nil,
             host: HostFacts(settings, version: "1", log: Log(KeptLog())))
-        #expect(intake.routes.map(\.chunks) == [ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)])
+        #expect(intake.routes.map(\.chunks) == [ChunkLimits(batchEvents: 5_000, batchBytes: 1 << 20, cap: 10 << 20)])
+        #expect(intake.routes.map(\.batchFrom) == [50])
         #expect(intake.routes.allSatisfy(\.otherBatches.isEmpty) && intake.events.maxAge == .seconds(25 * 86_400))
         #expect(settings.queueOptions.maxAges.isEmpty)
     }

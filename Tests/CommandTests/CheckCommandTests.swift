@@ -73,8 +73,9 @@ struct CheckCommandTests {
         #expect(origin(of: "max_size = \"20MiB\"") == "\(path):2")
         #expect(origin(of: "max_age = \"25d\"") == "default")
         #expect(
-            kept.output.contains("# default; 320KiB is in force, a sixty-fourth of queue.max_size\n"), "\(kept.output)")
-        #expect(kept.output.contains("# \(path):8; 320KiB is in force, a sixty-fourth of queue.max_size\n"))
+            kept.output.contains("# default; 640KiB is in force, a thirty-second of queue.max_size\n"), "\(kept.output)"
+        )
+        #expect(kept.output.contains("# \(path):8; 640KiB is in force, a thirty-second of queue.max_size\n"))
         #expect(origin(of: "interval = \"1m\"") == "\(path):9")
         #expect(kept.output.contains("[[destination]]\nname = \"main\""))
         #expect(kept.output.contains("[destination.tls]\nca_file"))

@@ -229,6 +229,21 @@ struct StartupCheckTests {
             container(file), says: "GTM-1.json stands behind GTM-1, which lies beside it and wins", warning: true)
     }
 
+    @Test(
+        "33.2, 33.3: a default file that redacts nothing though that is required, or reads what it hides, is a mistake")
+    func redactingDefaults() throws {
+        func container(_ file: String) -> String {
+            "[[container]]\nid = \"GTM-1\"\nrequired = [\"redaction\"]\ndefault_file = \"\(file)\""
+        }
+        let file = try write("GTM-1", #"{"id": "GTM-1", "version": 1, "values": {"a": 1}}"#, mode: 0o644)
+        try expect(
+            container(file), says: "redacts nothing, and required asks for that: no event is read while it rules")
+        let blind =
+            #"{"id":"GTM-1","version":1,"macros":{"m":{"type":"data_layer","path":"email"}},"rules":{"r":{"conditions":[{"macro":"m","equals":"x"}]}},"tags":[{"name":"t","type":"redact","rules":["r"],"paths":["properties.email"]}]}"#
+        _ = try write("GTM-1", blind, mode: 0o644)
+        try expect(container(file), says: "rules of \"t\" read from the data layer what tags hide")
+    }
+
     @Test("tm02, tm14: a default file that has expired, or calls what it may not, is warned of")
     func tm02_warnings() throws {
         func container(_ file: String) -> String { "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"" }

@@ -1,3 +1,4 @@
+import Model
 import TestKit
 import Testing
 
@@ -33,7 +34,8 @@ struct DestinationTests {
         "nats.stream": .string("A"), "nats.message": .string("event"), "nats.duplicate_window": .string("1h"),
         "nats.nkey": .string("secret-1"), "nats.nkey_file": .string("/a"), "nats.nkey_credential": .string("a"),
         "nats.credentials_file": .string("/a"), "nats.credentials_credential": .string("a"),
-        "interval": .string("1m"), "batch_events": .integer(10), "batch_size": .string("1MB"),
+        "interval": .string("1m"), "batch_events": .integer(10),
+        "batch_most_events": .integer(20), "batch_size": .string("1MB"),
         "parallel_batches": .integer(1), "critical_delay": .string("1s"), "max_age": .string("1d"),
         "nats.tls_first": .boolean(true), "nats.inbox_prefix": .string("a"),
         "kafka.brokers": .array([.string("b:9092")]), "kafka.topic": .string("a"), "kafka.key": .string("none"),
@@ -43,7 +45,7 @@ struct DestinationTests {
 
     /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
     private static let neutral: Set<String> = [
-        "interval", "batch_events", "batch_size", "parallel_batches", "critical_delay", "max_age",
+        "interval", "batch_events", "batch_most_events", "batch_size", "parallel_batches", "critical_delay", "max_age",
         "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
         "nats.duplicate_window",
     ]

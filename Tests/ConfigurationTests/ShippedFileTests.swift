@@ -102,7 +102,8 @@ struct ShippedFileTests {
                 + " quarantine_max_size",
             "dead_letters": "max_size",
             "limits": "event_names name_length properties property_key_length property_value_length",
-            "dispatch": "interval batch_events batch_size parallel_batches critical_delay batch_on_size",
+            "dispatch":
+                "interval batch_events batch_most_events batch_size parallel_batches critical_delay batch_on_size",
             "queue": "max_size max_age compression durability",
             "retry": "intervals jitter when_exhausted probe_interval",
             "priorities": "default rule", "country": "code rule database", "session": "mode timeout",

@@ -38,6 +38,18 @@ struct RedactionTests {
         #expect(small.apply(event, largest: 70).line == #"{"name":"n","a":"0123456789"}"#)
     }
 
+    @Test(
+        "tm15: what is kept of an event that tags made too large holds no hidden member, though the tag's rule does not hold"
+    )
+    func tm15_tooLargeUnruled() throws {
+        let trial = try Trial(
+            #""rules":{"all":{"conditions":[]},"never":{"conditions":[{"macro":"app","equals":""}]}},"tags":[{"name":"s","type":"set","rules":["all"],"path":"a","value":"0123456789"},{"name":"r","type":"redact","rules":["never"],"paths":["properties.email"]}]"#
+        )
+        let outcome = trial.apply(#"{"name":"n","properties":{"email":"ann@example.com"}}"#, largest: 60)
+        #expect(outcome.fate == .tooLarge)
+        #expect(outcome.line == #"{"name":"n","properties":{},"a":"0123456789"}"#)
+    }
+
     @Test("tm15: an event that tags make so large that others never act leaves nothing behind")
     func tm15_farTooLarge() throws {
         let text = String(repeating: "0", count: 40_000)
@@ -191,6 +203,50 @@ struct RedactionTests {
 
     private func text(_ memory: [String: [UInt8]?]) -> String {
         memory.sorted { $0.key < $1.key }.map { String(decoding: $0.value ?? [], as: UTF8.self) }.joined()
+    }
+
+    @Test(
+        "33.4: a property is hidden under its full name and as the limits cut it: in events, data layers and the quarantine"
+    )
+    func cutNames() throws {
+        var facts = AgentFacts()
+        facts.keyLengths = [8, 6]
+        for (written, sent) in [("customer_email", "customer"), ("customer", "customer"), ("straß😀e", "straß")] {
+            let tag = #"{"name":"t","type":"redact","rules":["all"],"paths":[["properties","\#(written)"]]}"#
+            let trial = try Trial("\(RedactionTests.all),\"tags\":[\(tag)]", facts: facts)
+            #expect(
+                !trial.apply(#"{"name":"n","properties":{"\#(sent)":"SECRET"}}"#).line.contains("SECRET"), "\(written)")
+            let full = written == "customer" ? "customer_email" : written
+            let escaped =
+                full.hasPrefix("c") ? "\\u0063" + String(full.dropFirst()) : "\\u0073" + String(full.dropFirst())
+            for spelled in [full, escaped] {
+                let line = #"{"name":"n","properties":{"\#(spelled)":"SECRET","other":1}}"#
+                let kept = String(decoding: trial.engine.presentable(Array(line.utf8), of: "shop"), as: UTF8.self)
+                #expect(!kept.contains("SECRET") && kept.contains("other"), "\(kept)")
+                _ = trial.push(
+                    #"{"type":"data_layer","\#(spelled)":"SECRET","properties":{"\#(spelled)":"SECRET"},"custom":1}"#)
+                let memory = text(trial.engine.takeMemory())
+                #expect(!memory.contains("SECRET"), "\(memory)")
+            }
+        }
+    }
+
+    @Test(
+        "33.3: a tag whose rule reads from the data layer what it hides acts all the same, and is said to be a mistake")
+    func blindRules() throws {
+        func trial(_ extra: String = "") throws -> Trial {
+            try Trial(
+                #""macros":{"plan":{"type":"data_layer","path":"user.plan"}},"rules":{"gold":{"conditions":[{"macro":"plan","equals":"gold"}\#(extra)]}},"tags":[{"name":"t","type":"redact","rules":["gold"],"paths":["properties.user","properties.email"]}]"#
+            )
+        }
+        let blind = try trial()
+        _ = blind.push(#"{"type":"data_layer","user":{"plan":"gold"}}"#)
+        #expect(blind.apply(#"{"name":"n","properties":{"email":"SECRET"}}"#).line == #"{"name":"n","properties":{}}"#)
+        #expect(blind.engine.containers[0].blindTags == ["t"])
+        #expect(blind.engine.containers[0].blindMistake?.contains("use event_property") == true)
+        // What else its rule says still rules it out.
+        let other = try trial(#",{"macro":"app","equals":"other"}"#)
+        #expect(other.apply(#"{"name":"n","properties":{"email":"x"}}"#).line.contains("email"))
     }
 
     @Test("tm15: a line for the quarantine goes there without hidden members; what is no JSON, as its shape")

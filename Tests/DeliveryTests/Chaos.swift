@@ -83,6 +83,7 @@ struct ChaoticWorld {
         let all = names.map { name in
             DestinationOptions(
                 name: name, batchEvents: [10, 50].randomElement(using: &random) ?? 50,
+                batchMostEvents: [nil, 5_000].randomElement(using: &random) ?? nil,
                 parallelBatches: Int.random(in: 1...4, using: &random),
                 whenExhausted: .probe,
                 requestsPerSecond: Int.random(in: 0..<4, using: &random) == 0 ? 20 : nil)

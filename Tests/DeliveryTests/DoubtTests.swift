@@ -10,8 +10,12 @@ import Testing
 struct DoubtTests {
     private typealias Manner = ScriptedReceiver.Manner
 
-    private func world(_ manner: ScriptedReceiver.Manner, bad: Set<Int>) -> World {
-        var world = World(options())
+    private func world(_ manner: ScriptedReceiver.Manner, bad: Set<Int>, most: Int = 50) -> World {
+        var world = World(
+            options {
+                $0.batchMostEvents = most
+                $0.batchBytes = 4 << 20
+            })
         let receiver = ScriptedReceiver(manner: manner, bad: bad)
         world.answer = { _, sent in (.milliseconds(20), receiver.answer(sent)) }
         return world
@@ -22,8 +26,11 @@ struct DoubtTests {
         arguments: ScriptedReceiver.Manner.allCases,
         [Priority.normal, .critical])
     func batchOfItsOwn(manner: ScriptedReceiver.Manner, priority: Priority) {
-        for (before, refused) in [(50, 2), (500, 2), (5000, 3), (50, 9), (1, 2), (0, 2)] {
-            var world = world(manner, bad: Set(before + 1...before + refused))
+        for (before, refused, most) in [
+            (50, 2, 50), (500, 2, 50), (5000, 3, 50), (5000, 3, 5000), (50, 9, 50), (50, 9, 5000), (1, 2, 50),
+            (0, 2, 5000),
+        ] {
+            var world = world(manner, bad: Set(before + 1...before + refused), most: most)
             if before > 0 { world.accept(before) }
             world.run(.seconds(60))
             world.accept(refused, priority)
@@ -70,6 +77,94 @@ struct DoubtTests {
         #expect(world.store.acknowledged.count == 1300)
     }
 
+    @Test(
+        "the pieces of what a slow destination rejects take turns with the rest",
+        arguments: ScriptedReceiver.Manner.allCases, [Priority.normal, .critical])
+    func morePiecesThanTime(manner: ScriptedReceiver.Manner, priority: Priority) {
+        var world = World(options())
+        let receiver = ScriptedReceiver(manner: manner, bad: Set(101...500))
+        world.answer = { _, sent in (.milliseconds(200), receiver.answer(sent)) }
+        world.accept(100)
+        world.run(.seconds(10))
+        world.accept(400, priority)
+        world.accept(500)
+        world.run(.seconds(36))
+        #expect(world.store.acknowledged.count == 600 && world.main.hold?.doubt?.isAnnounced != true)
+    }
+
+    @Test("more rejected events than can be set aside become dead letters, and hold nobody")
+    func moreThanSetAside() {
+        var world = world(.wholly, bad: Set(101...1400))
+        world.accept(100)
+        world.run(.seconds(10))
+        world.accept(1300)
+        for _ in 0..<12 {
+            world.accept(1)
+            world.run(.seconds(5))
+        }
+        let aside = world.main.tracked.values.filter(\.isSetAside).count
+        // Some may be on their way to be tried again.
+        #expect((900...1003).contains(aside) && world.store.deadLettered.count >= 200)
+        #expect(world.main.hold == nil && world.store.acknowledged.count == 112)
+    }
+
+    @Test(
+        "a failure that passes in the middle of a doubt postpones nothing for long",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func failureInDoubt(manner: ScriptedReceiver.Manner) {
+        for failure in [Outcome.retry(.unavailable), .offline] {
+            var world = world(manner, bad: Set(51...52))
+            let receiver = ScriptedReceiver(manner: manner, bad: Set(51...52))
+            world.accept(50)
+            world.run(.seconds(10))
+            var blips = 1
+            world.answer = { world, sent in
+                guard world.main.hold?.doubt != nil, blips > 0 else {
+                    return (.milliseconds(20), receiver.answer(sent))
+                }
+                blips -= 1
+                return (.milliseconds(20), failure)
+            }
+            world.accept(2)
+            world.run(.seconds(16))
+            world.accept(80)
+            world.run(.seconds(36))
+            #expect(blips == 0 && world.store.acknowledged.count == 130, "\(manner), \(failure)")
+        }
+    }
+
+    @Test("what was set aside goes once the destination takes one of it", arguments: ScriptedReceiver.Manner.allCases)
+    func mindChanged(manner: ScriptedReceiver.Manner) {
+        var world = world(manner, bad: Set(101...400))
+        world.accept(100)
+        world.run(.seconds(10))
+        world.accept(300)
+        for _ in 0..<120 {
+            world.accept(1)
+            world.run(.seconds(10))
+        }
+        #expect(world.main.tracked.values.contains { $0.isSetAside })
+        world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
+        // Until one of them is due.
+        let first = world.main.tracked.values.filter(\.isSetAside).map(\.notBefore).min() ?? world.boot
+        world.run(first - world.boot + .seconds(30))
+        #expect(world.main.tracked.isEmpty && world.store.acknowledged.count + world.store.deadLettered.count == 520)
+    }
+
+    @Test(
+        "one rejected among 5,000 in a batch is found in 25 requests more, and the others arrive",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func oneInALargeBatch(manner: ScriptedReceiver.Manner) {
+        var world = world(manner, bad: [4_321], most: 5_000)
+        world.accept(1_000)
+        world.run(.seconds(10))
+        let before = world.sent.count
+        world.accept(5_000)
+        world.run(.seconds(30))
+        #expect(world.store.acknowledged.count == 5_999 && Array(world.store.deadLettered.keys) == [4_321])
+        #expect(world.sent.count <= before + 26 && world.main.hold == nil)
+    }
+
     @Test("19 rejected of 1,120 are no reason to hold", arguments: ScriptedReceiver.Manner.allCases)
     func few(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(501...519))
@@ -101,7 +196,7 @@ struct DoubtTests {
     }
 
     /// Events good or bad by their number, bursts, a schema change in the middle, whole outages: by seed.
-    @Test("by a model of receivers: events that would pass within 30 s do", arguments: 0..<16)
+    @Test("by a model of receivers: events that would pass within 30 s do", arguments: 0..<24)
     func model(seed: Int) {
         var random = SplitMix64(seed: Seeds.one(UInt64(28_000 + seed)))
         var world = World(options(), seed: UInt64(seed))
@@ -140,7 +235,14 @@ struct DoubtTests {
             }
             accepted += count
             let receiver = ScriptedReceiver(manner: manner, bad: bad.union(changed), refusesAll: refusesAll)
-            world.answer = { _, sent in (.milliseconds(20), receiver.answer(sent)) }
+            let latency = Duration.milliseconds(Int.random(in: 1...60, using: &random))
+            // Now and then a failure that passes, in the middle of a doubt.
+            var blips = Int.random(in: 0..<10, using: &random) == 0 ? 1 : 0
+            world.answer = { world, sent in
+                guard blips > 0, world.main.hold?.doubt != nil else { return (latency, receiver.answer(sent)) }
+                blips -= 1
+                return (latency, .retry(.unavailable))
+            }
             world.accept(count, lane)
             world.run(.milliseconds(Int.random(in: 10...5000, using: &random)))
             waiting = waiting.filter {

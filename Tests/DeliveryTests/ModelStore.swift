@@ -80,7 +80,7 @@ struct ModelStore {
             $0.header.destination == request.destination && $0.header.priority == request.priority
                 && !leased.contains($0.header.id) && !request.except.contains($0.header.id)
         }
-        if let oldest = free.min(by: { $0.header.id < $1.header.id }) {
+        if let oldest = free.min(by: { ($0.events.first?.number ?? 0) < ($1.events.first?.number ?? 0) }) {
             leased.insert(oldest.header.id)
             noteLease(oldest.header)
             return oldest.header

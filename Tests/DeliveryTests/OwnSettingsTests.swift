@@ -144,6 +144,36 @@ struct OwnSettingsTests {
             world.machine.snapshot(at: world.now).destinations.map(\.interval) == Array(repeating: .standard, count: 2))
     }
 
+    @Test("a drip goes in small batches at once, a backlog in large ones, and no more than are allowed")
+    func batchesGrow() {
+        var world = world([
+            (
+                "main",
+                {
+                    $0.batchMostEvents = 5_000
+                    $0.batchBytes = 4 << 20
+                }
+            )
+        ])
+        world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
+        for _ in 0..<10 {
+            world.accept(60, to: "main")
+            world.run(.milliseconds(200))
+        }
+        #expect(world.sent.suffix(9).allSatisfy { $0.events.count == 60 })
+        let before = world.sent.count
+        world.input(.pause(token: "t", nil, ttl: nil, untilRestart: false))
+        world.accept(12_000, to: "main")
+        world.input(.resume(token: "t", nil))
+        world.run(.seconds(10))
+        #expect(world.sent.dropFirst(before).map(\.events.count) == [5_000, 5_000, 2_000])
+        world.accept(49, to: "main")
+        world.run(.seconds(5))
+        #expect(world.sent.count == before + 3)
+        world.run(.seconds(2))
+        #expect(world.sent.last?.events.count == 49)
+    }
+
     @Test(
         "whatever each sets for itself: no event goes before its time or waits longer, no batch or place is beyond its bound",
         arguments: Seeds.list(0..<12))
@@ -156,6 +186,7 @@ struct OwnSettingsTests {
                 let interval = [nil, 1, 5, 60].randomElement(using: &random) ?? nil
                 let delay = [nil, 0, 2, 90].randomElement(using: &random) ?? nil
                 let events = [1, 10, 50, 400].randomElement(using: &random) ?? 50
+                let most = [nil, 1, 60, 3_000].randomElement(using: &random) ?? nil
                 let places = Int.random(in: 1...4, using: &random)
                 return (
                     name,
@@ -163,6 +194,7 @@ struct OwnSettingsTests {
                         $0.interval = interval.map { .every(.seconds($0)) }
                         $0.criticalDelay = delay.map { .seconds($0) }
                         $0.batchEvents = events
+                        $0.batchMostEvents = most
                         $0.parallelBatches = places
                     }
                 )
@@ -178,7 +210,7 @@ struct OwnSettingsTests {
             let age = world.boot - oldest
             // Places may be short for a moment: many small batches go one after the other, 2 ms each.
             if age > wait + .seconds(5) { world.faults.append("seed \(seed): waited \(age) instead of \(wait)") }
-            if sent.events.count > options.batchEvents {
+            if sent.events.count > options.mostEvents {
                 world.faults.append("seed \(seed): \(sent.events.count) events")
             }
         }

@@ -102,7 +102,7 @@ struct PropertyTests {
                 guard request.priority == .normal, let machine = world.machine.destinations[request.destination] else {
                     return
                 }
-                let asked = machine.asked(.critical) * machine.options.batchEvents
+                let asked = machine.asked(.critical) * machine.largestBatch(.critical)
                 let waiting = world.store.lanes[request.destination]?.critical.waitingEvents ?? 0
                 let retries = machine.tracked.values.count { $0.waitsForRetry && $0.header.priority == .critical }
                 // A probe takes another batch than the last time: it may be a normal one.

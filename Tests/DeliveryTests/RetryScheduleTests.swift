@@ -1,4 +1,5 @@
-import Delivery
+@testable import Delivery
+import Model
 import TestKit
 import Testing
 

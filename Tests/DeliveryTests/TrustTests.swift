@@ -70,13 +70,40 @@ struct TrustTests {
         var world = World(options())
         let old = Failure(kind: .local, message: "too old")
         world.answer = { _, sent in
-            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: old) }
+            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: old, isFinal: true) }
             return (.milliseconds(1), .partial(rejected: rejected, retry: []))
         }
         world.accept(120)
         world.run(.seconds(60))
         #expect(world.store.deadLettered.count == 120 && world.main.hold == nil)
         #expect(!world.main.hasAcknowledgedWithSettings)
+    }
+
+    @Test("what a protocol forbids to send again is a dead letter at once, and its reason is kept")
+    func rejectedForGood() {
+        var world = World(options())
+        let refused = Failure(kind: .status, status: 200, message: "50 of 50 events were rejected", excerpt: "too old")
+        world.answer = { _, sent in
+            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: refused, isFinal: true) }
+            return (.milliseconds(1), .partial(rejected: rejected, retry: []))
+        }
+        world.accept(100)
+        world.run(.seconds(86_400))
+        #expect(world.sent.count == 2 && world.store.deadLettered.count == 100 && world.main.hold == nil)
+        #expect(world.main.lastFailure?.failure == refused)
+    }
+
+    @Test("a destination that is held because it rejects every event says why")
+    func reasonOfRejectedEvents() {
+        var world = World(options())
+        let words = Failure(kind: .status, status: 400, message: "an event was answered 400", excerpt: "no such field")
+        world.answer = { _, sent in
+            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: words) }
+            return (.milliseconds(1), .partial(rejected: rejected, retry: []))
+        }
+        world.accept(100)
+        world.run(.seconds(600))
+        #expect(world.main.hold != nil && world.main.lastFailure?.failure == words)
     }
 
     @Test("an answer that took a batch and rejected some without a name is counted, noted and never sent again")

@@ -30,7 +30,7 @@ extension EndToEnd {
             }
             bench.settings["destination2.interval"] = "\"off\""
             bench.settings["destination2.batch_events"] = "1000"
-            bench.settings["destination3.batch_events"] = "1"
+            bench.settings["destination3.batch_most_events"] = "1"
             try bench.startReceiver()
             try bench.startAgent()
             try bench.append(keyed(0..<155), to: "app.jsonl")

@@ -79,6 +79,63 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
+        @Test(
+            "the first try destroys nothing: bad lines that the quarantine cannot hold stay in their files, and are read again"
+        )
+        func firstTry() throws {
+            let bench = try Workbench()
+            bench.settings["spool.quarantine_max_size"] = "\"64KiB\""
+            bench.settings["queue.max_size"] = "\"64MiB\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            // Six rotated files and a drop file; every tenth line is an event, the others are text.
+            func lines(_ file: Int) -> String {
+                (0..<2_000).map { line in
+                    let key = "k\(file)-\(line)"
+                    return line % 10 == 0 ? "{\"name\":\"good\",\"key\":\"\(key)\"}\n" : "text of \(key)\n"
+                }.joined()
+            }
+            for file in 0..<6 { try bench.append(lines(file), to: "app.jsonl.\(file + 1)") }
+            try bench.waitUntilDelivered(1_200)
+            try wait(.seconds(60), "the agent to say that files stay") {
+                try bench.figures().value("spoolship_spool_files_staying") >= 5
+            }
+            bench.killAgent()
+            try bench.startAgent()
+            let status = try bench.command("status").text
+            #expect(status.contains("read and not removed") && status.contains("quarantine retry --files"), "\(status)")
+            let left = try (0..<6).reduce(into: "") { text, file in
+                let name = "\(bench.spool)/app.jsonl.\(file + 1)"
+                if access(name, F_OK) == 0 { text += try contents(of: name) }
+            }
+            let kept = try bench.command("quarantine", "export").text
+            for file in 0..<6 {
+                for line in 0..<2_000 where line % 10 > 0 {
+                    let text = "text of k\(file)-\(line)"
+                    guard !left.contains(text + "\n"), !kept.contains(text) else { continue }
+                    Issue.record("lost: \(text)")
+                    return
+                }
+            }
+            // The setting that was missing: each line becomes a record, once.
+            _ = try bench.stopAgent()
+            bench.settings["apps.default.text"] = "\"lines\""
+            try bench.startAgent()
+            #expect(try bench.command("quarantine", "retry").code == 0)
+            let again = try bench.command("quarantine", "retry", "--files")
+            #expect(again.code == 0, "\(again)")
+            try bench.waitUntilDelivered(12_000)
+            let texts = try contents(of: bench.events).split(separator: "\n").compactMap { line in
+                line.firstRange(of: "text of k").map { String(line[$0.lowerBound...].prefix { $0 != "\"" }) }
+            }
+            #expect(texts.count == 10_800 && Set(texts).count == 10_800)
+            try wait(.seconds(60), "the files to go") {
+                try bench.figures().value("spoolship_spool_files_staying") == 0
+                    && (0..<6).allSatisfy { access("\(bench.spool)/app.jsonl.\($0 + 1)", F_OK) != 0 }
+            }
+            try bench.expectBalance()
+        }
+
         @Test("what was never a spool is not taken for one: check and start refuse it alike")
         func foreignDirectory() throws {
             let bench = try Workbench()

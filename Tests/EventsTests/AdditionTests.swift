@@ -1,5 +1,6 @@
 @testable import Events
 import EventLoops
+import Model
 import TimeZones
 import Testing
 

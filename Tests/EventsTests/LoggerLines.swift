@@ -1,6 +1,8 @@
 import EventLoops
+import Model
 
 @testable import Events
+import Model
 
 /// A line of a real logger, as its documentation or the program itself writes it, and what is found in it.
 struct LoggerLine: Sendable {
@@ -9,7 +11,7 @@ struct LoggerLine: Sendable {
     let line: String
     /// The line's own time, as RFC 3339.
     let time: String?
-    let level: Severity.Level?
+    let level: SeverityLevel?
     /// What had to be set.
     var settings: @Sendable (inout AppSettings) -> Void = { _ in }
 

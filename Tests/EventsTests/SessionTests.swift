@@ -11,7 +11,7 @@ private struct SessionReading: ~Copyable {
     var random: SplitMix64
     var now = Reading.now
 
-    init(_ mode: SessionOptions.Mode, seed: UInt64 = 1, memory: [String: [UInt8]] = [:]) {
+    init(_ mode: SessionMode, seed: UInt64 = 1, memory: [String: [UInt8]] = [:]) {
         var options = EventOptions()
         options.session.mode = mode
         random = SplitMix64(seed: seed)
@@ -72,7 +72,7 @@ struct SessionTests {
             "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "1677-09-21T00:12:43Z", "1970-01-01T00:00:00Z",
             "2262-04-11T23:47:16.854775807Z", "2262-04-12T00:00:00Z", "9999-12-31T23:59:59-23:59",
         ]
-        let modes: [SessionOptions.Mode] = [.manual, .automatic, .off]
+        let modes: [SessionMode] = [.manual, .automatic, .off]
         for first in years {
             for second in years {
                 for (before, after) in modes.flatMap({ one in modes.map { (one, $0) } }) {

@@ -41,7 +41,7 @@ private actor Host {
 
     init(
         in directory: TemporaryDirectory, storeLoop: EventLoop, loop: EventLoop, time: ManualTime, cap: Int = 10 << 20,
-        batchEvents: Int = 50
+        batchEvents: Int = 50, batchFrom: Int? = nil
     ) throws {
         self.loop = loop
         var options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"])
@@ -52,7 +52,10 @@ private actor Host {
         }
         let limits = ChunkLimits(batchEvents: batchEvents, batchBytes: 1 << 20, cap: cap)
         let settings = IntakeSettings(
-            events: .withoutSessions, routes: [Route(destinations: ["main"], compression: .gzip, chunks: limits)],
+            events: .withoutSessions,
+            routes: [
+                Route(destinations: ["main"], compression: .gzip, chunks: limits, batchFrom: batchFrom)
+            ],
             table: RouteTable(standard: limits), cap: cap)
         intake = Intake(
             settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true },
@@ -108,7 +111,9 @@ struct IntakeTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func withHost(cap: Int = 10 << 20, _ body: (Host) async throws -> Void) async throws {
+    private func withHost(
+        cap: Int = 10 << 20, batchEvents: Int = 50, batchFrom: Int? = nil, _ body: (Host) async throws -> Void
+    ) async throws {
         let reader = try EventLoop(name: "reader")
         let storeLoop = try EventLoop(name: "store")
         try reader.start()
@@ -117,7 +122,9 @@ struct IntakeTests {
             reader.stop()
             storeLoop.stop()
         }
-        let host = try Host(in: directory, storeLoop: storeLoop, loop: reader, time: time, cap: cap)
+        let host = try Host(
+            in: directory, storeLoop: storeLoop, loop: reader, time: time, cap: cap, batchEvents: batchEvents,
+            batchFrom: batchFrom)
         await host.start()
         try await body(host)
         await host.store.close()
@@ -181,6 +188,18 @@ struct IntakeTests {
             let numbers = normal.joined().compactMap { $0.firstMatch(of: /"i":(\d+)/).flatMap { Int($0.1) } }
             #expect(numbers == (0..<120).filter { $0 % 10 != 0 })
             for line in normal.joined() { #expect(line.contains(#""app":"shop""#) && line.hasSuffix("\"}")) }
+        }
+    }
+
+    @Test(
+        "a chunk grows until its commit; from as many events on as go at once it is a batch as it is, fewer are joined")
+    func chunksGrow() async throws {
+        try await withHost(batchEvents: 5_000, batchFrom: 50) { host in
+            for count in [300, 50, 49, 20] {
+                _ = await host.take((0..<count).map { #"{"name":"n","i":\#($0)}"# })
+                try await host.commit()
+            }
+            #expect(try await host.lines(of: .normal, most: 5_000).map(\.count) == [300, 50, 69])
         }
     }
 

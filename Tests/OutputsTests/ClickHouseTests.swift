@@ -160,7 +160,7 @@ struct ClickHouseTests {
 
     @Test("an error is no acknowledgement, whatever its status; what a person set for a status stands above it")
     func precedence() {
-        func outcome(_ status: Int, _ code: String, _ overrides: [Int: AnswerTable.Meaning] = [:]) -> Outcome {
+        func outcome(_ status: Int, _ code: String, _ overrides: [Int: AnswerMeaning] = [:]) -> Outcome {
             AnswerReader(table: AnswerTable(overrides: overrides), encoder: NDJSONEncoder()).outcome(
                 of: HTTPAnswer(status: status, clickHouseCode: code), for: Sample.batch([]).header, wireBytes: 1,
                 now: Timestamp(milliseconds: 0)

@@ -49,6 +49,37 @@ final class Nginx: Sendable {
         }
     }
 
+    /// Its worker says nothing more, with all of its connections, and another one takes new ones.
+    ///
+    /// - Returns: the silent worker, which has to be killed.
+    func fallSilent() async throws -> pid_t {
+        let worker = try #require(workers().first)
+        kill(worker, SIGSTOP)
+        kill(child, SIGHUP)
+        let deadline = SystemTime().bootTime + .seconds(20)
+        while workers().count < 2 {
+            try #require(SystemTime().bootTime < deadline, "nginx started no other worker")
+            await Task.yield()
+        }
+        return worker
+    }
+
+    private func workers() -> [pid_t] {
+        guard let processes = opendir("/proc") else { return [] }
+        defer { closedir(processes) }
+        var found: [pid_t] = []
+        while let entry = readdir(processes) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard let pid = pid_t(name) else { continue }
+            // "7 (nginx) S 6 …": behind the name come the state and the parent.
+            let fields = text(of: "/proc/\(name)/stat").split(separator: ")").last?.split(separator: " ") ?? []
+            if fields.count > 1, pid_t(String(fields[1])) == child { found.append(pid) }
+        }
+        return found
+    }
+
     var url: String { "https://127.0.0.1:\(port)" }
 
     deinit {

@@ -25,6 +25,21 @@ struct NginxTests {
         #expect(receiver.stats.answers == [200: 1])
     }
 
+    @Test("a connection that fell silent is left after one timeout", arguments: [false, true])
+    func silentConnection(http2: Bool) async throws {
+        let bench = try Bench()
+        let nginx = try await Nginx(bench, locations: "location / { return 200; }")
+        let output = try bench.output(to: "\(nginx.url)/in") {
+            $0.allowHTTP2 = http2
+            $0.requestTimeout = .seconds(2)
+        }
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+        let silent = try await nginx.fallSilent()
+        defer { kill(silent, SIGKILL) }
+        #expect(retried(await output.send(try Sample.batch(5)))?.kind == .timeout)
+        #expect(await output.send(try Sample.batch(5)) == .acknowledged)
+    }
+
     @Test(
         "an answer that comes before the body was read ends the transfer, also over HTTP/2",
         arguments: [false, true], [10, 20_000, 200_000])

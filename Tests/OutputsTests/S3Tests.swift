@@ -160,6 +160,19 @@ struct S3Tests {
         if case .held(let failure) = outcome { #expect(!failure.message.contains("Unheard")) }
     }
 
+    @Test("a quota that is used up, as Ceph says it, is no missing permission")
+    func quota() {
+        let body = Array("<Error><Code>QuotaExceeded</Code></Error>".utf8)
+        guard
+            case .held(let failure) = S3Answer.outcome(
+                of: HTTPAnswer(status: 403, body: body, isWhole: true), wireBytes: 1, now: Sample.accepted)
+        else {
+            Issue.record("not held")
+            return
+        }
+        #expect(failure.message.contains("QuotaExceeded: the quota") && !failure.message.contains("PutObject"))
+    }
+
     @Test("SlowDown with Retry-After holds the whole destination for that long")
     func slowDown() async throws {
         let bench = try Bench()

@@ -1,4 +1,5 @@
 import EventLoops
+import Glibc
 import Model
 import TestKit
 import Testing
@@ -63,6 +64,29 @@ struct QueueRecordsTests {
             #expect(try await store.show(.queue, id: unknown) == nil)
         }
         await store.close()
+    }
+
+    @Test("33.6: what was purged, or is remembered no more, is in no file after a clean stop", arguments: [40, 9_000])
+    func purgedIsGone(size: Int) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        let secret = Array(("SECRET-MARKER" + String(repeating: "y", count: size)).utf8)
+        for number in 0..<40 {
+            var commit = maker.commit(3)
+            commit.memory = ["layer/\(number % 4)": number < 36 ? secret : nil]
+            commit.quarantined = [
+                QuarantineRecord(
+                    reason: .notJSON, detail: "x", app: "shop", path: "shop/a.log", offset: Int64(number), length: 1,
+                    content: secret, time: maker.time)
+            ]
+            _ = try await store.store(commit)
+        }
+        #expect(try await store.purge(.quarantine, RecordSelection()) == 40)
+        await store.close()
+        let file = try readFile("\(fixture.directory.path)/state/queue.sqlite")
+        #expect(!file.utf8.elementsEqual("".utf8) && !file.contains("SECRET-MARKER"))
+        #expect(access("\(fixture.directory.path)/state/queue.sqlite-wal", F_OK) != 0)
     }
 
     @Test("an export gives every event that waits, page by page")
@@ -189,6 +213,8 @@ struct QueueRecordsTests {
                         content: [UInt8](repeating: 0x78, count: 500), time: fixture.time.wallTime))
             }
             commit.read = commit.quarantined.count
+            // Only what is a day old makes room.
+            fixture.time.advance(by: .seconds(86_401))
             _ = try await store.store(commit)
             let after = try await held()
             for app in 0..<5 {

@@ -130,7 +130,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("invariant 3: an acknowledgement removes and counts in one transaction, within 100 ms of its own")
+    @Test("invariant 3: an acknowledgement removes and counts in one transaction, within 250 ms of its own")
     func invariant3_acknowledgedOnce() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

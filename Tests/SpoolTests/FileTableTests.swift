@@ -7,7 +7,7 @@ import Testing
 struct FileTableTests {
     private func file(_ name: String, in directory: SpoolDirectory) -> AppendFile {
         AppendFile(
-            FileID(bytes: Array(name.utf8)), in: directory, name: FileName(name), size: 0,
+            FileID(bytes: Array(name.utf8)), in: directory, name: FileName(name), owner: 0, size: 0,
             now: BootInstant(nanoseconds: 0))
     }
 

@@ -10,6 +10,14 @@ import Testing
 private struct HostileUser {
     let path: String
     var random: SplitMix64
+    private var held: [Int32] = []
+
+    init(path: String, random: SplitMix64) {
+        self.path = path
+        self.random = random
+        // A lease that is broken is told by a signal.
+        signal(SIGIO, SIG_IGN)
+    }
 
     private mutating func below(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
 
@@ -30,9 +38,25 @@ private struct HostileUser {
         return "\(path)/hostile/" + folders[below(folders.count)] + name()
     }
 
+    /// Has a file open, or no more: with space for what it does not hold, a lock, and a lease that keeps others from opening it.
+    private mutating func holdOne(_ path: String) {
+        held.append(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW))
+        guard let file = held.last else { return }
+        switch below(4) {
+        case 0: posix_fallocate(file, below(10_000), 4096)
+        case 1: pwrite(file, "{}\n", 3, below(10_000))
+        case 2: flock(file, LOCK_EX | LOCK_NB)
+        // F_SETLEASE
+        default: _ = fcntl(file, 1024, [F_RDLCK, F_WRLCK][below(2)])
+        }
+        if held.count > 8 { close(held.remove(at: below(held.count))) }
+    }
+
+    func end() { for file in held { close(file) } }
+
     mutating func act() {
         let (one, other) = (place(), place())
-        switch below(18) {
+        switch below(20) {
         case 0...4:
             let file = open(
                 one, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (below(2) == 0 ? O_TRUNC : O_APPEND), 0o660)
@@ -63,7 +87,10 @@ private struct HostileUser {
                 ["\(path)/hostile", "\(path)/hostile/d1", "\(path)/hostile/d1/d2", "\(path)/hostile/d3", one][below(5)],
                 0o770)
         case 15: rename("\(path)/hostile/d1", "\(path)/hostile/d3")
-        case 16: if below(10) == 0 { removeTree("\(path)/hostile/d\(1 + below(3))") }
+        case 16:
+            for (from, to) in [(one, "\(path)/.third"), (other, one), ("\(path)/.third", other)] { rename(from, to) }
+        case 17: holdOne(one)
+        case 18: if below(10) == 0 { removeTree("\(path)/hostile/d\(1 + below(3))") }
         default: mknod(one, UInt32(S_IFSOCK) | 0o660, 0)
         }
     }
@@ -95,6 +122,7 @@ struct HostileDriverTests {
         print("hostile driver: seed \(seed), \(afterRead), \(place)")
         let spool = try SpoolHarness(in: access(place, W_OK) == 0 ? place : "/tmp")
         var user = HostileUser(path: spool.path, random: SplitMix64(seed: seed))
+        defer { user.end() }
         for name in ["honest", "hostile", "hostile/incoming", "hostile/d1"] { spool.makeDirectory(name) }
         for _ in 0..<100 { user.act() }
         let reader = try await spool.start {

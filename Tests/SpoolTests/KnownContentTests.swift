@@ -67,6 +67,37 @@ struct KnownContentTests {
         await reader.stop()
     }
 
+    private var processorTime: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
+    /// What it costs to judge rotated files of one line in an app that has so many other files.
+    private func costOfRotated(_ count: Int, beside others: Int) async throws -> Duration {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        for number in 0..<others { spool.write("1\n", to: "app/f\(number).jsonl") }
+        let reader = try await spool.start { $0.afterRead = .keep }
+        await spool.until("the others are read") { reader.figures.bytesRead.value == Int64(2 * others) }
+        await spool.pause(.milliseconds(300))
+        let start = processorTime
+        for number in 0..<count { spool.write("{}\n", to: "app/r\(number).jsonl.1") }
+        await spool.until("the rotated ones are read") {
+            reader.figures.bytesRead.value == Int64(2 * others + 3 * count)
+        }
+        let spent = processorTime - start
+        await reader.stop()
+        return spent
+    }
+
+    @Test("30: rotated files cost what their streams have, not what their app has")
+    func costOfStreams() async throws {
+        let (alone, beside) = (try await costOfRotated(300, beside: 0), try await costOfRotated(300, beside: 20_000))
+        print("streams: 300 rotated files cost \(alone) alone, \(beside) beside 20,000 files of their app")
+        #expect(beside < alone * 3 + .milliseconds(300))
+    }
+
     @Test("an append file goes only after what was committed of it survives a power cut")
     func removalWaitsForDurability() async throws {
         let spool = try SpoolHarness()

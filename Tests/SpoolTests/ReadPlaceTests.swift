@@ -113,6 +113,62 @@ struct ReadPlaceTests {
         #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
     }
 
+    @Test(
+        "lines that belong to one record are handed over together, however they come, across restarts", arguments: 1...6
+    )
+    func framed(seed: UInt64) async throws {
+        var random = SplitMix64(seed: seed)
+        let spool = try SpoolHarness()
+        func start() async throws -> SpoolReader {
+            let places = try #require(ReadPlace.of(app: "web", ["\(spool.path)/*.log"]))
+            return try await spool.start {
+                $0.place = places[0]
+                $0.afterRead = .keep
+                $0.format = seed % 2 == 0 ? .cri : .docker
+                $0.maxEventSize = 20_000
+            }
+        }
+        var reader = try await start()
+        var expected: [String] = []
+        var rest = ""
+        for record in 0..<30 {
+            let parts = Int.random(in: 1...5, using: &random)
+            for part in 1...parts {
+                let text =
+                    "r\(record)-\(part)" + String(repeating: "x", count: Int.random(in: 0...3000, using: &random))
+                let isLast = part == parts
+                let line =
+                    seed % 2 == 0
+                    ? "2026-11-20T10:00:00Z stdout \(isLast ? "F" : "P") \(text)"
+                    : "{\"log\":\"\(text)\(isLast ? "\\n" : "\\\\n")\",\"stream\":\"stdout\",\"time\":\"2026-11-20T10:00:00Z\"}"
+                expected.append(line)
+                rest += line + "\n"
+                // Written in pieces that end anywhere.
+                let count = Int.random(in: 0...rest.utf8.count, using: &random)
+                spool.append(String(rest.prefix(count)), to: "app.log")
+                rest = String(rest.dropFirst(count))
+            }
+            if record % 10 == 9 {
+                spool.append(rest, to: "app.log")
+                rest = ""
+                await spool.untilLines(expected)
+                await reader.stop()
+                reader = try await start()
+            }
+        }
+        let ends = spool.queue.with { $0.lastOffered }
+        #expect(
+            ends.allSatisfy { $0.contains(" stdout F ") || $0.contains("x\\n\",") || $0.contains(/r\d+-\d+\\n",/) },
+            "\(ends)")
+        // What never gets its end is handed over when the file is rotated away.
+        spool.append("2026-11-20T10:00:00Z stdout P open\n{\"log\":\"open\",\"stream\":\"stdout\"}\n", to: "app.log")
+        await spool.pause(.milliseconds(300))
+        spool.rename("app.log", to: "app.log.1")
+        await spool.until("the open record comes") { spool.queue.lines.filter { $0.contains("open") }.count == 2 }
+        await reader.stop()
+        #expect(spool.queue.quarantined.isEmpty)
+    }
+
     @Test("a copy over an older copy, which is known still: no line twice", arguments: [true, false])
     func copyOverCopy(isWatching: Bool) async throws {
         let spool = try SpoolHarness()

@@ -17,7 +17,9 @@ struct RememberedFilesTests {
         let mark = Mark(offset: Int64(number) + 10, hash: UInt64(number))
         trace.add(mark)
         trace.missingSince = milliseconds
-        let key = FileID(ofContent: trace.fingerprint, upTo: mark).bytes
+        let key = FileID(
+            ofContent: trace.fingerprint, upTo: mark, in: Stream(Holder(top: [], owner: nil), stem: FileName("x.jsonl"))
+        ).bytes
         return (Checkpoint(key: key, path: path, offset: mark.offset, state: trace.encoded), trace)
     }
 
@@ -64,7 +66,10 @@ struct RememberedFilesTests {
     func readInPart() throws {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         let place = ObjectSplitter.Place(offset: 700, state: .afterComma)
-        let key = FileID(ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1)).bytes
+        let key = FileID(
+            ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1),
+            in: Stream(Holder(top: [], owner: nil), stem: FileName("x.json"))
+        ).bytes
         var checkpoint = Checkpoint(key: key, path: "app/x.json", offset: place.offset, state: place.encoded)
         let id = FileID(bytes: key)
         let first = now.wallTime.milliseconds

@@ -1,4 +1,5 @@
 import EventLoops
+import Frames
 import Glibc
 import Logs
 import Model
@@ -187,6 +188,24 @@ struct SecurityTests {
         chmod("\(spool.path)/later", 0o777)
         await spool.untilLines(["1", "{\"n\":2}"])
         await spool.until("nothing is left to mend") { reader.figures.inaccessible == 0 }
+        await reader.stop()
+    }
+
+    @Test(
+        "31: a directory that cannot be read delays nothing but itself: rotated files and archives beside it are read",
+        arguments: ["incoming", "shop"])
+    func unreadableDirectoriesDelayNothing(top: String) async throws {
+        let spool = try SpoolHarness()
+        for path in [top, "\(top)/zz"] { spool.makeDirectory(path) }
+        for path in ["", "/\(top)"] { chmod("\(spool.path)\(path)", 0o777) }
+        chmod("\(spool.path)/\(top)/zz", 0o700)
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        spool.write("rotated\n", to: "\(top)/x.jsonl.1")
+        spool.write(try FrameCompressor(.gzip).compress(Array("packed\n".utf8)), to: "\(top)/x.jsonl.2.gz")
+        spool.write("current\n", to: "\(top)/x.jsonl")
+        for name in ["x.jsonl.1", "x.jsonl.2.gz", "x.jsonl"] { chmod("\(spool.path)/\(top)/\(name)", 0o666) }
+        let reader = try await spool.start()
+        await spool.untilLines(["rotated", "packed", "current"])
         await reader.stop()
     }
 

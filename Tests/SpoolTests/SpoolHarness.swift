@@ -33,6 +33,10 @@ final class KeptQueue: Sendable {
         /// How many bytes `take` accepts between commits.
         var room = Int.max
         var wasMayBeCritical: [String: Bool] = [:]
+        /// Files whose bad lines could not be kept.
+        var staying: Set<[UInt8]> = []
+        /// The last line of each block that was offered.
+        var lastOffered: [String] = []
     }
 
     private let state = Mutex(State())
@@ -78,11 +82,17 @@ final class KeepingSink: SpoolSink {
             bytes += feed + 1 - taken
             taken = feed + 1
         }
-        queue.with { $0.wasMayBeCritical[source.app] = source.mayBeCritical }
+        let last = block.dropLast().lastIndex(of: 0x0A).map { $0 + 1 } ?? block.startIndex
+        queue.with {
+            $0.wasMayBeCritical[source.app] = source.mayBeCritical
+            $0.lastOffered.append(String(decoding: block[last...].dropLast(), as: UTF8.self))
+        }
         return taken
     }
 
     func quarantine(_ record: QuarantineRecord) { quarantined.append(record) }
+
+    func mustStay(_ file: [UInt8]) -> Bool { queue.with { $0.staying.contains(file) } }
 
     func commit(_ progress: SpoolProgress) async throws {
         let (newLines, newQuarantined) = (lines, quarantined)

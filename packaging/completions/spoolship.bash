@@ -105,7 +105,7 @@ _spoolship() {
     "quarantine list") options="--app --reason --limit --json --socket --config --help -h" ;;
     "quarantine show") options="--socket --config --help -h" ;;
     "quarantine export") options="--app --reason --socket --config --help -h" ;;
-    "quarantine retry") options="--app --reason --socket --config --help -h" ;;
+    "quarantine retry") options="--app --reason --files --socket --config --help -h" ;;
     "quarantine purge") options="--app --reason --yes -y --socket --config --help -h" ;;
     "container list") options="--json --socket --config --help -h" ;;
     "container show") options="--socket --config --help -h" ;;

@@ -268,6 +268,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_see
 complete -c spoolship -f -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry'
 complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry' -l app -x -d 'only of this app'
 complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry' -l reason -x -d 'only for this reason'
+complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry' -l files -d 'the bad lines of files that stay in the spool because of them; of files that are gone, nothing'
 complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry' -l socket -r -F -d 'the agent\'s control socket; default control.socket of the configuration'
 complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from quarantine; and __fish_seen_subcommand_from retry' -l help -s h -d 'show this help'

@@ -457,6 +457,7 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
+            '--files[the bad lines of files that stay in the spool because of them; of files that are gone, nothing]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \

@@ -39,9 +39,10 @@ class Elasticsearch:
             if not hits:
                 return
             for hit in hits:
-                if hit["_id"] != hit["_source"]["id"]:
+                event = hit["_source"]
+                if hit["_id"] != f"{event['app']}/{event['id']}":
                     raise ValueError(f"a document has another id than its event: {hit}")
-                yield json.dumps(hit["_source"])
+                yield json.dumps(event)
             after = hits[-1]["sort"]
 
     def stop(self):

@@ -1,4 +1,3 @@
-internal import Configuration
 internal import Containers
 internal import Control
 internal import EventLoops

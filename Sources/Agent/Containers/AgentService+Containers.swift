@@ -1,13 +1,10 @@
 internal import Configuration
-internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
 internal import Intake
 internal import Logs
-internal import Model
 internal import Queue
-internal import Spool
 
 /// What containers change in the running agent: settings (tm10), and the values that apps read (tm19).
 extension AgentService {
@@ -28,7 +25,7 @@ extension AgentService {
         await keeper.connect(isNetworkOn: { driver.snapshot.isNetworkOn }) {
             Task(executorPreference: self.loop) { await self.containersChanged() }
         }
-        await keeper.configure(settings.containers)
+        await keeper.configure(settings.containers, keyLengths: settings.keyLengths)
     }
 
     /// Lets the values of the containers set settings and tells them to apps; several changes make one round.

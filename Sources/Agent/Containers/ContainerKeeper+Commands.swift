@@ -1,7 +1,6 @@
 internal import Configuration
 internal import Containers
 internal import EventLoops
-internal import Model
 
 /// What a person asks of the containers.
 extension ContainerKeeper {

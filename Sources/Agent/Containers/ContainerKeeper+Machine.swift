@@ -3,7 +3,6 @@ internal import Containers
 internal import EventLoops
 internal import Intake
 internal import Logs
-internal import Model
 
 /// Gives a container's machine its inputs, and does what it says.
 extension ContainerKeeper {
@@ -26,6 +25,9 @@ extension ContainerKeeper {
             case .apply(let held):
                 slot.current = held.flatMap { slot.container(of: $0.copy) }
                 isChanged = true
+                if let mistake = slot.current?.blindMistake {
+                    log.warning("container reads what it hides", ["container": slot.settings.id, "hint": mistake])
+                }
                 if let denied = slot.current?.deniedFunctions, !denied.isEmpty {
                     log.warning(
                         "container names functions that it may not call: they give null",
@@ -79,11 +81,14 @@ extension ContainerKeeper {
         slot.isHolding = isHolding
         guard isHolding else { return log.warning("events are read again", ["container": slot.settings.id]) }
         log.error(
-            "events are not read: a required container has no document",
+            slot.current == nil
+                ? "events are not read: a required container has no document"
+                : "events are not read: a required container does not redact, or a draft rules",
             [
                 "container": slot.settings.id,
                 "apps": slot.settings.apps.isEmpty ? "all" : slot.settings.apps.joined(separator: ","),
-                "hint": slot.machine.problem ?? slot.defaultProblem ?? "publish one, or give it a default_file",
+                "hint": slot.machine.problem ?? slot.defaultProblem
+                    ?? (slot.current == nil ? "publish one, or give it a default_file" : slot.lack ?? ""),
             ])
     }
 

@@ -1,6 +1,5 @@
 internal import Configuration
 internal import Containers
-internal import EventLoops
 internal import Model
 internal import Outputs
 internal import Logs

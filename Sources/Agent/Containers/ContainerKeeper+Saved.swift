@@ -1,7 +1,6 @@
 internal import Configuration
 internal import Containers
 internal import EventLoops
-internal import Model
 internal import Queue
 
 /// Copies in the queue's database.

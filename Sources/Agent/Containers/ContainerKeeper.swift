@@ -4,7 +4,6 @@ internal import EventLoops
 internal import Intake
 internal import Logs
 internal import Model
-internal import Outputs
 internal import Queue
 internal import Synchronization
 
@@ -21,7 +20,7 @@ actor ContainerKeeper {
     let store: QueueStore
     let inForce: ContainersInForce
     let userAgent: String
-    let facts: AgentFacts
+    private var facts: AgentFacts
     let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     let clock: ClockTrust
     var random = KernelRandom()
@@ -82,12 +81,13 @@ actor ContainerKeeper {
 
     /// Takes the containers of a configuration: new ones are opened, those that are gone rule no longer. One whose sources
     /// have changed (address, keys, file) is opened anew; what it held stays in force until then.
-    func configure(_ settings: [ContainerSettings]) {
+    func configure(_ settings: [ContainerSettings], keyLengths: Set<Int> = []) {
+        facts.keyLengths = keyLengths
         let old = slots
         var isReread: [ContainerSlot] = []
         slots = settings.map { settings in
             if let known = old.first(where: { $0.settings.id == settings.id }) {
-                if known.settings == settings || known.serves(settings) {
+                if known.facts == facts, known.settings == settings || known.serves(settings) {
                     if known.settings != settings {
                         known.settings = settings
                         known.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
@@ -189,7 +189,7 @@ actor ContainerKeeper {
     nonisolated var obstacles: [String] {
         states.filter { $0.isAwaited && $0.isOpen }.map { state in
             let apps = state.apps.isEmpty ? "" : " of \(state.apps.joined(separator: ", "))"
-            return "events\(apps) are not read: the container \(state.id) is required and has no document"
+            return "events\(apps) are not read: the container \(state.id) is required and \(state.lack ?? "")"
                 + (state.problem.map { " (\($0))" } ?? "")
         }
     }

@@ -62,8 +62,16 @@ final class ContainerSlot: @unchecked Sendable {
     /// Whether it was said that events wait for it.
     var isHolding = false
 
-    /// Whether events of its apps are not to be read: no document rules, and one must, or may come at any moment.
-    var isAwaited: Bool { current == nil && (settings.isRequired || !machine.isOpen) }
+    /// Whether events of its apps are not to be read: what is required does not rule, or a document may come at any moment.
+    var isAwaited: Bool { lack != nil || current == nil && !machine.isOpen }
+    /// Why what is required does not rule; nil when it does, or nothing is.
+    var lack: String? {
+        guard !settings.required.isEmpty else { return nil }
+        guard let current else { return "has no document" }
+        if machine.source == .preview { return "a draft rules, which is not what is required" }
+        guard settings.required.contains(.redaction), !current.hides else { return nil }
+        return "its version \(current.document.version) redacts nothing"
+    }
 
     init(_ settings: ContainerSettings, fetcher: DocumentFetcher?, facts: AgentFacts) {
         self.settings = settings
@@ -138,7 +146,7 @@ final class ContainerSlot: @unchecked Sendable {
         timed.freshFor = other.freshFor
         timed.refreshInterval = other.refreshInterval
         timed.maySet = other.maySet
-        timed.isRequired = other.isRequired
+        timed.required = other.required
         return timed == other
     }
 }
@@ -163,8 +171,8 @@ extension ContainerSlot {
         state.values = values
         state.refused = refused
         state.maySet = settings.maySet
-        state.isRequired = settings.isRequired
-        state.isAwaited = settings.isRequired && current == nil
+        state.isRequired = !settings.required.isEmpty
+        state.lack = lack
         state.apps = settings.apps
         state.needEvent = needEvent
         state.current = current

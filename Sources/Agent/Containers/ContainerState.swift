@@ -41,12 +41,15 @@ struct ContainerState: Sendable {
     var refused: [String: String] = [:]
     /// Whether events are read only while a document rules.
     var isRequired = false
-    /// Whether it is required and no document rules.
-    var isAwaited = false
+    /// Why what is required does not rule; nil when it does, or nothing is.
+    var lack: String?
     /// The apps that it concerns; empty for all.
     var apps: [String] = []
     /// The document in force; nil for none.
     var current: CompiledContainer?
+
+    /// Whether events wait for what is required.
+    var isAwaited: Bool { lack != nil }
 
     /// Whether it is as new as it should be: confirmed within `fresh_for`; without an address a default file will do.
     func isFresh(at now: Timestamp) -> Bool {

@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Containers
 internal import Model
 
 /// What the values of containers make of the configured settings (tm10): pure.

@@ -3,6 +3,7 @@ internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Intake
+internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
@@ -46,6 +47,7 @@ struct QueueCollector: MetricCollector {
         exposition.set(.quarantineRecords, to: state.quarantine.count)
         exposition.set(.quarantineBytes, to: state.quarantine.bytes)
         exposition.set(.quarantinePurged, to: state.quarantine.purged)
+        exposition.set(.filesStaying, to: state.unkept.count)
         exposition.set(.deadLetterBytes, to: state.deadLetters.bytes)
         exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
         var discards: [String: Int] = [:]
@@ -154,6 +156,7 @@ struct SpoolCollector: MetricCollector {
         exposition.set(.spoolRotations, to: figures.rotations)
         exposition.set(.spoolTruncations, to: figures.truncations)
         exposition.set(.spoolLinesTooLong, to: figures.linesTooLong)
+        exposition.set(.spoolZeroBytes, to: Int(figures.zeroBytes.value))
         exposition.set(.spoolWatchOverflows, to: figures.overflows)
         exposition.set(.spoolLeaseWaits, to: figures.leaseWaits)
         exposition.set(.spoolErrors, to: figures.errors)
@@ -161,6 +164,12 @@ struct SpoolCollector: MetricCollector {
             exposition.set(.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
         }
         exposition.set(.spoolPassedOver, to: figures.passedOver)
+        for journal in reader.journals.states {
+            exposition.set(.journalEntries, [journal.app], to: journal.figures.entries)
+            exposition.set(.journalCutEntries, [journal.app], to: journal.figures.cut)
+            exposition.set(.journalGaps, [journal.app], to: journal.figures.gaps)
+            exposition.set(.journalReadable, [journal.app], to: journal.figures.problem == nil)
+        }
     }
 }
 

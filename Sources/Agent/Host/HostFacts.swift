@@ -5,6 +5,7 @@ internal import Events
 internal import Glibc
 internal import Host
 internal import Logs
+internal import Outputs
 internal import TimeZones
 
 /// What is known of the machine, looked up once at the start.
@@ -13,6 +14,8 @@ struct HostFacts: Sendable {
     let name = hostName()
     /// The id of this installation; nil when none could be kept.
     let installID: String?
+    /// What names this installation in headers and in keys of objects: always the same, and nothing that tags may redact in events.
+    var senderID: String? { installID.map { AppCenterEncoder.uuid("spoolship sender \($0)") } }
     private let found: [String: String]
     /// The machine's time zone; nil when it cannot be found.
     let zone: TimeZoneRules?
@@ -59,6 +62,9 @@ struct HostFacts: Sendable {
             hostName: name.isEmpty ? nil : name, osVersion: found["os_version"], agentVersion: version,
             locale: found["locale"])
     }
+
+    /// The machine's name as events say it; nil when they do not.
+    func nameInEvents(for settings: Settings) -> String? { device(for: settings)?.hostName }
 
     /// The `device` of events, as the settings want it.
     func device(for settings: Settings) -> DeviceText? {

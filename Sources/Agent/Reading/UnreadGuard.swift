@@ -3,7 +3,6 @@ internal import Logs
 internal import Metrics
 internal import Model
 internal import Queue
-internal import Spool
 internal import Synchronization
 
 /// Holds `spool.max_unread`: looks at the spool while the queue is full, and lets the queue evict where a dead destination

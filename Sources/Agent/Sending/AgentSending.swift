@@ -70,13 +70,13 @@ struct AgentSending: SendingControl {
     func networkChanged() async throws(ControlRefusal) { await driver.networkChanged() }
 
     func setInterval(_ interval: Duration?, persist: Bool) async throws(ControlRefusal) -> String {
-        let wanted: Delivery.DispatchInterval? = interval.map { $0 <= .zero ? .off : .every($0) }
+        let wanted: DispatchInterval? = interval.map { $0 <= .zero ? .off : .every($0) }
         if case .every(let wait) = wanted, wait < .seconds(1) || wait > .seconds(86_400) {
             throw ControlRefusal(
                 status: 400, code: "out_of_range", message: "the interval is off, or from 1s to 1d")
         }
         await driver.setInterval(wanted, isDurable: persist)
-        return driver.snapshot.interval.settingText
+        return driver.snapshot.interval.text
     }
 }
 

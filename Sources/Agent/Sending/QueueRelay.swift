@@ -32,7 +32,7 @@ final class QueueRelay: Sendable {
     func connect(
         queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard,
         intake: LoopBound<Intake>, mainLoop: EventLoop, readerLoop: EventLoop,
-        places: PlaceReaders,
+        reader: Reading,
         watch: @escaping @Sendable (QueueSnapshot) -> Void
     ) {
         // Several changes while the main loop is busy make one call.
@@ -60,7 +60,7 @@ final class QueueRelay: Sendable {
             if hasOpened {
                 readerLoop.post {
                     intake.assumeOnLoop { $0.queueChanged() }
-                    places.assumeIsolated { $0.queueChanged() }
+                    reader.queueChanged()
                 }
             }
         }

@@ -2,7 +2,6 @@ internal import Configuration
 internal import Delivery
 internal import Digests
 internal import Model
-internal import Outputs
 internal import TimeZones
 
 extension Settings {
@@ -21,16 +20,18 @@ extension Settings {
         }
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
         return DeliveryOptions(
-            interval: dispatch.interval.forDelivery, criticalDelay: dispatch.criticalDelay,
+            interval: dispatch.interval, criticalDelay: dispatch.criticalDelay,
             batchOnSize: dispatch.batchOnSize,
             destinations: destinations.map { destination in
                 let dispatch = dispatch(for: destination)
                 return DestinationOptions(
                     name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
-                    batchBytes: dispatch.batchSize, parallelBatches: dispatch.parallelBatches,
-                    interval: destination.own.interval?.forDelivery, criticalDelay: destination.own.criticalDelay,
+                    batchMostEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize,
+                    parallelBatches: dispatch.parallelBatches, order: destination.order,
+                    interval: destination.own.interval,
+                    criticalDelay: destination.own.criticalDelay,
                     retry: schedule,
-                    whenExhausted: retry.whenExhausted == .probe ? .probe : .suspend,
+                    whenExhausted: retry.whenExhausted,
                     probeInterval: retry.probeInterval,
                     requestsPerSecond: destination.rateLimit > 0 ? destination.rateLimit : nil,
                     eventsPerRequest: destination.eventsPerRequest,
@@ -45,7 +46,7 @@ extension Settings {
         for destination in destinations {
             let dispatch = dispatch(for: destination)
             // bounded: both are settings of a few thousand.
-            depths[DestinationName(destination.name)] = 2 * dispatch.batchEvents * dispatch.parallelBatches
+            depths[DestinationName(destination.name)] = 2 * dispatch.batchMostEvents * dispatch.parallelBatches
         }
         return depths
     }
@@ -79,16 +80,6 @@ extension DestinationSettings {
         case .kafka: true
         case .nats: nats.followCluster && proxy == nil
         default: false
-        }
-    }
-}
-
-extension Configuration.DispatchInterval {
-    /// The same, as delivery has it.
-    fileprivate var forDelivery: Delivery.DispatchInterval {
-        switch self {
-        case .off: .off
-        case .every(let wait): .every(wait)
         }
     }
 }
@@ -131,6 +122,19 @@ extension DeadlineSettings {
                 apps: Set(apps))
         } catch {
             throw AgentError(.configuration, error.message)
+        }
+    }
+}
+
+extension DestinationSettings {
+    /// Loki refuses what is long behind its stream, and Kafka's readers want a session's records in order. Who sets more places of
+    /// its own wants speed instead.
+    fileprivate var order: DestinationOptions.Order {
+        guard own.parallelBatches ?? 1 == 1 else { return .free }
+        return switch kind {
+        case .kafka: kafka.key == "none" ? .free : .promised
+        case .http where format == .loki: .kept
+        default: .free
         }
     }
 }

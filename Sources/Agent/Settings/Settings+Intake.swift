@@ -34,12 +34,14 @@ extension Settings {
             countryDatabase: self.country.database)
     }
 
-    /// The same for files that are read where they lie: their lines are records, text included, unless the app says otherwise.
+    /// The same for files that are read where they lie, and for journals: their lines are records, text included, unless the
+    /// app says otherwise.
     func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
         var settings = settings
-        for (name, app) in apps where app.read != nil {
+        for (name, app) in apps where app.read != nil || app.journal == true {
             if app.kind == nil { settings.events.apps[name]?.kind = .log }
             if app.text == nil { settings.events.apps[name]?.takesText = true }
+            settings.events.apps[name]?.format = app.format
         }
         return settings
     }
@@ -62,13 +64,15 @@ extension Settings {
             }
         return RouteTable(
             destinations: destinations.map { destination in
-                RouteTable.Destination(
+                let dispatch = dispatch(for: destination)
+                return RouteTable.Destination(
                     name: destination.name, compression: destination.compression,
                     batches: ChunkLimits(
-                        batchEvents: destination.own.batchEvents ?? dispatch.batchEvents,
-                        batchBytes: destination.own.batchSize ?? dispatch.batchSize, cap: cap))
+                        batchEvents: dispatch.batchMostEvents,
+                        batchBytes: destination.own.batchSize ?? self.dispatch.batchSize, cap: cap),
+                    due: min(dispatch.batchEvents, dispatch.batchMostEvents))
             },
-            standard: ChunkLimits(batchEvents: dispatch.batchEvents, batchBytes: dispatch.batchSize, cap: cap),
+            standard: ChunkLimits(batchEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize, cap: cap),
             compression: packed)
     }
 
@@ -80,23 +84,14 @@ extension Settings {
         options.defaults.country = countryCode(of: nil, on: host.name)
         options.defaults.maxAhead = limits.ahead
         options.defaults.limits = eventLimits(limits)
-        options.session.mode =
-            switch session.mode {
-            case .automatic: .automatic
-            case .manual: .manual
-            case .off: .off
-            }
+        options.session.mode = session.mode
         options.session.timeout = session.timeout
         options.addressMember = country.database == nil ? "" : country.addressMember
         options.removesAddress = country.removeAddress
         options.device = host.device(for: self)
-        options.hostName = options.device?.members.first { $0.name == "host_name" }?.value
+        options.hostName = options.device?.hostName
         options.zone = host.zone ?? .utc
-        options.priorityRules = priorities.rules.map {
-            Events.PriorityRule(
-                app: $0.app, event: $0.event, level: $0.level.flatMap { Severity.Level(rawValue: $0.rawValue) },
-                priority: $0.priority, force: $0.force)
-        }
+        options.priorityRules = priorities.rules
         for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
             let app = apps[name] ?? Configuration.AppSettings()
             var settings = options.defaults
@@ -125,21 +120,28 @@ extension Settings {
     }
 
     private func addRecordSettings(of app: Configuration.AppSettings, to settings: inout Events.AppSettings) {
-        settings.kind = app.kind == .log ? .log : .event
+        settings.kind = app.kind ?? .event
         settings.defaultEventName = app.defaultEventName ?? settings.defaultEventName
         settings.nameMembers = app.name.map { [$0] } ?? []
         settings.timeMembers = app.time ?? settings.timeMembers
         settings.levelMembers = app.level ?? settings.levelMembers
-        settings.levelScale = app.levelScale.flatMap { Severity.Scale(rawValue: $0.rawValue) } ?? .auto
+        settings.levelScale = app.levelScale ?? .auto
         settings.zone = app.zone
         settings.takesText = app.text == .lines
         settings.repairsUTF8 = app.notUTF8.map { $0 == .replace }
     }
 
+    /// To what lengths names of properties are cut.
+    var keyLengths: Set<Int> {
+        let all = [limits] + apps.values.map { limits.overridden(by: $0.limits) }
+        return Set(all.map { eventLimits($0).propertyKeyLength }.filter { $0.consequence == .cut }.map(\.value))
+            .subtracting([0])
+    }
+
     private func eventLimits(_ own: LimitSettings) -> EventLimits {
-        func set(_ limit: inout Limit, _ value: Int?, _ beyond: Configuration.LimitConsequence?) {
+        func set(_ limit: inout Limit, _ value: Int?, _ beyond: LimitConsequence?) {
             limit.value = value ?? limit.value
-            limit.consequence = beyond.flatMap { Events.LimitConsequence(rawValue: $0.rawValue) } ?? limit.consequence
+            limit.consequence = beyond ?? limit.consequence
         }
         var result = own.like == .appCenter ? EventLimits.appCenter : EventLimits()
         set(&result.eventNames, own.eventNames, own.beyondEventNames)

@@ -30,8 +30,8 @@ extension DestinationSettings {
     /// What all that is reached over HTTP has in common.
     private func setConnection(of options: inout HTTPOptions, userAgent: String) {
         options.compression = compression
-        options.tls = tlsOptions
-        if let proxy { options.proxy = .address(Outputs.Secret(proxy.text)) }
+        options.tls = tls
+        if let proxy { options.proxy = .address(Secret(proxy.text)) }
         options.connectTimeout = connectTimeout
         options.requestTimeout = requestTimeout
         options.connectionAge = maxConnectionAge
@@ -50,7 +50,7 @@ extension DestinationSettings {
         let source: S3Options.CredentialSource =
             switch settings.credentials {
             case .key:
-                .key(id: settings.accessKeyID ?? "", secret: settings.secret?.forOutputs ?? .inline(Outputs.Secret("")))
+                .key(id: settings.accessKeyID ?? "", secret: settings.secret ?? .inline(Secret("")))
             case .environment: .environment
             case .instance: .instance(endpoint: S3Options.metadataEndpoint)
             }
@@ -60,12 +60,7 @@ extension DestinationSettings {
         options.usesPathStyle = settings.pathStyle
         options.neverOverwrites = settings.ifNoneMatch
         options.storageClass = settings.storageClass
-        options.encryption =
-            switch settings.serverSideEncryption {
-            case nil: nil
-            case .service: .service
-            case .keyManagement: .keyManagement
-            }
+        options.encryption = settings.serverSideEncryption
         setConnection(of: &options.http, userAgent: userAgent)
         return options
     }
@@ -74,24 +69,24 @@ extension DestinationSettings {
     func natsOptions(_ url: EndpointURL, _ settings: NATSSettings, version: String) -> NATSOptions {
         var options = NATSOptions(subject: settings.subject ?? "", servers: settings.addresses(after: url).map(\.text))
         options.stream = settings.stream
-        options.content = settings.message == .event ? .event : .batch
+        options.content = settings.message
         options.compression = compression
         options.duplicateWindow = settings.duplicateWindow
         if let credentials = settings.credentials {
-            options.authorization = .credentials(credentials.forOutputs)
+            options.authorization = .credentials(credentials)
         } else if let nkey = settings.nkey {
-            options.authorization = .nkey(nkey.forOutputs)
+            options.authorization = .nkey(nkey)
         } else if let user, let password {
-            options.authorization = .user(user, password: password.forOutputs)
+            options.authorization = .user(user, password: password)
         } else if let token {
-            options.authorization = .token(token.forOutputs)
+            options.authorization = .token(token)
         }
-        options.tls = tlsOptions
+        options.tls = tls
         options.isTLSFirst = settings.tlsFirst
         options.allowPlainText = allowPlainHTTP
         options.followsCluster = settings.followCluster
         options.inboxPrefix = settings.inboxPrefix
-        if let proxy { options.proxy = Outputs.Secret(proxy.text) }
+        if let proxy { options.proxy = Secret(proxy.text) }
         options.connectTimeout = connectTimeout
         options.requestTimeout = requestTimeout
         options.connectionAge = maxConnectionAge
@@ -106,16 +101,10 @@ extension DestinationSettings {
         options.headers = headers.sorted { $0.key < $1.key }.map { HTTPOptions.Header($0.key, $0.value.revealed) }
         options.compression = compression
         if let user, let password {
-            let mechanism: KafkaOptions.Login.Mechanism =
-                switch settings.mechanism {
-                case .plain: .plain
-                case .scramSHA256: .scramSHA256
-                case .scramSHA512: .scramSHA512
-                }
-            options.login = KafkaOptions.Login(mechanism, user: user, password: password.forOutputs)
+            options.login = KafkaOptions.Login(settings.mechanism, user: user, password: password)
         }
         options.usesTLS = settings.tls
-        options.tls = tlsOptions
+        options.tls = tls
         options.allowPlainText = allowPlainHTTP
         options.connectTimeout = connectTimeout
         options.requestTimeout = requestTimeout
@@ -124,32 +113,18 @@ extension DestinationSettings {
         return options
     }
 
-    private var tlsOptions: TLSOptions {
-        TLSOptions(
-            caFile: tls.caFile, certificateFile: tls.certificateFile, keyFile: tls.keyFile, pinnedKeys: tls.pinnedKeys,
-            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12)
-    }
-
     /// How many events a request may hold, where the format bounds that; nil: a whole batch.
     var eventsPerRequest: Int? { kind == .http && format == .ga4 ? GA4Encoder.eventsInRequest : nil }
 
     private var authorization: HTTPOptions.Authorization {
-        if let user, let password { return .basic(user: user, password: password.forOutputs) }
+        if let user, let password { return .basic(user: user, password: password) }
         guard let token else { return .none }
-        return .token(token.forOutputs, scheme: tokenScheme)
+        return .token(token, scheme: tokenScheme)
     }
 
     private var answerTable: AnswerTable {
         var table = AnswerTable()
-        for (key, override) in outcomes {
-            let meaning: AnswerTable.Meaning =
-                switch override {
-                case .acknowledge: .acknowledge
-                case .retry: .retry
-                case .split: .split
-                case .bisect: .bisect
-                case .hold: .hold
-                }
+        for (key, meaning) in outcomes {
             if let status = Int(key) {
                 table.overrides[status] = meaning
             } else if let digit = key.first?.wholeNumberValue {
@@ -165,7 +140,7 @@ extension HTTPFormat {
     ///
     /// - Parameters:
     ///   - installID: names this installation to formats that ask for it.
-    ///   - hostName: this machine's; nil when it has none.
+    ///   - hostName: this machine's as events say it; nil when they do not.
     ///   - version: the agent's.
     /// - Throws: `AgentError` with code `configuration` when the format needs an install id and there is none.
     func encoder(installID: String?, hostName: String?, version: String) throws(AgentError) -> any BatchEncoder {
@@ -179,23 +154,13 @@ extension HTTPFormat {
             return SplunkEncoder(
                 channel: splunk.indexerAcknowledgement ? installID : nil,
                 metadata: SplunkEncoder.Metadata(
-                    host: splunk.host ?? hostName, source: splunk.source, sourcetype: splunk.sourcetype,
-                    index: splunk.index))
-        case .otlp(let encoding): return OTLPEncoder(encoding == .json ? .json : .protobuf, version: version)
+                    host: splunk.host, source: splunk.source, sourcetype: splunk.sourcetype, index: splunk.index),
+                host: hostName)
+        case .otlp(let encoding): return OTLPEncoder(encoding, version: version)
         case .ga4(let measurementID): return GA4Encoder(measurementID: measurementID)
         case .appCenter:
             guard let installID else { throw AgentError(.configuration, "format app_center needs an install id") }
             return AppCenterEncoder(installID: installID)
-        }
-    }
-}
-
-extension Configuration.SecretSource {
-    fileprivate var forOutputs: Outputs.SecretSource {
-        switch self {
-        case .inline(let secret): .inline(Outputs.Secret(secret.revealed))
-        case .file(let path): .file(path)
-        case .credential(let name): .credential(name)
         }
     }
 }

@@ -1,5 +1,7 @@
 internal import Glibc
 internal import Configuration
+internal import Journal
+internal import Model
 internal import Spool
 
 extension Settings {
@@ -33,6 +35,7 @@ extension Settings {
             options.place = place
             options.directory = place.root
             options.afterRead = .keep
+            options.format = apps[place.app]?.format
             return options
         }
     }
@@ -42,11 +45,44 @@ extension Settings {
         apps.sorted { $0.key < $1.key }.flatMap { ReadPlace.of(app: $0.key, $0.value.read ?? []) ?? [] }
     }
 
+    /// The journals that are read, by app.
+    var journals: [(app: String, options: JournalOptions)] {
+        apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
+            let since: JournalOptions.Since =
+                switch section.journalSince ?? .now {
+                case .boot: .boot
+                case .beginning: .beginning
+                case .now: .now
+                }
+            return (
+                app,
+                JournalOptions(
+                    directory: section.journalDirectory, units: section.journalUnits ?? [],
+                    priority: JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7,
+                    since: since, fields: section.journalFields ?? [], maxEventSize: spool.maxEventSize)
+            )
+        }
+    }
+
+    /// What keeps the journals from being read, by app; a start goes on without them.
+    var journalProblems: [(app: String, message: String)] {
+        journals.compactMap { app, options in JournalReader.problem(options).map { (app, $0.message) } }
+    }
+
     /// A mistake in what is read, that the start refuses: which setting, and what is wrong with it.
     var readingMistake: (setting: String, message: String)? {
         let kept = [spool.directory, agent.stateDirectory]
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
-            guard let patterns = section.read else { continue }
+            if section.journal != true, let key = section.journalSetting {
+                return ("apps.\(app).\(key)", "has no effect without journal = true")
+            }
+            guard let patterns = section.read else {
+                // In the spool a record could be cut between two of its lines.
+                if section.format != nil {
+                    return ("apps.\(app).format", "is for files that are read where they lie: set read")
+                }
+                continue
+            }
             guard let places = ReadPlace.of(app: app, patterns) else {
                 return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
             }

@@ -1,5 +1,4 @@
 public import Configuration
-internal import Delivery
 internal import EventLoops
 internal import Logs
 internal import Model
@@ -43,6 +42,10 @@ public struct StartupRehearsal: Sendable {
         }
         if let mistake = settings.readingMistake {
             found.append(Refusal(setting: mistake.setting, message: mistake.message))
+        }
+        for (app, message) in settings.journalProblems {
+            found.append(
+                Refusal(setting: "apps.\(app).journal", message: "cannot be read: \(message)", endsStart: false))
         }
         if let app = settings.appOfUnknownZone {
             found.append(Refusal(setting: "apps.\(app).time_zone", message: "is no time zone that this system knows"))

@@ -25,8 +25,6 @@ public struct AgentSettings: Sendable, Equatable {
     public init() {}
 }
 
-extension LogLevel: SettingChoice {}
-
 extension AgentSettings: SettingsSection {
     static let entries: [Entry<AgentSettings>] = [
         .setting(

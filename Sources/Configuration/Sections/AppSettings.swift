@@ -4,6 +4,20 @@ public import Model
 public struct AppSettings: Sendable, Equatable {
     /// Files that are read where they lie: absolute paths with `*` in one or more parts.
     public var read: [String]?
+    /// Whether the entries of journald are its lines.
+    public var journal: Bool?
+    /// The units whose entries are read, each may have `*` and `?`; nil for all entries.
+    public var journalUnits: [String]?
+    /// The least severe entries that are read; nil for `debug`.
+    public var journalPriority: JournalPriority?
+    /// Where reading begins when nothing was read yet; nil for `now`.
+    public var journalSince: JournalStart?
+    /// Where the journal's files are; nil for this machine's own.
+    public var journalDirectory: String?
+    /// Fields of an entry beside the usual ones; `*` for all.
+    public var journalFields: [String]?
+    /// What a container's runtime has wrapped them in; nil for nothing.
+    public var format: LineFormat?
     /// What its lines are; nil for events, and records where an object has no name.
     public var kind: LineKind?
     /// The name of records that have none; nil for `log`.
@@ -15,7 +29,7 @@ public struct AppSettings: Sendable, Equatable {
     /// Where the severity is; nil for the usual members.
     public var level: [String]?
     /// What a severity that is a number means.
-    public var levelScale: LevelScale?
+    public var levelScale: SeverityScale?
     /// The zone of times that say none; nil for the machine's.
     public var timeZone: String?
     /// What becomes of lines that are no JSON.
@@ -39,26 +53,45 @@ public struct AppSettings: Sendable, Equatable {
 
     /// An app that follows the general settings.
     public init() {}
+
+    /// The first setting of a journal that is set; nil: none is.
+    public var journalSetting: String? {
+        if journalUnits != nil { return "journal_units" }
+        if journalPriority != nil { return "journal_priority" }
+        if journalSince != nil { return "journal_since" }
+        if journalDirectory != nil { return "journal_directory" }
+        return journalFields == nil ? nil : "journal_fields"
+    }
 }
 
-/// What the lines of an app are.
-public enum LineKind: String, SettingChoice {
-    /// Events, and records where an object has no name.
-    case event
-    /// Records.
-    case log
+/// How severe an entry of the journal is, in journalctl's words, the most severe first.
+public enum JournalPriority: String, SettingChoice {
+    /// The system is unusable.
+    case emerg
+    /// Something must be done at once.
+    case alert
+    /// A critical condition.
+    case crit
+    /// An error.
+    case err
+    /// A warning.
+    case warning
+    /// Normal, but worth a look.
+    case notice
+    /// Information.
+    case info
+    /// For debugging.
+    case debug
 }
 
-/// What a severity that is a number means.
-public enum LevelScale: String, SettingChoice {
-    /// pino's and monolog's numbers, and those of the journal.
-    case auto
-    /// 0 (emergency) to 7 (debug).
-    case syslog
-    /// 1 (trace) to 24 (fatal).
-    case otel
-    /// 10 (debug) to 50 (critical).
-    case python
+/// Where the reading of a journal begins when nothing was read yet.
+public enum JournalStart: String, SettingChoice {
+    /// With the newest boot.
+    case boot
+    /// With the oldest entry that the journal has.
+    case beginning
+    /// With what is written from now on.
+    case now
 }
 
 /// What becomes of lines that are no JSON.
@@ -84,6 +117,34 @@ extension AppSettings: SettingsSection {
             optional: .list(of: .text(range: "an absolute path, with * in one or more parts"), unique: true),
             "Files that are read where they lie, and never changed. Their lines are records.",
             example: "[\"/var/log/shop/*.log\"]", restart: true),
+        .setting(
+            "journal", \.journal, optional: .boolean,
+            "Whether entries of systemd's journal are read for it. The user spoolship must be in the group systemd-journal.",
+            example: "true", restart: true),
+        .setting(
+            "journal_units", \.journalUnits, optional: .list(of: .text(), unique: true),
+            "The units whose entries are read, * and ? match any text and any character; by default all entries.",
+            example: "[\"nginx.service\", \"app-*\"]", restart: true),
+        .setting(
+            "journal_priority", \.journalPriority, optional: .choice,
+            "Entries that are this severe or more are read; by default all.", example: "\"info\"", restart: true),
+        .setting(
+            "journal_since", \.journalSince, optional: .choice,
+            "Where reading begins the first time: now, the default, this boot, or the beginning of the journal.",
+            example: "\"boot\"", restart: true),
+        .setting(
+            "journal_directory", \.journalDirectory, optional: .path,
+            "The directory of another machine's journal; by default this machine's is read.",
+            example: "\"/var/log/journal/remote\"", restart: true),
+        .setting(
+            "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
+            "Fields of an entry beside the usual ones, by journald's names; [\"*\"] for all.",
+            example: "[\"_CMDLINE\"]", restart: true),
+        .setting(
+            "format", \.format, optional: .choice,
+            "What a container's runtime has wrapped the lines in that are read: docker for json-file, cri for containerd and "
+                + "CRI-O. What is inside is the record; lines that were split are joined.",
+            example: "\"cri\"", restart: true),
         .setting(
             "kind", \.kind, optional: .choice,
             "event: an object with a name is an event, any other a record. log: each line is a record.",

@@ -1,3 +1,5 @@
+internal import Model
+
 /// `[[container]]`: a remotely managed container.
 public struct ContainerSettings: Sendable, Equatable {
     /// What is served until the network has answered.
@@ -8,6 +10,14 @@ public struct ContainerSettings: Sendable, Equatable {
         case preferFresh = "prefer_fresh"
         /// The default at once, then saved, then network as they come.
         case immediate
+    }
+
+    /// What must rule before events are read.
+    public enum Requirement: String, SettingChoice {
+        /// Any document that is published or a default.
+        case document
+        /// One that redacts or hashes.
+        case redaction
     }
 
     /// Its id: `GTM-1234`. Unique.
@@ -30,8 +40,8 @@ public struct ContainerSettings: Sendable, Equatable {
     public var maySet: [String] = []
     /// The functions that it may call, by name.
     public var mayCall: [String] = []
-    /// Whether events are read only while a document of it rules.
-    public var isRequired = false
+    /// What must rule for events to be read; empty for nothing.
+    public var required: [Requirement] = []
     /// The apps that it concerns; empty for all.
     public var apps: [String] = []
     /// Certificates to trust; nil for the system's.
@@ -70,8 +80,8 @@ extension ContainerSettings: SettingsSection {
             "refresh_interval", \.refreshInterval, .duration(.seconds(60) ... .seconds(30 * 86_400)),
             "How often it is fetched; shorter publishes sooner and costs requests."),
         .setting(
-            "required", \.isRequired, .boolean,
-            "Events of its apps are read only while a document rules; for containers that redact."),
+            "required", \.required, .requirements,
+            "Events of its apps are read only while such a document rules, and no draft; true is [\"redaction\"]."),
         .setting(
             "apps", \.apps, .list(of: .text("app"), unique: true),
             "The apps that it concerns; without it all of them.", example: "[\"shop\"]"),
@@ -91,8 +101,7 @@ extension ValueType where Value == String {
     /// A container's id: it becomes a file name.
     static var containerID: ValueType {
         checked("id", range: "A-Z, a-z, 0-9, - and _, at most 64", mustBe: "1 to 64 of A-Z, a-z, 0-9, - and _") { id in
-            (1...64).contains(id.utf8.count)
-                && id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+            (1...64).contains(id.utf8.count) && id.hasOnlyLettersDigits(and: "-_")
         }
     }
 
@@ -100,8 +109,20 @@ extension ValueType where Value == String {
     static var publicKey: ValueType {
         checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
             key in
-            key.utf8.count == 44 && key.hasSuffix("=") && key.dropLast().contains { $0 != "A" }
-                && key.dropLast().allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "/") }
+            key.isBase64OfHash && key.dropLast().contains { $0 != "A" }
+        }
+    }
+}
+
+extension ValueType where Value == [ContainerSettings.Requirement] {
+    /// A list, or true for redaction.
+    static var requirements: ValueType {
+        let list = ValueType.list(of: .choice, unique: true)
+        return ValueType("boolean or list of choice", range: list.range) { node throws(ValueMistake) in
+            if case .boolean(let isRequired) = node.value { return isRequired ? [.redaction] : [] }
+            return try list.parse(node)
+        } print: { value in
+            value.isEmpty ? .boolean(false) : list.print(value)
         }
     }
 }

@@ -1,3 +1,5 @@
+internal import Model
+
 /// `[[deadline]]`: by when events must have arrived: those of a local date, before a time of the next one.
 public struct DeadlineSettings: Sendable, Equatable {
     /// Its name: in metrics and `queue list`. Unique.
@@ -85,8 +87,7 @@ extension ValueType where Value == String {
             name in
             guard let first = name.first, first.isLetter, name.utf8.count <= 64 else { return false }
             return name.split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
-                !part.isEmpty && !part.hasPrefix(".")
-                    && part.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-+".contains($0)) }
+                !part.isEmpty && !part.hasPrefix(".") && part.hasOnlyLettersDigits(and: "_-+")
             }
         }
     }

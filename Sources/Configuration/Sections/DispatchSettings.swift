@@ -1,9 +1,13 @@
+public import Model
+
 /// `[dispatch]`: when batches are sent, and how large they are.
 public struct DispatchSettings: Sendable, Equatable {
     /// How long the oldest waiting event may wait for a full batch.
-    public var interval = DispatchInterval.every(.seconds(6))
-    /// The most events of a batch; as many waiting ones are sent at once.
+    public var interval = DispatchInterval.standard
+    /// As many waiting events are sent at once.
     public var batchEvents = 50
+    /// The most events of a batch.
+    public var batchMostEvents = 5_000
     /// The most bytes of a batch, uncompressed, one larger event excepted.
     public var batchSize = 1 << 20
     /// The most requests at once, for each destination.
@@ -35,12 +39,16 @@ extension DispatchSettings: SettingsSection {
             "Longer saves requests, shorter saves waiting; off sends only by `spoolship dispatch` and `drain`."),
         .setting(
             "batch_events", \.batchEvents, batchEventsType,
-            "As many waiting events are sent at once. Thousands cost far less CPU an event, if the destination takes them."
+            "As many waiting events are sent at once; fewer wait for the interval. More of them make fewer requests of a drip."
+        ),
+        .setting(
+            "batch_most_events", \.batchMostEvents, batchEventsType,
+            "The most events of a batch: what waits goes together, up to this and batch_size. 1 makes a request of each event."
         ),
         .setting(
             "batch_size", \.batchSize, batchSizeType,
-            "A batch's size before compression. Lower it for a destination with a small body limit. No more than a sixty-fourth"
-                + " of queue.max_size is ever in force (160KiB of 10MiB); `spoolship check --print` shows what is."),
+            "A batch's size before compression. Lower it for a destination with a small body limit. No more than a thirty-second"
+                + " of queue.max_size is ever in force (320KiB of 10MiB); `spoolship check --print` shows what is."),
         .setting(
             "parallel_batches", \.parallelBatches, parallelBatchesType,
             "Requests at once, for each destination. Raise it when the way is long, lower it for a weak receiver."),
@@ -56,16 +64,7 @@ extension DispatchSettings: SettingsSection {
     ]
 }
 
-/// When normal events are sent by themselves. One total function of what may be written (ac02).
-public enum DispatchInterval: Sendable, Hashable {
-    /// Never: only by command.
-    case off
-    /// So long after the oldest waiting event was accepted: 1 s to 86,400 s.
-    case every(Duration)
-
-    /// The shortest and the longest interval.
-    public static let range: ClosedRange<Duration> = .seconds(1) ... .seconds(86_400)
-
+extension DispatchInterval {
     /// The interval that a text says, in a file or on the command line: `off`, 0 or a negative number for off,
     /// a duration otherwise.
     ///

@@ -1,3 +1,5 @@
+public import Model
+
 /// `[dead_letters]`: what a destination rejected for good.
 public struct DeadLetterSettings: Sendable, Equatable {
     /// How many bytes of dead letters are kept; the oldest are purged first.
@@ -13,18 +15,6 @@ extension DeadLetterSettings: SettingsSection {
             "max_size", \.maxSize, .size(64 << 10...1 << 40),
             "How much is kept; the oldest is purged first, and counted. Raise it to have time to look and send again.")
     ]
-}
-
-/// What happens to an event that is beyond a limit.
-public enum LimitConsequence: String, SettingChoice {
-    /// What is too much is cut away.
-    case cut
-    /// The event is not accepted; its line goes to quarantine, counted as refused.
-    case refuse
-    /// The event is quarantined.
-    case quarantine
-    /// The event stays as it is, counted.
-    case allow
 }
 
 /// Limits that a service sets.

@@ -21,7 +21,7 @@ public struct QueueSettings: Sendable, Equatable {
     }
 
     /// How many bytes the queued events may take as they are stored, metadata included.
-    public var maxSize = 10 << 20
+    public var maxSize = 256 << 20
     /// Older events expire.
     public var maxAge = Duration.seconds(25 * 86_400)
     /// How chunks are packed on disk.

@@ -1,13 +1,7 @@
+public import Model
+
 /// `[retry]`: what happens after a failed attempt.
 public struct RetrySettings: Sendable, Equatable {
-    /// What happens when a batch's retries are used up.
-    public enum WhenExhausted: String, SettingChoice {
-        /// The destination rests, and one batch is tried at every `probeInterval`.
-        case probe
-        /// The destination rests until a restart, a network change or `resume`.
-        case suspend
-    }
-
     /// The longest wait before each retry; as many retries as there are waits.
     public var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
     /// The share of a wait that chance may take away, 0 to 1.

@@ -1,17 +1,9 @@
+public import Model
+
 /// `[session]`: which events belong together.
 public struct SessionSettings: Sendable, Equatable {
     /// Who starts sessions.
-    public enum Mode: String, SettingChoice {
-        /// The agent, by who writes and when.
-        case automatic
-        /// The apps, by `start_session` events, and the command.
-        case manual
-        /// Nobody.
-        case off
-    }
-
-    /// Who starts sessions.
-    public var mode = Mode.automatic
+    public var mode = SessionMode.automatic
     /// How long a producer may be silent before its next event starts a session.
     public var timeout = Duration.seconds(20)
 

@@ -24,6 +24,8 @@ public struct Position: Sendable, Hashable {
 public enum Origin: Sendable, Hashable, CustomStringConvertible {
     /// Nobody set it.
     case standard
+    /// Nobody set it, and destinations of this type or format have a default of their own: `type s3`.
+    case type(String)
     /// A configuration file.
     case file(Position)
     /// A container of that id.
@@ -31,10 +33,11 @@ public enum Origin: Sendable, Hashable, CustomStringConvertible {
     /// A command, at run time.
     case command
 
-    /// For a person: `default`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`, `command`.
+    /// For a person: `default`, `default of type s3`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`, `command`.
     public var description: String {
         switch self {
         case .standard: "default"
+        case .type(let name): "default of \(name)"
         case .file(let position): "\(position.file):\(position.line)"
         case .container(let id): "container \(id)"
         case .command: "command"

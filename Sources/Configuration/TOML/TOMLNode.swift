@@ -1,3 +1,5 @@
+internal import Model
+
 /// A value in a TOML text, with its place.
 struct TOMLNode: Sendable {
     /// What it is.

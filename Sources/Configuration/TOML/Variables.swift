@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Model
 
 /// `${NAME}` in the strings of the configuration: the value of a variable of the environment.
 ///
@@ -86,14 +87,7 @@ public enum Variables {
         let rest = inside[name.endIndex...]
         let isName =
             name.utf8.first.map { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } == true
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+            && name.hasOnlyLettersDigits(and: "_")
         guard isName, rest.isEmpty || rest.hasPrefix(":-") else {
             throw Mistake(
                 code: .syntax,

@@ -28,12 +28,6 @@ public struct Macro: Sendable, Equatable {
         /// What is the same for every document.
         case standard(StandardMacro)
     }
-
-    /// A macro of known parts.
-    public init(name: String, kind: Kind) {
-        self.name = name
-        self.kind = kind
-    }
 }
 
 /// A key with its value, or with the macro that gives it.
@@ -42,12 +36,6 @@ public struct Value: Sendable, Equatable {
     public let key: String
     /// The value.
     public let operand: Operand
-
-    /// A key with its value.
-    public init(key: String, operand: Operand) {
-        self.key = key
-        self.operand = operand
-    }
 }
 
 /// Macros without parameters. They need no definition: a document may use their names unless it gives them to others.

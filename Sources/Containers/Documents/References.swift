@@ -1,5 +1,3 @@
-internal import Model
-
 /// Whether the parts of a document fit together: names that are there, macros that do not stand behind themselves.
 struct References {
     private let document: ContainerDocument

@@ -6,12 +6,6 @@ public struct Rule: Sendable, Equatable {
     public let name: String
     /// All must hold; without any the rule always holds.
     public let conditions: [Condition]
-
-    /// A rule of known parts.
-    public init(name: String, conditions: [Condition]) {
-        self.name = name
-        self.conditions = conditions
-    }
 }
 
 /// A macro compared with something.

@@ -34,14 +34,6 @@ public struct Tag: Sendable, Equatable {
         /// A function is called once the event is durable.
         case function(name: String, parameters: [Value])
     }
-
-    /// A tag of known parts.
-    public init(name: String, rules: [String], blockingRules: [String] = [], action: Action) {
-        self.name = name
-        self.rules = rules
-        self.blockingRules = blockingRules
-        self.action = action
-    }
 }
 
 extension Tag {

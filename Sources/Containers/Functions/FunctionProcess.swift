@@ -1,7 +1,6 @@
 internal import CLinux
 internal import EventLoops
 internal import Glibc
-internal import Model
 
 /// One run of a function's program: started, fed, listened to, ended. On one loop's thread.
 ///

@@ -8,6 +8,8 @@ public struct AgentFacts: Sendable, Equatable {
     public var agentVersion: String?
     /// The agent's own locale, as `it_IT.UTF-8`.
     public var locale: String?
+    /// The lengths, in UTF-16 code units, to which the limits cut the names of properties.
+    public var keyLengths: Set<Int> = []
 
     /// What is known.
     public init(

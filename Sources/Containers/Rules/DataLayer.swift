@@ -77,37 +77,33 @@ struct DataLayer: Sendable {
     ///
     /// - Returns: whether anything did.
     mutating func remove(_ names: ArraySlice<[UInt8]>) -> Bool {
-        guard let first = names.first else {
+        guard !names.isEmpty else {
             defer { self = DataLayer() }
             return !root.isEmpty
         }
-        let name = Name(first)
-        guard var node = root[name] else { return false }
-        if names.count == 1 {
-            root[name] = nil
-        } else {
-            guard DataLayer.remove(names.dropFirst(), from: &node) else { return false }
-            root[name] = node
-        }
+        guard DataLayer.remove(names, from: &root) else { return false }
         size = root.reduce(0) { $0 + $1.key.bytes.count + 4 + DataLayer.weight($1.value) }
         return true
     }
 
-    private static func remove(_ names: ArraySlice<[UInt8]>, from node: inout Node) -> Bool {
+    private static func remove(_ names: ArraySlice<[UInt8]>, from members: inout [Name: Node]) -> Bool {
         guard let first = names.first else { return false }
+        var isChanged = false
+        for (name, node) in members where RawJSON.isName(name.bytes, first) {
+            var inner = node
+            if names.count > 1, !remove(names.dropFirst(), from: &inner) { continue }
+            members[name] = names.count > 1 ? inner : nil
+            isChanged = true
+        }
+        return isChanged
+    }
+
+    private static func remove(_ names: ArraySlice<[UInt8]>, from node: inout Node) -> Bool {
         var isChanged = false
         switch node {
         case .scalar: break
         case .map(var members):
-            let name = Name(first)
-            guard var inner = members[name] else { return false }
-            if names.count == 1 {
-                members[name] = nil
-                isChanged = true
-            } else {
-                isChanged = remove(names.dropFirst(), from: &inner)
-                members[name] = inner
-            }
+            isChanged = remove(names, from: &members)
             node = .map(members)
         case .list(var elements):
             for index in elements.indices where remove(names, from: &elements[index]) { isChanged = true }
@@ -123,7 +119,7 @@ struct DataLayer: Sendable {
         case .object(let members):
             return .object(
                 members.compactMap { member in
-                    guard member.key.utf8.elementsEqual(first) else { return member }
+                    guard RawJSON.isName(member.key.utf8, first) else { return member }
                     if names.count == 1 { return nil }
                     return JSONValue.Member(member.key, removing(names.dropFirst(), from: member.value))
                 })

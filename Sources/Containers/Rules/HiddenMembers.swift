@@ -1,4 +1,3 @@
-internal import Events
 internal import Model
 
 /// The members that tags in force redact or hash, whatever their rules say: they are in no data layer, and in no line that
@@ -13,25 +12,43 @@ struct HiddenMembers {
     var isEmpty: Bool { actions.isEmpty }
 
     init(_ containers: [CompiledContainer]) {
+        let lengths = containers.reduce(into: Set()) { $0.formUnion($1.keyLengths) }
+        self.init(containers.flatMap { Array($0.tags) }, keyLengths: lengths)
+    }
+
+    /// - Parameter keyLengths: to what names of properties may be cut before tags see them.
+    init(_ tags: [CompiledTag], keyLengths: Set<Int>) {
+        func all(_ names: [[[UInt8]]], _ renames: [(from: [[UInt8]], to: [[UInt8]])]) -> [[[UInt8]]] {
+            HiddenMembers.all(names, before: renames).map { HiddenMembers.uncut($0, keyLengths) }
+        }
         var actions: [CompiledTag.Action] = []
         var renames: [(from: [[UInt8]], to: [[UInt8]])] = []
         var paths: Set<[[UInt8]]> = []
-        for tag in containers.lazy.flatMap(\.tags) {
+        for tag in tags {
             switch tag.action {
             case .rename(let names, let name): renames.append((names, names.dropLast() + [Array(name.utf8)]))
             case .redact(let names, let text):
-                let all = HiddenMembers.all(names, before: renames)
+                let all = all(names, renames)
                 paths.formUnion(all)
                 actions.append(.redact(names: all, with: text))
             case .hash(let names, let salt):
-                let all = HiddenMembers.all(names, before: renames)
+                let all = all(names, renames)
                 paths.formUnion(all)
                 actions.append(.hash(names: all, salt: salt))
             default: break
             }
         }
         self.actions = actions
-        layerPaths = paths.map { HiddenMembers.layerPath($0) }.sorted { $0.count < $1.count }
+        layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
+    }
+
+    /// The same path where a name in it may be what a limit leaves of longer ones: those are hidden, too.
+    private static func uncut(_ names: [[UInt8]], _ lengths: Set<Int>) -> [[UInt8]] {
+        guard names.count > 1, names[0] == "properties".bytes else { return names }
+        let length = String(decoding: names[1], as: UTF8.self).utf16.count
+        // A cut is never within a character, so it may leave one unit less.
+        guard lengths.contains(length) || lengths.contains(length + 1) else { return names }
+        return [names[0], names[1] + [RawJSON.anyEnd]] + names[2...]
     }
 
     /// The paths, and those from which earlier tags may have renamed what stands there.
@@ -48,11 +65,12 @@ struct HiddenMembers {
         return all
     }
 
-    private static func layerPath(_ names: [[UInt8]]) -> [[UInt8]] {
+    /// Where a layer may hold it: an event's properties stand at its top, those of a push may be named as in an event.
+    private static func layerPaths(_ names: [[UInt8]]) -> [[[UInt8]]] {
         switch names.first {
-        case "properties".bytes: Array(names.dropFirst())
-        case WantedMembers.name[0] where names.count == 1: WantedMembers.event
-        default: names
+        case "properties".bytes: [names, Array(names.dropFirst())]
+        case WantedMembers.name[0] where names.count == 1: [names, WantedMembers.event]
+        default: [names]
         }
     }
 }

@@ -41,12 +41,5 @@ public struct HeldContainer: Sendable, Equatable {
     /// The document.
     public let copy: ContainerCopy
     /// When the network last said that this is the newest; nil for a default file and a draft.
-    public let confirmed: Timestamp?
-
-    /// A document of that source.
-    public init(source: ContainerSource, copy: ContainerCopy, confirmed: Timestamp? = nil) {
-        self.source = source
-        self.copy = copy
-        self.confirmed = confirmed
-    }
+    public var confirmed: Timestamp?
 }

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Model
 
 /// What comes from the saved copy and from the network, and when to fetch next.
 extension ContainerMachine {

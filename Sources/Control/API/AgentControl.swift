@@ -154,6 +154,8 @@ public struct RecordFilter: Sendable, Equatable {
     public var reason: String?
     /// Only these.
     public var ids: [String]?
+    /// Not the records, but the bad lines of files that stay because of them (quarantine).
+    public var isOfFiles = false
 
     /// All records.
     public init() {}

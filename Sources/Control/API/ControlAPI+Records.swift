@@ -28,7 +28,8 @@ extension ControlAPI {
             }
             if store != .queue {
                 routes.add("POST", path + "/retry") { request in
-                    await answer(request, takes: store.filters + ["ids"]) { body async throws(ControlRefusal) in
+                    await answer(request, takes: store.filters + ["ids", "files"]) {
+                        body async throws(ControlRefusal) in
                         .json(["retried": .integer(try await records.retry(store, try filter(body)))])
                     }
                 }
@@ -101,6 +102,7 @@ extension ControlAPI {
         filter.app = try body.text("app")
         filter.reason = try body.text("reason")
         filter.priority = try priority(try body.text("priority"))
+        filter.isOfFiles = body["files"]?.bool ?? false
         if let ids = body["ids"] {
             guard let list = ids.array, list.count <= 10_000,
                 list.allSatisfy({ ($0.string?.utf8.count ?? .max) <= 1024 })

@@ -71,13 +71,6 @@ public struct ControlResponse: Sendable {
     /// What it carries.
     public let body: Body
 
-    /// An answer of known parts.
-    public init(status: Int, headers: [(name: String, value: String)], body: Body) {
-        self.status = status
-        self.headers = headers
-        self.body = body
-    }
-
     /// A JSON text.
     public static func json(_ value: JSONValue, status: Int = 200) -> ControlResponse {
         ControlResponse(

@@ -1,5 +1,3 @@
-internal import EventLoops
-
 /// A request's line and headers, judged strictly: what two readers could understand in two ways is refused.
 ///
 /// Source: RFC 9110, RFC 9112.

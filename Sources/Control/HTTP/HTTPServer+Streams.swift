@@ -1,5 +1,3 @@
-internal import EventLoops
-
 // Answers that come bit by bit: what a handler writes waits here, bounded, until the client has taken it.
 extension HTTPServer {
     /// Takes a stream's next bytes; returns when there is room for more, false when the client is gone.

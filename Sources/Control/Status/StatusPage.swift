@@ -295,50 +295,6 @@ public struct StatusPage: Sendable {
         }
     }
 
-    private static let style = """
-        :root{--ground:#f6f7f9;--card:#fff;--text:#1b2430;--quiet:#5b6675;--edge:#d9dee5;--good:#1a6e3c;--good-ground:#e2f3e8;
-        --fair:#7a5200;--fair-ground:#fdf0d5;--bad:#a3201c;--bad-ground:#fde6e4;--one:#2358b8;--two:#b35c00}
-        @media(prefers-color-scheme:dark){:root{--ground:#12161c;--card:#1b212a;--text:#e8ecf1;--quiet:#9ba7b6;--edge:#323b47;
-        --good:#7fd6a0;--good-ground:#173324;--fair:#f0c36d;--fair-ground:#3a2d10;--bad:#ff9d96;--bad-ground:#451c1a;
-        --one:#7fb0ff;--two:#ffb266}}
-        *{box-sizing:border-box}
-        body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--ground);color:var(--text);
-        font:1rem/1.5 system-ui,sans-serif;font-variant-numeric:tabular-nums}
-        header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .75rem;margin-bottom:1rem}
-        h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:0 0 .5rem}h3{font-size:1rem;margin:0 0 .25rem}
-        header p{margin:0}header .quiet{flex-basis:100%}
-        section,.card{background:var(--card);border:1px solid var(--edge);border-radius:.5rem;padding:1rem;margin:0 0 1rem}
-        section section,.cards .card{margin:0;background:none}
-        .card{border-left-width:.35rem}.card.good{border-left-color:var(--good)}.card.fair{border-left-color:var(--fair)}
-        .card.bad{border-left-color:var(--bad)}
-        .cards,.plots{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}
-        .pill{display:inline-block;border-radius:1rem;padding:.05rem .65rem;font-weight:600;font-size:.9rem}
-        .pill.good{color:var(--good);background:var(--good-ground)}.pill.fair{color:var(--fair);background:var(--fair-ground)}
-        .pill.bad{color:var(--bad);background:var(--bad-ground)}
-        .alert{border-color:var(--bad);background:var(--bad-ground)}.alert ul{margin:0;padding-left:1.25rem}
-        .why{margin:.25rem 0 .75rem;overflow-wrap:anywhere}
-        .quiet,dt,.axis,.legend{color:var(--quiet);font-size:.9rem}h3 .quiet{font-weight:400;overflow-wrap:anywhere}
-        dl{display:flex;flex-wrap:wrap;gap:.5rem 1.75rem;margin:0}dd{margin:0;font-weight:600;overflow-wrap:anywhere}
-        figure{margin:0}figcaption{font-weight:600;display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem}
-        .legend{display:inline-flex;flex-wrap:wrap;gap:0 1rem;font-weight:400}.legend strong{color:var(--text)}
-        .key::before{content:"";display:inline-block;width:1.4rem;margin-right:.35rem;vertical-align:middle;
-        border-top:3px solid var(--one)}.key1::before{border-top:3px dashed var(--two)}
-        svg{display:block;width:100%;height:7rem;margin-top:.5rem}
-        polyline{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}.line0{stroke:var(--one)}
-        .line1{stroke:var(--two);stroke-dasharray:6 4}.area{fill:var(--one);opacity:.12}
-        .grid{stroke:var(--edge);stroke-width:1;fill:none;vector-effect:non-scaling-stroke}
-        .top{margin:.25rem 0 -.4rem;color:var(--quiet);font-size:.8rem}
-        section>p:last-child{margin-bottom:0}
-        .axis{display:flex;justify-content:space-between;margin:.15rem 0 0}
-        .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;padding-bottom:.25rem}
-        th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
-        th:first-child,td.text,.text th{text-align:left}thead th{color:var(--quiet);font-size:.9rem}.zero{color:var(--quiet)}
-        td.text{white-space:normal}
-        @media(max-width:40rem){thead{display:none}tr{display:flex;flex-wrap:wrap;gap:.1rem 1.25rem;padding:.5rem 0;
-        border-bottom:1px solid var(--edge)}tbody th{flex-basis:100%}th,td,td.text{border:0;padding:0;text-align:left;
-        overflow-wrap:anywhere;white-space:normal}td::before{content:attr(data-name) " ";color:var(--quiet);font-size:.9rem}
-        header,footer,li,p{overflow-wrap:anywhere}}
-        meter{width:100%;max-width:24rem;height:1rem}
-        a{color:var(--one)}code{font-family:ui-monospace,monospace;font-size:.95em}
-        """
+    /// Without the line feed at the file's end.
+    private static let style = String(decoding: PackageResources.page_css.dropLast(), as: UTF8.self)
 }

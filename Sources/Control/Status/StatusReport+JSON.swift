@@ -125,6 +125,7 @@ extension StatusReport.Queue {
             "growth_bytes_per_second": JSONValue(growth), "dead_letters": .integer(deadLetters),
             "dead_letter_bytes": .integer(deadLetterBytes), "quarantined": .integer(quarantined),
             "quarantine_bytes": .integer(quarantineBytes),
+            "files_staying": .integer(filesStaying), "staying_paths": .strings(stayingPaths),
             "quarantine_purged": .integer(quarantinePurged), "dead_letters_purged": .integer(deadLettersPurged),
         ]
     }
@@ -142,6 +143,8 @@ extension StatusReport.Queue {
         quarantined = json.count("quarantined")
         quarantineBytes = json.count("quarantine_bytes")
         quarantinePurged = json.count("quarantine_purged")
+        filesStaying = json.count("files_staying")
+        stayingPaths = json.texts("staying_paths")
         deadLettersPurged = json.count("dead_letters_purged")
     }
 }
@@ -160,6 +163,13 @@ extension StatusReport.Spool {
                         "app": .string(place.app), "directory": .string(place.directory),
                         "is_there": .bool(place.isThere),
                         "files": .integer(place.files), "unread_bytes": .integer(place.unreadBytes),
+                    ]
+                }),
+            "journals": .array(
+                journals.map {
+                    [
+                        "app": .string($0.app), "directory": .string($0.directory), "entries": .integer($0.entries),
+                        "gaps": .integer($0.gaps), "problem": JSONValue($0.problem),
                     ]
                 }),
         ]
@@ -181,6 +191,13 @@ extension StatusReport.Spool {
                     app: place.text("app"), directory: place.text("directory"),
                     isThere: place["is_there"]?.bool ?? false,
                     files: place.count("files"), unreadBytes: place.count("unread_bytes"))
+            }
+        }
+        if case .array(let all)? = json["journals"] {
+            journals = all.map {
+                Journal(
+                    app: $0.text("app"), directory: $0.text("directory"), entries: $0.count("entries"),
+                    gaps: $0.count("gaps"), problem: $0["problem"]?.string)
             }
         }
     }

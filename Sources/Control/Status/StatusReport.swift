@@ -116,6 +116,10 @@ public struct StatusReport: Sendable, Equatable {
         public var quarantineBytes = 0
         /// Records that left the quarantine unread: for room, or by a person.
         public var quarantinePurged = 0
+        /// Files that stay in the spool, because the quarantine could not hold all of their bad lines.
+        public var filesStaying = 0
+        /// Some of them.
+        public var stayingPaths: [String] = []
         /// Dead letters that are gone, likewise.
         public var deadLettersPurged = 0
 
@@ -143,6 +147,31 @@ public struct StatusReport: Sendable, Equatable {
         public var complaints: [String] = []
         /// Where files are read that lie elsewhere.
         public var places: [Place] = []
+        /// The journals that are read.
+        public var journals: [Journal] = []
+
+        /// A journal whose entries are read.
+        public struct Journal: Sendable, Equatable {
+            /// Whose lines they are.
+            public var app: String
+            /// Its directory; empty for this machine's own journal.
+            public var directory: String
+            /// Entries that became lines since the start.
+            public var entries: Int
+            /// How often entries were removed before they were read, since the start.
+            public var gaps: Int
+            /// Why it is not read; nil: it is.
+            public var problem: String?
+
+            /// A journal of known parts.
+            public init(app: String, directory: String, entries: Int, gaps: Int, problem: String?) {
+                self.app = app
+                self.directory = directory
+                self.entries = entries
+                self.gaps = gaps
+                self.problem = problem
+            }
+        }
 
         /// A directory in which files are only read.
         public struct Place: Sendable, Equatable {

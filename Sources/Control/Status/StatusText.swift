@@ -217,6 +217,16 @@ public struct StatusText: Sendable {
                 : styled("no such directory yet, or it cannot be opened", .warning)
             text += "\nread:   \(state) in \(place.directory) for \(place.app)"
         }
+        for journal in spool.journals {
+            let source = journal.directory.isEmpty ? "the journal" : "the journal in \(journal.directory)"
+            text += "\nread:   \(HumanText.count(journal.entries)) \(journal.entries == 1 ? "entry" : "entries")"
+            text += " of \(source) for \(journal.app)"
+            if journal.gaps > 0 {
+                let times = HumanText.plural(journal.gaps, "time")
+                text += "; " + styled("entries were removed before they were read, \(times): see the log", .bad)
+            }
+            if let problem = journal.problem { text += "; " + styled("not read: \(problem)", .bad) }
+        }
         return text
     }
 
@@ -258,6 +268,14 @@ public struct StatusText: Sendable {
                 styled("\(HumanText.count(queue.quarantined)) in quarantine", .warning)
                     + ", \(HumanText.bytes(queue.quarantineBytes))\(purged(queue.quarantinePurged))"
                     + " (`spoolship quarantine list`)")
+        }
+        if queue.filesStaying > 0 {
+            lines.append(
+                styled(
+                    "\(HumanText.plural(queue.filesStaying, "file")) read and not removed: the quarantine could not hold their bad lines",
+                    .warning) + ": \(queue.stayingPaths.joined(separator: ", "))"
+                    + (queue.filesStaying > queue.stayingPaths.count ? " …" : "")
+                    + " (`spoolship quarantine retry --files`)")
         }
         return lines
     }

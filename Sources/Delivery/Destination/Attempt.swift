@@ -31,6 +31,8 @@ struct TrackedBatch: Sendable {
     var holds = 0
     /// When it, or the batch that it is a piece of, was last rejected.
     var rejectedAt: BootInstant?
+    /// Its place among the pieces of a batch that was split, split by split: pieces keep the order of their events.
+    var place: [Int] = []
     /// How often its end was put off because others of the same time were not answered yet.
     var postponements = 0
 
@@ -106,6 +108,7 @@ struct Attempt: Sendable {
         var rounds = 0
         var holds = 0
         var rejectedAt: BootInstant?
+        var place: [Int]
     }
 
     let priority: Priority

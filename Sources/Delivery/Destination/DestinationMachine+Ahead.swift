@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Model
 
 // Small batches are asked for ahead, several at a time, and wait here for a place.
@@ -33,7 +32,9 @@ extension DestinationMachine {
     ///
     /// A normal one waits for that answer: the batch may hold fewer events than it was asked for (a full chunk is a batch
     /// as it is stored), so that more critical ones wait than it seems.
-    var isCriticalOnItsWay: Bool { attempts.contains { $0.priority == .critical && $0.isLeasing } }
+    var isCriticalOnItsWay: Bool {
+        attempts.contains { $0.priority == .critical && $0.isLeasing && $0.wishedBatch?.rejectedAt == nil }
+    }
 
     /// Gives back what is ready and may not be sent any more.
     mutating func returnReady(_ gate: Gate) {
@@ -52,7 +53,8 @@ extension DestinationMachine {
 
     /// Asks for full batches that will go as soon as there is a place, while all is well and many of them wait.
     mutating func askAhead(_ gate: Gate, at now: Moment) {
-        guard gate.block == nil, gate.automatic != nil, obstacle(gate) == nil, storeRetryAt == nil, push == nil,
+        guard options.order == .free, gate.block == nil, gate.automatic != nil, obstacle(gate) == nil,
+            storeRetryAt == nil, push == nil,
             bucket == nil, tracked.isEmpty, !isStopping, !hasPlace(.normal),
             attempts.contains(where: { $0.isSending })
         else { return }
@@ -60,7 +62,7 @@ extension DestinationMachine {
         guard ahead <= DestinationMachine.fewAhead else { return }
         let priority: Priority = available(.critical) > 0 ? .critical : .normal
         guard isSmall(priority) else { return }
-        while ahead < DestinationMachine.mostAhead, available(priority) >= options.batchEvents, isDue(priority, gate) {
+        while ahead < DestinationMachine.mostAhead, available(priority) >= options.mostEvents, isDue(priority, gate) {
             let id = newAttempt()
             attempts[id.number] = Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false)
             effects.append(.leaseNext(id, request(priority, at: now)))
@@ -71,7 +73,7 @@ extension DestinationMachine {
     private func isSmall(_ priority: Priority) -> Bool {
         let lane = lanes[priority]
         guard lane.waitingEvents > 0 else { return false }
-        let bytes = lane.waitingBytes / lane.waitingEvents * options.batchEvents
+        let bytes = lane.waitingBytes / lane.waitingEvents * options.mostEvents
         return min(bytes, maxBytes) <= DestinationMachine.largestAhead
     }
 }

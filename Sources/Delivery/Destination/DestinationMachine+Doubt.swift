@@ -20,9 +20,11 @@ extension DestinationMachine {
     /// How long attempts follow each other at once before the destination counts as held.
     private static let patience = Duration.seconds(30)
     /// How long it waits at most between two attempts from then on.
-    private static let step = Duration.seconds(10)
-    /// How many batches may wait for the end of a doubt: each is kept in memory.
-    private static let mostDoubted = 1000
+    static let step = Duration.seconds(10)
+    /// How many pieces of what was rejected may wait to be tried: each is kept in memory.
+    private static let mostRejected = 1000
+    /// How many batches may be set aside: each is kept in memory.
+    private static let mostSetAside = 1000
 
     /// A batch was rejected, and nothing tells why: it waits, and others are tried.
     mutating func doubt(
@@ -73,8 +75,20 @@ extension DestinationMachine {
         return fresh.map { .next($0, takesFree: freeToTake($0) > 0, isProbe: true) }
     }
 
+    /// Whether there is memory for the pieces of another batch, should it be rejected.
+    var hasRoomForRejected: Bool {
+        tracked.count < DestinationMachine.mostRejected
+            || tracked.values.count { $0.rejectedAt != nil && !$0.isSetAside } < DestinationMachine.mostRejected
+    }
+
+    /// Whether no more batches may be set aside.
+    var isFullOfSetAside: Bool {
+        tracked.count >= DestinationMachine.mostSetAside
+            && tracked.values.count { $0.isSetAside } >= DestinationMachine.mostSetAside
+    }
+
     private var freshLane: Priority? {
-        guard tracked.count < DestinationMachine.mostDoubted else { return nil }
+        guard hasRoomForRejected else { return nil }
         return Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
     }
 
@@ -101,7 +115,16 @@ extension DestinationMachine {
         let interval = options.retry.shortened(options.probeInterval, using: &random)
         let wait = min(interval, DestinationMachine.step * Double(1 << min(batch.rounds, 10)))
         batch.rounds += 1
+        guard batch.isSetAside || !isFullOfSetAside else { return batch.notBefore = now.boot + wait }
         putAside(&batch, failure, later: now.boot + wait, at: now, using: &random)
+    }
+
+    /// The destination took one of the batches that were set aside: it may take the others too.
+    mutating func retrySetAside(at now: BootInstant) {
+        for (id, batch) in tracked where batch.isSetAside {
+            if let last = batch.attemptedAt, last + DestinationMachine.step > now { continue }
+            tracked[id]?.notBefore = now
+        }
     }
 
     /// The doubt is over: what was rejected is tried again at once, to end as a dead letter.

@@ -185,6 +185,7 @@ extension DestinationMachine {
             batch.rounds = child.rounds
             batch.holds = child.holds
             batch.rejectedAt = child.rejectedAt
+            batch.place = child.place
             tracked[header.id] = batch
             if attempt.isPushed { push?.batches.insert(header.id) }
         }

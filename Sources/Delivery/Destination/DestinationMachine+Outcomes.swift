@@ -4,8 +4,6 @@ internal import Model
 extension DestinationMachine {
     /// How many failed rounds a batch that was set aside may have before it is bisected.
     private static let roundsBeforeBisecting = 3
-    /// How many batches may be set aside before the destination is held.
-    private static let mostSetAside = 1000
     /// How soon a sender that found no route looks again.
     private static let offlineRecheck = Duration.seconds(30)
 
@@ -61,7 +59,8 @@ extension DestinationMachine {
 
     private mutating func acknowledge(_ number: UInt64, _ batch: TrackedBatch, isProbe: Bool, at now: Moment) {
         noteTook(batch)
-        noteAcknowledged(events: batch.header.events, isProbe: isProbe, at: now)
+        if batch.isSetAside { retrySetAside(at: now.boot) }
+        noteAcknowledged(events: batch.header.events, of: batch.header.events, isProbe: isProbe, at: now)
         noteLate(number, batch, acknowledged: batch.header.events, at: now)
         settle(number, .acknowledged(batch.header), end: .good)
     }
@@ -71,10 +70,10 @@ extension DestinationMachine {
         if let began = batch.attemptedAt, tookAt.map({ $0 < began }) ?? true { tookAt = began }
     }
 
-    private mutating func noteAcknowledged(events: Int, isProbe: Bool, at now: Moment) {
+    private mutating func noteAcknowledged(events: Int, of answer: Int, isProbe: Bool, at now: Moment) {
         acknowledgements += 1
         lastSuccess = now.wall
-        rejections.note(rejected: false, events: events)
+        rejections.note(rejected: false, events: events, of: answer)
         ceiling?.acknowledge()
         if !hasAcknowledgedWithSettings {
             hasAcknowledgedWithSettings = true
@@ -104,10 +103,11 @@ extension DestinationMachine {
         at now: Moment, using random: inout some RandomNumberGenerator
     ) {
         let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
-        let judged = fates.rejected - fates.rejectedHere
+        let judged = fates.judged
         if fates.acknowledged > 0 {
             noteTook(batch)
-            noteAcknowledged(events: fates.acknowledged, isProbe: attempt.isProbe, at: now)
+            noteAcknowledged(
+                events: fates.acknowledged, of: batch.header.events, isProbe: attempt.isProbe, at: now)
             noteLate(number, batch, acknowledged: fates.acknowledged, at: now)
         } else if fates.rejected == 0 {
             var batch = batch
@@ -124,10 +124,11 @@ extension DestinationMachine {
         let isTrusted =
             fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
             || isProven(batch)
+        let share = RejectionWindow.share(judged, of: batch.header.events)
+        let mayGiveUp = rejections.tolerates(share) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
         let mayReject =
-            !isStopping
-            && (judged == 0 || hasAcknowledgedWithSettings && isTrusted && rejections.tolerates(judged))
+            judged == 0 || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
         var batch = batch
         var isSetAside = false
         if let first = fates.firstJudgement, !mayReject, !isStopping {
@@ -145,8 +146,8 @@ extension DestinationMachine {
             }
         }
         if let first = fates.firstRejection, mayReject {
-            if judged > 0 { answered(isProbe: attempt.isProbe, at: now) }
-            rejections.note(rejected: true, events: judged)
+            if first.kind != .local { answered(isProbe: attempt.isProbe, at: now) }
+            rejections.note(rejected: true, events: judged, of: batch.header.events)
             noteDeadLetters(batch, events: fates.rejected, first)
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
@@ -156,7 +157,8 @@ extension DestinationMachine {
             notBefore: isSetAside
                 ? batch.notBefore
                 : now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)),
-            isSetAside: isSetAside, rounds: batch.rounds, holds: batch.holds)
+            isSetAside: isSetAside, rounds: batch.rounds, holds: batch.holds,
+            place: batch.place + [0])
         let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
         let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
         settle(number, settlement, children: goesAgain ? [child] : [], end: .good)
@@ -169,6 +171,8 @@ extension DestinationMachine {
         using random: inout some RandomNumberGenerator
     ) {
         let othersWentThrough = acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
+        // In order, what went through before an outage proves nothing: only what did since the last failure.
+        if options.order != .free { batch.acknowledgedBefore = acknowledgements }
         let later = now.boot + options.retry.shortened(options.probeInterval, using: &random)
         if isProbe || breaker != nil {
             // The destination's state decides when it is tried again, not the batch's own schedule.
@@ -188,7 +192,7 @@ extension DestinationMachine {
             counters.retries += 1
             failuresInARow += 1
             effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
-        } else if othersWentThrough {
+        } else if othersWentThrough, options.order != .promised {
             putAside(&batch, failure, later: later, at: now, using: &random)
         } else {
             batch.failures = 0
@@ -219,7 +223,7 @@ extension DestinationMachine {
     ) {
         guard !batch.isSetAside else { return batch.notBefore = later }
         // So many bad ones are not the batches' fault; and each is kept in memory.
-        if tracked.values.count(where: { $0.isSetAside }) >= DestinationMachine.mostSetAside {
+        if isFullOfSetAside {
             becomeHeld(failure, by: &batch, isProbe: false, at: now, using: &random)
         }
         batch.isSetAside = true
@@ -241,7 +245,9 @@ extension DestinationMachine {
     }
 
     private mutating func postponeProbes(at now: Moment, using random: inout some RandomNumberGenerator) {
-        let next = now.boot + options.retry.shortened(options.probeInterval, using: &random)
+        let interval = options.retry.shortened(options.probeInterval, using: &random)
+        // What fails during a doubt must not make it last.
+        let next = now.boot + (hold?.doubt == nil ? interval : min(interval, DestinationMachine.step))
         hold?.nextProbe = next
         if breaker?.nextProbe != nil { breaker?.nextProbe = next }
     }
@@ -285,7 +291,9 @@ extension DestinationMachine {
 
     private mutating func note(_ outcome: Outcome, at now: Moment) {
         switch outcome {
-        case .acknowledged, .partial, .offline: break
+        case .acknowledged, .offline: break
+        case .partial(let rejected, _):
+            if let first = rejected.first { lastFailure = (first.failure, now.wall) }
         case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
             .tooLarge(_, let failure), .rejected(let failure),
             .held(let failure):

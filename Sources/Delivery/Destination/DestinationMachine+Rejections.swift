@@ -60,6 +60,8 @@ extension DestinationMachine {
             return doubt(batch, number, failure, isProbe: isProbe, at: now, using: &random)
         }
         answered(isProbe: isProbe, at: now)
+        // Others go through, and there is no room to keep it beside them.
+        if batch.header.events == 1, !batch.isSetAside, isFullOfSetAside { return deadLetter(batch, number, failure) }
         putRejectedAside(&batch, failure, at: now, using: &random)
         giveBack(batch, number)
     }
@@ -83,7 +85,7 @@ extension DestinationMachine {
     }
 
     mutating func deadLetter(_ batch: TrackedBatch, _ number: UInt64, _ failure: Failure) {
-        rejections.note(rejected: true, events: batch.header.events)
+        rejections.note(rejected: true, events: batch.header.events, of: batch.header.events)
         noteDeadLetters(batch, events: batch.header.events, failure)
         let part = Settlement.Part(0..<batch.header.events, .deadLetter(failure))
         settle(number, Settlement(batch: batch.header.id, parts: [part]), end: .good)
@@ -101,12 +103,14 @@ extension DestinationMachine {
         let parts = [
             Settlement.Part(0..<events / 2, .again(group: 0)), Settlement.Part(events / 2..<events, .again(group: 1)),
         ]
-        let child = Attempt.Child(
-            notBefore: now.boot, isSuspect: isSuspect, holds: batch.holds,
-            rejectedAt: now.boot)
+        let children = (0..<2).map {
+            Attempt.Child(
+                notBefore: now.boot, isSuspect: isSuspect, holds: batch.holds, rejectedAt: now.boot,
+                place: batch.place + [$0])
+        }
         counters.splits += 1
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
         settle(
-            number, Settlement(batch: batch.header.id, parts: parts), children: [child, child], end: .good)
+            number, Settlement(batch: batch.header.id, parts: parts), children: children, end: .good)
     }
 }

@@ -104,6 +104,13 @@ extension DestinationMachine {
     }
 
     private func regular(_ gate: Gate, at now: Moment) -> Start? {
+        // Pieces of what was rejected take turns with all else, whatever their lane: they may be thousands.
+        let piece = hasPlace(.normal) ? ready(gate, at: now) { $0.rejectedAt != nil } : nil
+        if prefersPieces, let piece { return piece }
+        return unrejected(gate, at: now) ?? piece ?? setAside(gate, at: now)
+    }
+
+    private func unrejected(_ gate: Gate, at now: Moment) -> Start? {
         for priority in Priority.inOrder where hasPlace(priority) {
             guard let start = start(in: priority, gate, at: now) else { continue }
             // Whatever causes a sending takes the waiting critical events first (ac06).
@@ -113,18 +120,27 @@ extension DestinationMachine {
             if priority == .normal, isCriticalOnItsWay { return nil }
             return start
         }
-        return setAside(gate, at: now)
+        return nil
+    }
+
+    /// The oldest of the batches that were given back and may go again now.
+    private func ready(_ gate: Gate, at now: Moment, where isMeant: (TrackedBatch) -> Bool) -> Start? {
+        // In order, only what is first in its lane goes, and alone.
+        let known =
+            options.order == .free
+            ? Array(tracked.values) : Priority.inOrder.compactMap { hasPlace($0) ? oldest($0) : nil }
+        let ready = known.filter {
+            isMeant($0) && !$0.isSetAside && $0.notBefore <= now.boot
+                && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
+        }
+        return ready.min(by: DestinationMachine.isOlder).map { .again($0.header.id, isProbe: false) }
     }
 
     private func start(in priority: Priority, _ gate: Gate, at now: Moment) -> Start? {
-        let ready = tracked.values.filter {
-            $0.header.priority == priority && !$0.isSetAside && $0.notBefore <= now.boot
-                && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
+        if let again = ready(gate, at: now, where: { $0.header.priority == priority && $0.rejectedAt == nil }) {
+            return again
         }
-        if let first = ready.min(by: { ($0.header.acceptedAt, $0.header.id) < ($1.header.acceptedAt, $1.header.id) }) {
-            return .again(first.header.id, isProbe: false)
-        }
-        guard !isFullOfRetries(priority) else { return nil }
+        guard !isFullOfRetries(priority), hasRoomForRejected else { return nil }
         if freeToTake(priority) > 0,
             gate.automatic != nil || push?.everything == true || (push?.free[priority] ?? 0) > 0
         {
@@ -139,24 +155,41 @@ extension DestinationMachine {
         let asked = asked(priority)
         let events = available(priority) { asked }
         guard events > 0 else { return false }
-        if let push, push.everything || push.events[priority] > asked * options.batchEvents { return true }
+        let coming = asked * largestBatch(priority)
+        if let push, push.everything || push.events[priority] > coming { return true }
         guard let automatic = gate.automatic else { return false }
-        if laneStates[priority].flush > asked * options.batchEvents { return true }
+        if laneStates[priority].flush > coming { return true }
         return automatic.batchOnSize
-            && (events >= options.batchEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
+            && (events >= options.dueEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
     }
 
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
     func hasPlace(_ priority: Priority) -> Bool {
+        if options.order != .free, attempts.contains(where: { $0.priority == priority && $0.takesPlace }) {
+            return false
+        }
         let taken = attempts.count { $0.takesPlace }
         if taken < options.parallelBatches { return true }
         return priority == .critical && taken == options.parallelBatches
             && !attempts.contains { $0.priority == .critical && $0.takesPlace }
     }
 
-    /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04).
+    /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04); in order, nothing passes one.
     func isFullOfRetries(_ priority: Priority) -> Bool {
-        tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2 * options.parallelBatches
+        if options.order != .free { return oldest(priority) != nil }
+        return tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2
+            * options.parallelBatches
+    }
+
+    /// The batch that is first in its lane's order, of those that were given back.
+    private func oldest(_ priority: Priority) -> TrackedBatch? {
+        tracked.values.filter { $0.header.priority == priority && !$0.isSetAside }.min(by: DestinationMachine.isOlder)
+    }
+
+    private static func isOlder(_ left: TrackedBatch, _ right: TrackedBatch) -> Bool {
+        if left.header.acceptedAt != right.header.acceptedAt { return left.header.acceptedAt < right.header.acceptedAt }
+        if left.place != right.place { return left.place.lexicographicallyPrecedes(right.place) }
+        return left.header.id < right.header.id
     }
 
     /// A batch that alone fails goes when nothing else has to, and one at a time (fault 11).
@@ -173,6 +206,7 @@ extension DestinationMachine {
     private func probe() -> Start? {
         guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
         if let doubt = hold?.doubt, let start = untried(in: doubt) { return start }
+        if options.order == .promised, let first = firstInOrder() { return first }
         let known = tracked.values.filter { !$0.isSetAside }
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
         let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
@@ -186,17 +220,32 @@ extension DestinationMachine {
         return batch.map { .again($0.header.id, isProbe: true) }
     }
 
+    /// What is first in its lane, of the lane that was attempted longer ago.
+    private func firstInOrder() -> Start? {
+        let firsts = Priority.inOrder.compactMap { priority -> (start: Start, at: Int64)? in
+            if let batch = oldest(priority) {
+                return (.again(batch.header.id, isProbe: true), batch.attemptedAt?.nanoseconds ?? .min)
+            }
+            let takesFree = freeToTake(priority) > 0
+            guard takesFree || available(priority) > 0 else { return nil }
+            return (.next(priority, takesFree: takesFree, isProbe: true), .min)
+        }
+        return firsts.min { $0.at < $1.at }?.start
+    }
+
     // MARK: Beginning
 
     private mutating func begin(_ start: Start, at now: Moment) {
         bucket?.charge(1, at: now.boot)
         hold?.doubt?.prefersFresh.toggle()
+        prefersPieces = true
         switch start {
         case .ready(let number):
             guard var batch = attempts.look(number, { $0.batch }) else { return }
             send(&batch, number, at: now)
         case .again(let batchID, let isProbe):
             guard let batch = tracked.removeValue(forKey: batchID) else { return }
+            if batch.rejectedAt != nil { prefersPieces = false }
             let id = newAttempt()
             attempts[id.number] = Attempt(
                 .known(.value(batch)), priority: batch.header.priority, isProbe: isProbe, isPushed: push != nil)
@@ -221,7 +270,7 @@ extension DestinationMachine {
         }
         let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(
-            destination: name, priority: priority, maxEvents: options.batchEvents, maxBytes: maxBytes,
+            destination: name, priority: priority, maxEvents: options.mostEvents, maxBytes: maxBytes,
             urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: known)
     }
 

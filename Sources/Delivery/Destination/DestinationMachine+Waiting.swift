@@ -12,7 +12,7 @@ extension DestinationMachine {
     func available(_ priority: Priority, asked: () -> Int) -> Int {
         guard laneStates[priority].emptyUntil == nil else { return 0 }
         let waiting = waiting(priority)
-        return waiting > 0 ? max(0, waiting - asked() * options.batchEvents) : 0
+        return waiting > 0 ? max(0, waiting - asked() * largestBatch(priority)) : 0
     }
 
     /// Events that are in no batch, and those in batches that the queue has made and not handed over yet.
@@ -61,6 +61,15 @@ extension DestinationMachine {
 
     /// The largest batch to form, in uncompressed bytes.
     var maxBytes: Int { min(options.batchBytes, ceiling?.bytes ?? .max) }
+
+    /// How many events a batch of a lane holds at most, by the size of those that wait.
+    func largestBatch(_ priority: Priority) -> Int {
+        let lane = lanes[priority]
+        guard lane.waitingBytes > 0 else { return options.mostEvents }
+        let fitting = maxBytes.multipliedReportingOverflow(by: lane.waitingEvents)
+        return fitting.overflow
+            ? options.mostEvents : min(options.mostEvents, max(1, fitting.partialValue / lane.waitingBytes))
+    }
 
     /// How many attempts commands wait for.
     var pushedInFlight: Int { attempts.count { $0.isPushed } }

@@ -106,6 +106,8 @@ struct DestinationMachine: Sendable {
     var acknowledgements = 0
     /// When the attempt began that was acknowledged and began last: what was rejected before is the events' fault.
     var tookAt: BootInstant?
+    /// Whether a piece of what was rejected is next, before what was not.
+    var prefersPieces = false
     /// Attempts that failed since the last one that went through, and were logged.
     var failuresInARow = 0
     var hasAcknowledgedWithSettings: Bool

@@ -7,7 +7,7 @@ internal import Model
 struct PartialAnswer: Sendable {
     private enum Fate: Equatable {
         case acknowledged
-        case rejected(Failure)
+        case rejected(RejectedEvent)
         case again
     }
 
@@ -17,7 +17,7 @@ struct PartialAnswer: Sendable {
         fates = Array(repeating: .acknowledged, count: events)
         for index in retry where fates.indices.contains(index) { fates[index] = .again }
         for event in rejected where fates.indices.contains(event.index) {
-            fates[event.index] = .rejected(event.failure)
+            fates[event.index] = .rejected(event)
         }
     }
 
@@ -30,20 +30,18 @@ struct PartialAnswer: Sendable {
     /// How many it rejected.
     var rejected: Int { fates.count - acknowledged - retry }
 
-    /// How many were rejected here, before they were sent: no word of the destination.
-    var rejectedHere: Int {
-        fates.count { if case .rejected(let failure) = $0 { failure.kind == .local } else { false } }
-    }
+    /// How many were rejected in a way that what is known of the destination may overrule.
+    var judged: Int { fates.count { if case .rejected(let event) = $0 { !event.isFinal } else { false } } }
 
-    /// What the destination said of the first that it rejected; nil when it rejected none.
+    /// What was said of the first of these; nil when there are none.
     var firstJudgement: Failure? {
-        for case .rejected(let failure) in fates where failure.kind != .local { return failure }
+        for case .rejected(let event) in fates where !event.isFinal { return event.failure }
         return nil
     }
 
     /// What was said of the first that was rejected.
     var firstRejection: Failure? {
-        for case .rejected(let failure) in fates { return failure }
+        for case .rejected(let event) in fates { return event.failure }
         return nil
     }
 
@@ -54,7 +52,7 @@ struct PartialAnswer: Sendable {
             let disposition: Settlement.Disposition =
                 switch fate {
                 case .acknowledged: .acknowledged
-                case .rejected(let failure): deadLetters ? .deadLetter(failure) : .again(group: 0)
+                case .rejected(let event): deadLetters ? .deadLetter(event.failure) : .again(group: 0)
                 case .again: .again(group: 0)
                 }
             if let last = parts.last, last.disposition == disposition {

@@ -17,7 +17,7 @@ struct RejectionWindow: Sendable {
     private(set) var inARow = 0
 
     /// - Parameter trusted: what it was seen to take before this process began, in events.
-    init(trusted: Int = 0) { note(rejected: false, events: trusted) }
+    init(trusted: Int = 0) { note(rejected: false, events: trusted, of: trusted) }
 
     /// Whether so many more events may be given up.
     ///
@@ -29,21 +29,26 @@ struct RejectionWindow: Sendable {
     /// Whether an event may be given up although nothing tells that the destination takes others right now.
     var toleratesAlone: Bool { inARow < RejectionWindow.longestRow }
 
-    /// So many events had this fate.
-    mutating func note(rejected isRejected: Bool, events count: Int) {
+    /// What a part of a large answer counts for, so that its other part is not forgotten for it.
+    static func share(_ count: Int, of answer: Int) -> Int {
+        answer > length ? (count * length + answer - 1) / answer : count
+    }
+
+    /// So many events had this fate, of an answer about so many.
+    mutating func note(rejected isRejected: Bool, events: Int, of answer: Int) {
+        let count = RejectionWindow.share(events, of: answer)
         guard count > 0 else { return }
         inARow = isRejected ? inARow + count : 0
-        let count = min(count, RejectionWindow.length)
         if let last = runs.last, last.rejected == isRejected {
             runs[runs.count - 1].events += count
         } else {
             runs.append((isRejected, count))
         }
-        events += count
+        self.events += count
         if isRejected { rejected += count }
-        while events > RejectionWindow.length, let first = runs.first {
-            let gone = min(first.events, events - RejectionWindow.length)
-            events -= gone
+        while self.events > RejectionWindow.length, let first = runs.first {
+            let gone = min(first.events, self.events - RejectionWindow.length)
+            self.events -= gone
             if first.rejected { rejected -= gone }
             runs[0].events -= gone
             if runs[0].events == 0 { runs.removeFirst() }

@@ -38,10 +38,4 @@ public struct NetworkNews: Sendable, Equatable {
     public var hasChanged: Bool
     /// Which destinations a route leads to.
     public var routes: [DestinationName: Bool]
-
-    /// News of known parts.
-    public init(hasChanged: Bool, routes: [DestinationName: Bool]) {
-        self.hasChanged = hasChanged
-        self.routes = routes
-    }
 }

@@ -1,3 +1,5 @@
+internal import Model
+
 /// Members in which something may be found, in the order in which they are looked at. The scanner finds the first part of each
 /// path; what is below it is looked for only where it is asked for.
 struct Candidates {
@@ -7,7 +9,7 @@ struct Candidates {
         /// Where it leads from there.
         let below: [[UInt8]]
         /// What a number in it means as a severity.
-        let scale: Severity.Scale
+        let scale: SeverityScale
     }
 
     private(set) var paths: [Path] = []

@@ -33,6 +33,10 @@ extension EventPass {
         if state.addsSeverity, scanner.present & state.severityBit == 0, let severity = severity(state) {
             addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
         }
+        if !pod.isEmpty {
+            if !front.isEmpty { front.append(.comma) }
+            front += pod
+        }
         if hasAddress {
             findAddress()
             if options.removesAddress, hasAddressProperty { removeAddressProperty() }
@@ -104,6 +108,10 @@ extension EventPass {
     /// The time of a record, which is added where `timestamp` does not say it as RFC 3339 does.
     private mutating func recordTime(_ state: AppState) -> Timestamp {
         guard scanner.present & state.timeCandidates.mask != 0, let (time, place, isUsual) = foundTime(state) else {
+            if let outerTime {
+                addTimestamp(outerTime)
+                return outerTime
+            }
             counts.recordsWithoutTime += 1
             return now
         }

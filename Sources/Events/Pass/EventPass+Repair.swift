@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 internal import Model
 
@@ -18,17 +19,80 @@ extension EventPass {
             _ = scanner.scanLine(base, from: start, to: next)
             return unreadable(start, next)
         }
-        repaired.removeAll(keepingCapacity: 1 << 16)
-        var text: [UInt8] = Array("{\"message\":".utf8)
         let end = line.count - (line.last == .lineFeed ? 1 : 0)
         let trimmed = end > 0 && line[end - 1] == 0x0D ? end - 1 : end
-        let content = UnsafeBufferPointer(rebasing: line[..<trimmed])
+        return judgeText(UnsafeBufferPointer(rebasing: line[..<trimmed]), next)
+    }
+
+    /// Makes a text the message of a record.
+    ///
+    /// - Parameter more: further members, each after a comma.
+    private mutating func judgeText(
+        _ content: UnsafeBufferPointer<UInt8>, _ next: Int, more: [UInt8] = []
+    ) -> Verdict {
+        repaired.removeAll(keepingCapacity: 1 << 16)
         let valid = String(decoding: content, as: UTF8.self)
-        text += JSONText.quoted(valid) + [.closeBrace, .lineFeed]
+        let text = Array("{\"message\":".utf8) + JSONText.quoted(valid) + more + [.closeBrace, .lineFeed]
         text.withUnsafeBytes { repaired.append($0) }
         counts.wrappedLines += 1
         if !content.elementsEqual(valid.utf8) { counts.repairedLines += 1 }
-        return judgeRepaired(next) ?? unreadable(start, next)
+        return judgeRepaired(next) ?? unreadable(0, next)
+    }
+
+    /// Reads what a container's runtime has wrapped: one record, of one line or of several that belong together.
+    @inline(never)
+    mutating func readWrapped(_ format: LineFormat, from start: Int, to end: Int) -> Verdict {
+        let block = base
+        outerTime = nil
+        var content: [UInt8] = []
+        var stream: [UInt8]?
+        var next = start
+        while next < end {
+            guard let line = wrappedLine(format, block, from: next, to: end),
+                stream == nil || stream == line.stream
+            else { break }
+            if stream == nil { outerTime = line.time.withUnsafeBufferPointer { times.parse($0) } }
+            stream = line.stream
+            content += line.text
+            next = line.next
+            if line.isLast { break }
+        }
+        guard let stream else {
+            // It is no such line: it is taken as it is.
+            base = block
+            let (next, isObject) = scanner.scanLine(base, from: start, to: end)
+            return isObject ? judge(next) : repair(start, next)
+        }
+        if content.last == 0x0D { content.removeLast() }
+        return content.withUnsafeBufferPointer { content in
+            repaired.removeAll(keepingCapacity: 1 << 16)
+            repaired.append(UnsafeRawBufferPointer(content))
+            withUnsafeBytes(of: UInt8.lineFeed) { repaired.append($0) }
+            if content.first == .openBrace, let verdict = judgeRepaired(next) { return verdict }
+            guard let settings = state?.settings, settings.takesText else { return unreadable(0, next) }
+            if scanner.failureCode == .notUTF8, settings.repairsUTF8 ?? true,
+                let verdict = readRepaired(content, settings, next)
+            {
+                return verdict
+            }
+            return judgeText(content, next, more: Array(",\"stream\":\"".utf8) + stream + [.quote])
+        }
+    }
+
+    private mutating func wrappedLine(
+        _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int
+    ) -> WrappedLine? {
+        guard format == .docker else {
+            let feed = memchr(block + start, 0x0A, end - start).map {
+                UnsafePointer($0.assumingMemoryBound(to: UInt8.self)) - block
+            }
+            return feed.flatMap {
+                WrappedLine(cri: UnsafeBufferPointer(start: block + start, count: $0 - start), next: $0 + 1)
+            }
+        }
+        let (next, isObject) = scanner.scanLine(block, from: start, to: end)
+        return isObject
+            ? WrappedLine(docker: PropertyWalk(base: block, from: scanner.open + 1), block, next: next) : nil
     }
 
     /// The line with its bytes replaced, if that makes an object of it; of an event only where that was asked for.
@@ -37,6 +101,7 @@ extension EventPass {
     ) -> Verdict? {
         repaired.removeAll(keepingCapacity: 1 << 16)
         var valid = String(decoding: line, as: UTF8.self)
+        if line.last != .lineFeed { valid += "\n" }
         valid.withUTF8 { repaired.append(UnsafeRawBufferPointer($0)) }
         let before = base
         if let verdict = judgeRepaired(next), isRecord || settings.repairsUTF8 == true {
@@ -49,7 +114,8 @@ extension EventPass {
 
     private mutating func judgeRepaired(_ next: Int) -> Verdict? {
         base = UnsafePointer(repaired.start)
-        guard scanner.scanLine(base, from: 0, to: repaired.count).isObject else { return nil }
+        let (end, isObject) = scanner.scanLine(base, from: 0, to: repaired.count)
+        guard isObject, end == repaired.count else { return nil }
         return judge(next)
     }
 }

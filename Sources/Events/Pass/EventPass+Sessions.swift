@@ -1,9 +1,10 @@
 public import EventLoops
 internal import Glibc
+internal import Model
 
 /// What of a block's source its sessions need.
 struct BlockSource {
-    var mode = SessionOptions.Mode.off
+    var mode = SessionMode.off
     var timeout: Int64 = 0
     var isGone = true
     /// The producer that the source itself is, and the app, by their keys in memory.

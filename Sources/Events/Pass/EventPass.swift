@@ -42,6 +42,11 @@ public struct EventPass: ~Copyable {
     var newest = Timestamp(nanoseconds: .max)
 
     var kind = LineKind.event
+    var format: LineFormat?
+    /// The pod that a CRI file belongs to, as the member that each record gets; empty for none.
+    var pod: [UInt8] = []
+    /// When the container's runtime got the line.
+    var outerTime: Timestamp?
     var isShared = false
 
     // The line that was read last.
@@ -174,12 +179,13 @@ public struct EventPass: ~Copyable {
     /// - Parameters:
     ///   - source: one of this pass.
     ///   - producer: names the append file that the lines come from; nil for drop files.
+    ///   - path: the file, for what its name says of a container.
     ///   - wasClosed: whether a writer has closed that file since the lines before: only then may its producer be gone.
     ///   - now: the time of day; events read until the next `begin` were observed then.
     ///   - isSynchronised: whether the clock can be trusted; while not, nothing expires and nothing lies ahead.
     ///   - random: where ids come from.
     public mutating func begin(
-        _ source: EventSource, producer: [UInt8]? = nil, wasClosed: Bool = true, at now: Timestamp,
+        _ source: EventSource, producer: [UInt8]? = nil, path: String = "", wasClosed: Bool = true, at now: Timestamp,
         isSynchronised: Bool, using random: inout some RandomNumberGenerator
     ) {
         self.now = now
@@ -192,6 +198,9 @@ public struct EventPass: ~Copyable {
         limits = settings.limits
         mayBeCritical = settings.mayBeCritical ?? !source.isShared
         kind = settings.kind
+        format = settings.format
+        outerTime = nil
+        pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
         isShared = source.isShared
         hasRules = !state.rules.isEmpty
         newest = isSynchronised ? now + settings.maxAhead : Timestamp(nanoseconds: .max)
@@ -215,6 +224,7 @@ public struct EventPass: ~Copyable {
     ///   - end: where the block ends; the byte at `end - 1` is a line feed.
     public mutating func read(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
         self.base = base
+        if let format { return readWrapped(format, from: start, to: end) }
         let (next, isObject) = scanner.scanLine(base, from: start, to: end)
         guard isObject else { return repair(start, next) }
         return judge(next)
@@ -302,5 +312,6 @@ public struct EventPass: ~Copyable {
         // The session's id may be replaced by a longer one, and the offset of the time zone by one of more digits.
         max(tail.count + Sessions.maxIDLength, recordTail.count) + Tail.idLength + 64
             + max(state?.quotedDefaultName.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
+            + pod.count
     }
 }

@@ -1,5 +1,3 @@
-internal import EventLoops
-
 /// Which session an event belongs to: pure, bounded, and durable by what `changes` returns.
 ///
 /// A producer is an app, with the process where the event says one, or else the append file it comes from. A session

@@ -64,7 +64,7 @@ public struct EventCounts: Sendable, Equatable {
     public var unreadableTimes = 0
     /// Countries that are none; the member is taken out.
     public var unknownCountries = 0
-    /// Sessions begun, by the raw value of `SessionOptions.Mode`.
+    /// Sessions begun, by the raw value of `SessionMode`.
     public var sessions: [String: Int] = [:]
     /// `start_session` events that began none, because sessions are automatic or off, or the id they gave cannot be used.
     public var ignoredSessionStarts = 0

@@ -1,6 +1,5 @@
 internal import Containers
 public import EventLoops
-internal import Events
 public import Logs
 public import Model
 internal import Spool

@@ -1,6 +1,7 @@
 internal import Containers
 public import EventLoops
 internal import Events
+internal import Glibc
 public import Logs
 public import Model
 internal import Spool
@@ -47,6 +48,85 @@ public actor Rereader {
     /// - Returns: how many were read again; the others stay.
     /// - Throws: `IntakeError`, with code `full` when the queue has no room for them now; what was read before stays read.
     public func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
+        let whole = records.filter { Int64($0.record.content.count) == $0.record.length && !$0.record.content.isEmpty }
+        return try await read(whole.map(\.record)) { commit, done in commit.requeued = done.map { whole[$0].id } }
+    }
+
+    /// Reads bad lines again in their file that the quarantine could not hold: their rows go in the transaction that holds what
+    /// became of them.
+    ///
+    /// - Parameters:
+    ///   - path: where the file lies now.
+    ///   - key: what names it; another file at this path is not read.
+    ///   - rows: what is to be read of it, by the names of the rows.
+    /// - Returns: how many were read again; nil if the file, or what is to be read of it, is gone.
+    /// - Throws: as for kept lines.
+    public func read(
+        _ path: String, _ key: String, _ rows: [(name: String, lines: UnkeptLines)], maxEventSize: Int
+    ) async throws(IntakeError) -> Int? {
+        let file: BackfillFile
+        do throws(SpoolError) {
+            file = try BackfillFile(path: path, maxEventSize: maxEventSize)
+        } catch {
+            guard error.cause?.number == ENOENT else { throw IntakeError(.store, error.message) }
+            return nil
+        }
+        guard file.key == key else { return nil }
+        let id = UnkeptLines.bytes(key)
+        var ranges = rows.flatMap(\.lines.ranges).sorted { $0.lowerBound < $1.lowerBound }[...]
+        var rows = rows
+        var count: Int?
+        var skipped: [QuarantineRecord] = []
+        while !ranges.isEmpty {
+            var records: [QuarantineRecord] = []
+            var bytes = 0
+            var end = Int64.max
+            do throws(SpoolError) {
+                while bytes < 256 << 10, records.count < 1_000, let piece = try file.next(atMost: 1) {
+                    while let first = ranges.first, first.upperBound <= piece.offset { ranges.removeFirst() }
+                    guard let first = ranges.first else { break }
+                    guard first.lowerBound <= piece.offset else { continue }
+                    let length = piece.problem?.length ?? Int64(piece.bytes.count)
+                    records.append(
+                        QuarantineRecord(
+                            reason: piece.problem?.reason ?? .notJSON, detail: piece.problem?.detail ?? "",
+                            app: rows[0].lines.app, path: rows[0].lines.path, offset: piece.offset, length: length,
+                            content: piece.bytes, time: time.wallTime, file: id))
+                    bytes += piece.bytes.count
+                    end = piece.offset + max(1, length)
+                }
+            } catch {
+                throw IntakeError(.store, error.message)
+            }
+            // At the end of the file nothing is left of them, whatever they name.
+            if bytes < 256 << 10, records.count < 1_000 { (end, ranges) = (.max, []) }
+            guard !records.isEmpty else { break }
+            let (batch, last) = (records, end)
+            var from = 0
+            let read = try await read(batch) { commit, done in
+                let next = (done.last ?? from - 1) + 1
+                skipped += (from..<next).filter { !done.contains($0) }.map { batch[$0] }
+                from = next
+                let end = next < batch.count ? batch[next].offset : last
+                for index in rows.indices {
+                    commit.memory.updateValue(nil, forKey: rows[index].name)
+                    rows[index].lines.drop(before: end)
+                    rows[index].name = rows[index].lines.name(of: id)
+                }
+                for line in skipped { rows[0].lines.add(line) }
+                rows[0].name = rows[0].lines.name(of: id)
+                for row in rows where !row.lines.ranges.isEmpty { commit.memory[row.name] = row.lines.encoded }
+            }
+            skipped += batch[from...]
+            count = (count ?? 0) + read
+        }
+        return count
+    }
+
+    /// - Parameter mark: adds to a commit that these were read again.
+    private func read(
+        _ records: [QuarantineRecord], mark: (inout Commit, [Int]) -> Void
+    ) async throws(IntakeError) -> Int {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }
@@ -55,18 +135,24 @@ public actor Rereader {
         let intake = Intake(
             settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust(), rules: rules,
             asideCalls: calls, on: loop, time: time, log: log)
-        var ids: [Int64] = []
+        var done: [Int] = []
         var count = 0
         rules?.refresh()
-        for (id, record) in records {
+        for (index, record) in records.enumerated() {
             if let awaited = rules?.awaited(for: record.app) {
-                _ = try await store(intake, &ids)
+                _ = try await store(intake, &done, mark)
                 throw IntakeError(.full, "events of \(record.app) wait for a document of the container \(awaited.id)")
             }
-            guard Int64(record.content.count) == record.length, !record.content.isEmpty else { continue }
+            guard Int64(record.content.count) >= record.length else {
+                // What can be no event is kept, if there is room by now.
+                intake.quarantine(record)
+                done.append(index)
+                continue
+            }
             let line =
                 record.content.last == UInt8(ascii: "\n") ? record.content : record.content + [UInt8(ascii: "\n")]
-            let source = SpoolSource(app: record.app, path: record.path, producer: nil)
+            var source = SpoolSource(app: record.app, path: record.path, producer: nil)
+            source.file = record.file
             var taken = 0
             while taken < line.count {
                 let more = line[taken...].withUnsafeBytes {
@@ -76,19 +162,21 @@ public actor Rereader {
                 if more > 0 { continue }
                 if await intake.waitForRules() { continue }
                 // It wants a commit of its own, or calls of functions do: what came before goes first.
-                guard !ids.isEmpty || taken > 0 else { break }
-                count += try await store(intake, &ids)
+                guard !done.isEmpty || taken > 0 else { break }
+                count += try await store(intake, &done, mark)
             }
-            if taken == line.count { ids.append(id) }
+            if taken == line.count { done.append(index) }
         }
-        return try await count + store(intake, &ids)
+        return try await count + store(intake, &done, mark)
     }
 
-    private func store(_ intake: Intake, _ ids: inout [Int64]) async throws(IntakeError) -> Int {
+    private func store(
+        _ intake: Intake, _ done: inout [Int], _ mark: (inout Commit, [Int]) -> Void
+    ) async throws(IntakeError) -> Int {
         var commit = intake.takeCommit()
         let made = calls.takeNew()
-        guard commit.read > 0 else { return 0 }
-        commit.requeued = ids
+        guard commit.read > 0 || !done.isEmpty else { return 0 }
+        mark(&commit, done)
         let result: StoreResult
         do {
             result = try await store.store(commit)
@@ -101,7 +189,7 @@ public actor Rereader {
             throw IntakeError(.full, "the queue has no room now; try again when it has")
         }
         calls.start(made)
-        defer { ids = [] }
-        return ids.count
+        defer { done = [] }
+        return done.count
     }
 }

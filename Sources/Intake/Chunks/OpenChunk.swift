@@ -54,22 +54,24 @@ final class OpenChunk {
 
     /// Makes a chunk of what it holds, and is empty again.
     ///
-    /// A full chunk is packed now, once: it is sent as it is stored. One closed early is stored as it is when it is small,
-    /// because it will be packed with its neighbours when their batch is formed.
+    /// What is enough for a batch of its own is packed now, once: it is sent as it is stored. Less is stored as it is when it is
+    /// small, because it will be packed with its neighbours when their batch is formed.
     func close(
         for route: Route, isFull: Bool, with compressors: inout Compressors
     ) throws(FrameError) -> NewChunk {
         let bytes = lines.count
-        let compression = isFull || bytes >= route.chunks.packedFrom ? route.compression : .none
+        let isBatch = isFull || events >= route.batchFrom
+        let compression = isBatch || bytes >= route.chunks.packedFrom ? route.compression : .none
         let frame = try compressors.compress(lines.bytes, compression)
         var chunk = NewChunk(
             priority: priority, destinations: route.destinations, events: events, bytes: bytes,
             eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
-            isFull: isFull, otherBatches: route.otherBatches, deadlines: route.deadlines)
+            isFull: isBatch, otherBatches: route.otherBatches, deadlines: route.deadlines)
         chunk.origins = origins
         origins = []
         isNewSource = true
-        lines.removeAll(keepingCapacity: 2 * route.chunks.bytes)
+        // Memory for a large chunk is kept while large ones come.
+        lines.removeAll(keepingCapacity: max(OpenChunk.keptBytes, 4 * bytes))
         events = 0
         firstTime = Timestamp(nanoseconds: .max)
         lastTime = Timestamp(nanoseconds: .min)
@@ -77,23 +79,34 @@ final class OpenChunk {
     }
 }
 
+extension OpenChunk {
+    /// Memory that any chunk may keep.
+    private static let keptBytes = 64 << 10
+
+    /// Nothing came since the last commit: there may be many such chunks.
+    func rest() { lines.removeAll(keepingCapacity: OpenChunk.keptBytes) }
+}
+
 /// How large a chunk may grow.
 public struct ChunkLimits: Sendable, Equatable {
-    /// At most so many events: as many as a batch.
+    /// At most so many events: as many as in the largest batch.
     public let events: Int
     /// At most so many bytes of lines, one event excepted.
     public let bytes: Int
 
-    /// A chunk that is closed early is packed if it has so many bytes: joining it with others would save little then.
+    /// A chunk that is no batch by itself is packed if it has so many bytes: joining it with others would save little then.
     var packedFrom: Int { min(16_384, bytes / 2) }
 
     /// The limits that a configuration asks for.
     ///
-    /// - Parameter cap: the queue's: a chunk takes at most a sixty-fourth of it, so that eviction stays fine-grained.
+    /// - Parameter cap: the queue's: a chunk takes at most a thirty-second of it, so that eviction stays fine-grained.
     public init(batchEvents: Int, batchBytes: Int, cap: Int) {
         events = max(1, batchEvents)
-        bytes = max(1024, min(batchBytes, cap / 64))
+        bytes = max(1024, min(batchBytes, cap / ChunkLimits.mostInCap))
     }
+
+    /// So many chunks of the largest size fit in the cap, even if their lines cannot be packed.
+    public static let mostInCap = 32
 
     /// The limits of chunks that several destinations share; nil without one.
     ///
@@ -125,19 +138,22 @@ public struct Route: Sendable, Equatable {
     public let compression: Compression
     /// How large chunks for them grow.
     public let chunks: ChunkLimits
-    /// Those whose batches have another size than these chunks: for them a full one is no batch by itself.
+    /// So many events are a batch when a chunk of them is closed: for one of these destinations they are due at once.
+    public var batchFrom: Int
+    /// Those whose batches have another size than these chunks: for them none is a batch by itself.
     public var otherBatches: [DestinationName] = []
     /// The deadlines that concern the app because they name it; nil for none.
     public var deadlines: DeadlineNames?
 
     /// A route of known parts.
     public init(
-        destinations: [DestinationName], compression: Compression, chunks: ChunkLimits,
+        destinations: [DestinationName], compression: Compression, chunks: ChunkLimits, batchFrom: Int? = nil,
         otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
     ) {
         self.destinations = destinations
         self.compression = compression
         self.chunks = chunks
+        self.batchFrom = batchFrom ?? chunks.events
         self.otherBatches = otherBatches
         self.deadlines = deadlines
     }

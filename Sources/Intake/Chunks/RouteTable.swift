@@ -8,12 +8,15 @@ public struct RouteTable: Sendable, Equatable {
         let compression: Compression
         /// How large its batches may be.
         let batches: ChunkLimits
+        /// So many waiting events go at once.
+        let due: Int
 
         /// A destination of known parts.
-        public init(name: String, compression: Compression, batches: ChunkLimits) {
+        public init(name: String, compression: Compression, batches: ChunkLimits, due: Int? = nil) {
             self.name = name
             self.compression = compression
             self.batches = batches
+            self.due = due ?? batches.events
         }
     }
 
@@ -39,6 +42,7 @@ public struct RouteTable: Sendable, Equatable {
         return Route(
             destinations: taken.map { DestinationName($0.name) },
             compression: compression ?? (wanted.count == 1 ? wanted.first ?? .zstd : .zstd), chunks: chunks,
+            batchFrom: taken.filter { $0.batches == chunks }.map(\.due).max(),
             otherBatches: taken.filter { $0.batches != chunks }.map { DestinationName($0.name) })
     }
 }

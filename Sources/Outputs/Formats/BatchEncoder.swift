@@ -48,6 +48,9 @@ public protocol BatchEncoder: Sendable {
     /// - Parameter url: where the batch went.
     func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation?
 
+    /// The form in which a batch goes once more at once, where an answer is about how it was written; nil: none.
+    func alternative(afterAnswer answer: HTTPAnswerBody) -> (any BatchEncoder)?
+
     /// What an answer says of each event.
     ///
     /// - Parameters:
@@ -104,6 +107,9 @@ extension BatchEncoder {
 
     /// Nothing.
     public func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation? { nil }
+
+    /// None.
+    public func alternative(afterAnswer answer: HTTPAnswerBody) -> (any BatchEncoder)? { nil }
 
     /// The status says all.
     public func outcome(

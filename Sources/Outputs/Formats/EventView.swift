@@ -1,3 +1,4 @@
+internal import Digests
 internal import EventLoops
 internal import Events
 internal import Model
@@ -19,14 +20,26 @@ struct EventView {
         time = EventView.time(members, "timestamp") ?? EventView.time(members, "observed_at")
     }
 
+    /// Members with a place of their own in every format, or of the agent's.
+    static let placed: Set<String> = [
+        "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "id", "record_id", "session_id",
+        "country", "type",
+    ]
+
     subscript(_ name: String) -> JSONSlice? { members.last { $0.key == name }?.value }
 
     var name: String { self["name"]?.string ?? "" }
-    /// The agent's id of it: a record with an `id` of its own has it in `record_id`.
-    var id: String? { (self["record_id"] ?? self["id"])?.string }
+    /// Its id, a text or a number: of a record with an `id` of its own the agent's, in `record_id`.
+    var id: String? { identifier("record_id") ?? identifier("id") }
     var sessionID: String? { self["session_id"]?.string }
     var properties: [(key: String, value: JSONSlice)] { self["properties"]?.members ?? [] }
+    /// Its properties, and members of its own beside them, as records have: all that is neither placed elsewhere nor the agent's.
+    var values: [(key: String, value: JSONSlice)] {
+        properties + members.filter { !EventView.placed.contains($0.key) && $0.key != "priority" }
+    }
     var device: JSONSlice? { self["device"] }
+    /// Whether it says that it comes from this machine. Else no format says so in its place: tags may have redacted it.
+    func isFrom(_ host: String) -> Bool { (device?["host_name"] ?? self["host_name"])?.string == host }
     /// When it was read; nil when it does not say.
     var observedAt: Timestamp? { EventView.time(members, "observed_at") }
 
@@ -47,8 +60,27 @@ struct EventView {
         return parts.dropFirst().reduce(Optional(first)) { $0?[String($1)] }
     }
 
-    /// An id that stays the same at every attempt: its own, or else its place in its batch.
-    func stableID(in batch: BatchID, at index: Int) -> String { id ?? "\(batch)-\(index)" }
+    private func identifier(_ name: String) -> String? {
+        self[name].flatMap { $0.kind == .number ? $0.text : $0.string }
+    }
+
+    /// The id by which receivers know a repeat: the same at every attempt, and one that no other app can choose.
+    ///
+    /// `APP/ID`, with `/` and `%` of the app's name as `%2F` and `%25`; beyond 256 bytes the hash of that. An event without an id
+    /// has its batch's and its place in it.
+    func stableID(in batch: BatchID, at index: Int) -> String {
+        guard let id else { return "\(batch)-\(index)" }
+        var key = ""
+        for scalar in (identifier("app") ?? "").unicodeScalars {
+            switch scalar {
+            case "/": key += "%2F"
+            case "%": key += "%25"
+            default: key.unicodeScalars.append(scalar)
+            }
+        }
+        key += "/\(id)"
+        return key.utf8.count <= 256 ? key : SHA256.hexadecimal(Array(key.utf8))
+    }
 
     private static func time(_ members: [(key: String, value: JSONSlice)], _ name: String) -> Timestamp? {
         guard let value = members.last(where: { $0.key == name })?.value else { return nil }

@@ -15,7 +15,7 @@ struct AnswerReader: Sendable {
     ) -> Outcome {
         let status = answer.status
         // A configured outcome overrides the format's, the format's the engine's, and the engine's the table's.
-        let isOverridden = table.overrides[status] != nil || table.classOverrides[status / 100] != nil
+        let isOverridden = table.isOverridden(status)
         let engine = answer.clickHouseCode.map(ClickHouseError.init)
         if !isOverridden {
             // A format whose answers say what became of the events has been told nothing by half an answer.

@@ -1,37 +1,26 @@
-internal import Model
+public import Model
 
 /// What each HTTP status means for the events that were sent.
 ///
 /// Source: the table in the guarantees: 2xx acknowledges; what may pass is retried; 413 splits; 400 and 422 bisect;
 /// everything else says that the destination or its settings are wrong, and the events are kept.
 public struct AnswerTable: Sendable, Equatable {
-    /// What becomes of the batch.
-    public enum Meaning: String, Sendable, CaseIterable {
-        /// The destination has it.
-        case acknowledge
-        /// The same batch goes again, by the backoff or when `Retry-After` says.
-        case retry
-        /// It is too large, and is split.
-        case split
-        /// Some of its events are not wanted: it is bisected until they are found.
-        case bisect
-        /// Events are kept, a person must look.
-        case hold
-    }
-
     /// What a destination means otherwise, by status. A person's word: it stands above the table.
-    public var overrides: [Int: Meaning]
+    public var overrides: [Int: AnswerMeaning]
     /// The same for whole classes, by their first digit (4 for 400 to 499); `overrides` stands above it.
-    public var classOverrides: [Int: Meaning]
+    public var classOverrides: [Int: AnswerMeaning]
 
     /// The table, with exceptions.
-    public init(overrides: [Int: Meaning] = [:], classOverrides: [Int: Meaning] = [:]) {
+    public init(overrides: [Int: AnswerMeaning] = [:], classOverrides: [Int: AnswerMeaning] = [:]) {
         self.overrides = overrides
         self.classOverrides = classOverrides
     }
 
+    /// Whether the settings say what a status means: it stands above all else then.
+    func isOverridden(_ status: Int) -> Bool { overrides[status] != nil || classOverrides[status / 100] != nil }
+
     /// What a final status means; 1xx never comes here.
-    public func meaning(of status: Int) -> Meaning {
+    public func meaning(of status: Int) -> AnswerMeaning {
         if let meaning = overrides[status] ?? classOverrides[status / 100] { return meaning }
         switch status {
         case 200...299: return .acknowledge

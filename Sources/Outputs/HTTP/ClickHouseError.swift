@@ -29,7 +29,7 @@ struct ClickHouseError {
     /// What becomes of the batch.
     ///
     /// - Parameter status: what the answer's status alone would mean.
-    func meaning(beside status: AnswerTable.Meaning) -> AnswerTable.Meaning {
+    func meaning(beside status: AnswerMeaning) -> AnswerMeaning {
         switch known?.kind {
         case .row: .bisect
         case .passing: .retry

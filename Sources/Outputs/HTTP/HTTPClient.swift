@@ -221,12 +221,20 @@ actor HTTPClient {
                 waiter.resume(returning: connected)
                 continue
             }
+            if result == CURLE_OPERATION_TIMEDOUT { leaveConnection(of: easy) }
             curl_multi_remove_handle(multi, easy)
             guard let transfer = active.removeValue(forKey: easy) else { continue }
             transfer.continuation?.resume(returning: outcome(of: transfer, result))
             transfer.continuation = nil
             keep(transfer)
         }
+    }
+
+    /// Ends a connection on which a request was not answered in time: over HTTP/2 the library keeps it, and the next request would
+    /// wait there as well. What else is on its way over it goes again.
+    private func leaveConnection(of easy: UnsafeMutableRawPointer) {
+        let socket = shim_curl_active_socket(easy)
+        if socket >= 0 { shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
     /// Ends transfers whose answer came before their body was read.

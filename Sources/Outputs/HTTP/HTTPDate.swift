@@ -34,25 +34,15 @@ enum HTTPDate {
     private static func point(year: Substring, month: Substring, day: Substring, clock: Substring) -> Timestamp? {
         let parts = clock.split(separator: ":").compactMap { Int64($0) }
         guard
-            let year = Int64(year), (1970...2200).contains(year),
+            let year = Int(year), (1970...2200).contains(year),
             let month = months.firstIndex(where: { $0 == month }),
-            let day = Int64(day), (1...31).contains(day),
+            let day = Int(day), (1...31).contains(day),
             parts.count == 3, (0...23).contains(parts[0]), (0...59).contains(parts[1]), (0...60).contains(parts[2])
         else { return nil }
+        let days = Int64(LocalDate(year: year, month: month + 1, day: day).dayNumber)
         // bounded: each part was compared with its range.
-        let seconds = days(year, Int64(month) + 1, day) * 86_400 + parts[0] * 3600 + parts[1] * 60 + parts[2]
+        let seconds = days * 86_400 + parts[0] * 3600 + parts[1] * 60 + parts[2]
         // bounded: the year is 2200 at most.
         return Timestamp(milliseconds: seconds * 1000)
-    }
-
-    /// Days since 1970-01-01 in the Gregorian calendar.
-    ///
-    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", days_from_civil.
-    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let era = shifted / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 }

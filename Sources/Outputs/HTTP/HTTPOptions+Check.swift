@@ -1,14 +1,7 @@
 internal import Digests
-internal import EventLoops
 internal import Model
 
 extension HTTPOptions {
-    /// Headers that the agent makes itself.
-    private static let reserved: Set<String> = [
-        "connection", "content-encoding", "content-length", "expect", "host", "idempotency-key", "transfer-encoding",
-        "x-spoolship-events",
-    ]
-
     /// Refuses settings without meaning.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
@@ -25,7 +18,7 @@ extension HTTPOptions {
                 "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
         }
         if address.scheme == "http", !allowPlainHTTP, case .address(let proxy) = proxy,
-            HTTPAddress(proxy.text)?.isLoopback != true
+            HTTPAddress(proxy.revealed)?.isLoopback != true
         {
             throw OutputError(
                 .invalidSetting,
@@ -33,21 +26,18 @@ extension HTTPOptions {
             )
         }
         for header in headers {
-            guard !header.name.isEmpty, header.name.utf8.allSatisfy(HTTPOptions.isTokenByte) else {
+            guard header.name.isHeaderName else {
                 throw OutputError(.invalidSetting, "\"\(header.name)\" is no header name")
             }
-            guard header.value.text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            guard header.value.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
                 throw OutputError(.invalidSetting, "the value of header \(header.name) holds a control character")
             }
-            guard !HTTPOptions.reserved.contains(header.name.lowercased()) else {
+            guard !header.name.isOwnHeader else {
                 throw OutputError(.invalidSetting, "header \(header.name) is made by the agent; take it out")
             }
         }
         for pin in tls.pinnedKeys {
-            let base64 = pin.dropFirst("sha256//".count)
-            guard pin.hasPrefix("sha256//"), base64.utf8.count == 44, base64.hasSuffix("="),
-                base64.dropLast().utf8.allSatisfy(HTTPOptions.isBase64Byte)
-            else {
+            guard pin.isPinnedKey else {
                 throw OutputError(
                     .invalidSetting, "pinned key \"\(pin)\": give sha256// and the 44 characters of its hash in Base64")
             }
@@ -57,7 +47,7 @@ extension HTTPOptions {
         ] where wait <= .zero || wait > .seconds(86_400) {
             throw OutputError(.invalidSetting, "\(word) must lie between nothing and a day")
         }
-        if let batchIDParameter, !batchIDParameter.utf8.allSatisfy(HTTPOptions.isTokenByte) {
+        if let batchIDParameter, !batchIDParameter.isHeaderName {
             throw OutputError(.invalidSetting, "\"\(batchIDParameter)\" is no name of a query parameter")
         }
     }
@@ -85,20 +75,20 @@ extension HTTPOptions {
     /// - Throws: `OutputError` with code `badFile` when the secret holds what no header may hold.
     func credential(_ secret: Secret?, in place: TokenPlace) throws(OutputError) -> Credential? {
         guard let secret else { return nil }
-        guard secret.text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+        guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") holds a control character")
         }
         switch (authorization, place) {
         case (.none, _): return nil
         case (.basic(let user, _), _):
-            return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.text)".utf8)))")
+            return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.revealed)".utf8)))")
         case (.token(_, let scheme), .authorization(let usual)):
             let word = scheme ?? usual
-            return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.text)")
+            return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.revealed)")
         case (.token, .header(let name)):
-            return .header("\(name): \(secret.text)")
+            return .header("\(name): \(secret.revealed)")
         case (.token, .argument(let name)):
-            return .argument("\(name)=\(HTTPAddress.escape(secret.text))")
+            return .argument("\(name)=\(HTTPAddress.escape(secret.revealed))")
         }
     }
 
@@ -109,28 +99,10 @@ extension HTTPOptions {
         var lines = ["Expect:"]
         for header in own + headers {
             // The library takes a header without a value only with a semicolon.
-            let value = header.value.text
+            let value = header.value.revealed
             lines.append(value.isEmpty ? "\(header.name);" : "\(header.name): \(value)")
         }
         if compression != .none { lines.append("Content-Encoding: \(compression.name)") }
         return lines
-    }
-
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-    }
-
-    private static func isBase64Byte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
-            true
-        default: false
-        }
     }
 }

@@ -72,13 +72,7 @@ public actor HTTPOutput: MeasuredOutput {
             if encoder.boundsRequests {
                 outcome = try await sendInPieces(batch)
             } else {
-                let body = try builder.body(of: batch)
-                let result = await client.perform(request(body, of: batch, key: "\(batch.header.id)"))
-                outcome =
-                    switch judge(result, of: batch, wireBytes: body.count) {
-                    case .outcome(let known): known
-                    case .question(let question): await confirm(question)
-                    }
+                outcome = await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)")
             }
             if encoder.mayLeaveOut, outcome == .acknowledged {
                 leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
@@ -135,7 +129,9 @@ public actor HTTPOutput: MeasuredOutput {
             case .acknowledged, .acknowledgedWithLoss:
                 continue
             case .partial(let some, let again):
-                rejected += some.map { RejectedEvent(index: events[$0.index], failure: $0.failure) }
+                rejected += some.map {
+                    RejectedEvent(index: events[$0.index], failure: $0.failure, isFinal: $0.isFinal)
+                }
                 retry += again.map { events[$0] }
             case let outcome:
                 if number == 0, rejected.isEmpty { return outcome }
@@ -157,12 +153,32 @@ public actor HTTPOutput: MeasuredOutput {
         return "\(first)-\(last)"
     }
 
-    /// One request of several.
+    /// One request: all of a batch, or a piece of it.
     private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
         let result = await client.perform(request(body, of: batch, key: key))
-        switch judge(result, of: batch, wireBytes: body.count) {
+        if case .answered(let answer) = result, !options.answers.isOverridden(answer.status),
+            let other = encoder.alternative(afterAnswer: answer.forFormat)
+        {
+            return await send(batch, as: other, key: "\(key)-late")
+        }
+        switch judge(result, reader, of: batch, wireBytes: body.count) {
         case .outcome(let outcome): return outcome
         case .question(let question): return await confirm(question)
+        }
+    }
+
+    /// The same events in another form, which an answer asks for: seldom.
+    private func send(_ batch: Batch, as form: any BatchEncoder, key: String) async -> Outcome {
+        do throws(OutputError) {
+            let body = try BodyBuilder(form, options.compression).body(of: batch)
+            let result = await client.perform(request(body, of: batch, key: key))
+            let reader = AnswerReader(table: options.answers, encoder: form)
+            return switch judge(result, reader, of: batch, wireBytes: body.count) {
+            case .outcome(let outcome): outcome
+            case .question(let question): await confirm(question)
+            }
+        } catch {
+            return .held(Failure(kind: .local, message: error.message))
         }
     }
 
@@ -184,7 +200,9 @@ public actor HTTPOutput: MeasuredOutput {
         case question(Confirmation)
     }
 
-    private func judge(_ result: HTTPResult, of batch: Batch, wireBytes: Int) -> Judgement {
+    private func judge(
+        _ result: HTTPResult, _ reader: AnswerReader, of batch: Batch, wireBytes: Int
+    ) -> Judgement {
         if let expiry = client.serverExpiry { certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:

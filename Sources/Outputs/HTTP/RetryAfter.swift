@@ -2,8 +2,8 @@ internal import EventLoops
 
 /// When a destination wants to be asked again.
 enum RetryAfter {
-    /// The shortest and the longest wait that is obeyed: a second, a day.
-    static let bounds: ClosedRange<Duration> = .seconds(1) ... .seconds(86_400)
+    /// The shortest and the longest wait that is obeyed: a second, an hour. Who wants more is asked again then, and may say so.
+    static let bounds: ClosedRange<Duration> = .seconds(1) ... .seconds(3600)
 
     /// How long to wait, by the headers of an answer.
     ///
@@ -25,7 +25,7 @@ enum RetryAfter {
         min(max(wait, bounds.lowerBound), bounds.upperBound)
     }
 
-    /// A number without sign; what is beyond a day is as good as a day.
+    /// A number without sign; what is beyond an hour is as good as an hour.
     private static func number(_ text: String) -> Int64? {
         let digits = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }.prefix { (0x30...0x39).contains($0) }
         let rest = text.utf8[digits.endIndex...]

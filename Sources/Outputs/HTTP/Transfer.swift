@@ -2,6 +2,7 @@ internal import CCurl
 internal import COpenSSL
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// A reusable easy handle with what it needs while it works: the body, the headers, room for the answer.
 ///
@@ -128,7 +129,7 @@ final class Transfer {
         guard wanted != signature else { return }
         shim_curl_set_string(easy, CURLOPT_AWS_SIGV4, wanted?.scope)
         shim_curl_set_string(easy, CURLOPT_USERNAME, wanted?.accessKeyID)
-        shim_curl_set_string(easy, CURLOPT_PASSWORD, wanted?.secret.text)
+        shim_curl_set_string(easy, CURLOPT_PASSWORD, wanted?.secret.revealed)
         signature = wanted
     }
 

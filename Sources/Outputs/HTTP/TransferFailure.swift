@@ -118,6 +118,10 @@ enum TransferFailure {
     }
 
     private static func timeout(_ transfer: Transfer, _ host: String) -> Failure {
+        if shim_curl_info_offset(transfer.easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 {
+            let message = "the name of \(host), or of its proxy, was not resolved in time: do the name servers answer?"
+            return Failure(kind: .resolve, message: message)
+        }
         let phase: String =
             if shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0 {
                 "no connection to \(host) came about in time (connect_timeout): a firewall may swallow it"

@@ -1,6 +1,7 @@
 internal import CCurl
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// What every transfer to a destination is set up with, once for each handle.
 struct TransferSettings: Sendable, Equatable {
@@ -21,6 +22,9 @@ struct TransferSettings: Sendable, Equatable {
         set(CURLOPT_USERAGENT, options.userAgent)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_NOSIGNAL, 1)
+        // A transfer that ends while its name is looked up would wait for the resolver's thread, ten seconds with silent name
+        // servers, and with it everything else on this loop. The thread ends by itself.
+        set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_HTTP_VERSION, Int(options.allowHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TCP_KEEPALIVE, 1)
@@ -85,7 +89,7 @@ struct TransferSettings: Sendable, Equatable {
         case .none:
             shim_curl_set_string(easy, CURLOPT_PROXY, "")
         case .address(let address):
-            shim_curl_set_string(easy, CURLOPT_PROXY, address.text)
+            shim_curl_set_string(easy, CURLOPT_PROXY, address.revealed)
         }
     }
 }

@@ -5,24 +5,14 @@ public struct KafkaOptions: Sendable, Equatable {
     /// How the agent shows who it is.
     public struct Login: Sendable, Equatable {
         /// How the password is proved.
-        public enum Mechanism: String, Sendable, CaseIterable {
-            /// The password itself.
-            case plain = "PLAIN"
-            /// A salted hash by SHA-256.
-            case scramSHA256 = "SCRAM-SHA-256"
-            /// A salted hash by SHA-512.
-            case scramSHA512 = "SCRAM-SHA-512"
-        }
-
-        /// How the password is proved.
-        public var mechanism: Mechanism
+        public var mechanism: KafkaMechanism
         /// The user.
         public var user: String
         /// Where the password is kept.
         public var password: SecretSource
 
         /// A user with a password.
-        public init(_ mechanism: Mechanism, user: String, password: SecretSource) {
+        public init(_ mechanism: KafkaMechanism, user: String, password: SecretSource) {
             self.mechanism = mechanism
             self.user = user
             self.password = password
@@ -75,7 +65,7 @@ public struct KafkaOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
-        guard KafkaOptions.isTopic(topic) else {
+        guard topic.isKafkaTopic else {
             throw OutputError(.invalidSetting, "the topic must be 1 to 249 letters, digits, dots, _ and -")
         }
         guard !brokers.isEmpty else { throw OutputError(.invalidSetting, "there is no broker") }
@@ -102,12 +92,6 @@ public struct KafkaOptions: Sendable, Equatable {
 
     /// The headers that each record has: the batch's id and the event's.
     static let ownHeaders = ["batch_id", "event_id"]
-
-    /// Whether a text is a topic's name. Source: Apache Kafka, `Topic.validate`.
-    static func isTopic(_ text: String) -> Bool {
-        (1...249).contains(text.utf8.count) && text != "." && text != ".."
-            && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
-    }
 
     /// Why a property cannot be set in `properties`; nil when it can.
     static func refusal(ofProperty name: String) -> String? {

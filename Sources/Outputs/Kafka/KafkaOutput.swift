@@ -64,7 +64,7 @@ public actor KafkaOutput: MeasuredOutput {
             return .held(Failure(kind: .local, message: error.message))
         }
         let headers =
-            options.headers.map { ($0.name, $0.value.text) } + [("batch_id", batch.header.id.description)]
+            options.headers.map { ($0.name, $0.value.revealed) } + [("batch_id", batch.header.id.description)]
         let report = await client.publish(records, headers: headers)
         sentBytes += report.sentBytes
         return Outcome(of: report.outcomes)

@@ -40,7 +40,7 @@ struct KafkaProperties {
         if let login = options.login {
             pairs += [
                 ("sasl.mechanism", login.mechanism.rawValue), ("sasl.username", login.user),
-                ("sasl.password", password?.text ?? ""),
+                ("sasl.password", password?.revealed ?? ""),
             ]
         }
         if options.usesTLS {

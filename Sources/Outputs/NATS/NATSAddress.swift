@@ -1,3 +1,5 @@
+internal import Model
+
 /// One server: where it is, and how it is spoken to.
 struct NATSAddress: Hashable, Sendable {
     /// A name or a number, IPv6 without brackets.
@@ -54,7 +56,7 @@ struct NATSAddress: Hashable, Sendable {
         } else {
             host = authority.prefix { $0 != ":" }
             rest = authority[host.endIndex...]
-            guard host.utf8.allSatisfy(NATSAddress.isHostByte), !host.hasPrefix("-") else { return nil }
+            guard host.hasOnlyLettersDigits(and: "-._"), !host.hasPrefix("-") else { return nil }
         }
         guard (1...253).contains(host.utf8.count) else { return nil }
         if rest.isEmpty, let usualPort {
@@ -86,14 +88,5 @@ struct NATSAddress: Hashable, Sendable {
         if host.contains(":") { return true }
         let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
         return numbers.count == 4 && numbers.allSatisfy { $0 != nil }
-    }
-
-    private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }

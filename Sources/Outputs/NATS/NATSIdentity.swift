@@ -1,3 +1,5 @@
+public import Model
+
 /// How a NATS destination shows who it is. Plain values; the agent's settings are mapped to them.
 public enum NATSAuthorization: Sendable, Equatable {
     /// It does not; or by its TLS certificate alone.
@@ -59,14 +61,14 @@ enum NATSIdentity: Sendable {
     func members(nonce: String?) -> [(String, String)]? {
         switch self {
         case .none: return []
-        case .token(let token): return [("auth_token", token.text)]
-        case .user(let name, let password): return [("user", name), ("pass", password.text)]
+        case .token(let token): return [("auth_token", token.revealed)]
+        case .user(let name, let password): return [("user", name), ("pass", password.revealed)]
         case .nkey(let key):
             guard let nonce, let signature = key.signature(of: nonce) else { return nil }
             return [("nkey", key.publicName), ("sig", signature)]
         case .credentials(let jwt, let key):
             guard let nonce, let signature = key.signature(of: nonce) else { return nil }
-            return [("jwt", jwt.text), ("sig", signature)]
+            return [("jwt", jwt.revealed), ("sig", signature)]
         }
     }
 
@@ -77,7 +79,7 @@ enum NATSIdentity: Sendable {
             "the credentials file must hold a user's JWT and the seed of its nkey, each between lines of dashes")
         var found: [String] = []
         var isOpen = false
-        for line in file.text.split(whereSeparator: \.isNewline) {
+        for line in file.revealed.split(whereSeparator: \.isNewline) {
             let words = line.split { $0 == " " || $0 == "\t" }
             guard let first = words.first else { continue }
             if first.hasPrefix("---") {
@@ -87,17 +89,7 @@ enum NATSIdentity: Sendable {
                 found.append(String(first))
             }
         }
-        guard !isOpen, found.count == 2, found[0].utf8.allSatisfy(isJWTByte) else { throw mistake }
+        guard !isOpen, found.count == 2, found[0].hasOnlyLettersDigits(and: "-_.=") else { throw mistake }
         return (Secret(found[0]), Secret(found[1]))
-    }
-
-    private static func isJWTByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
-            UInt8(ascii: "="):
-            true
-        default: false
-        }
     }
 }

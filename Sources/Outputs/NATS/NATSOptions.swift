@@ -2,14 +2,6 @@ public import Model
 
 /// How batches become messages of one JetStream subject. Plain values; the agent's settings are mapped to them.
 public struct NATSOptions: Sendable, Equatable {
-    /// What one message holds.
-    public enum Content: Sendable, Equatable {
-        /// A batch of lines, packed as `compression` says.
-        case batch
-        /// One event, as it is.
-        case event
-    }
-
     /// Where messages go.
     public var subject: String
     /// The servers, `nats://host:4222` or `tls://host:4222`; they are tried one after the other.
@@ -17,7 +9,7 @@ public struct NATSOptions: Sendable, Equatable {
     /// The stream that must take the messages; nil: any.
     public var stream: String?
     /// What one message holds; default a batch.
-    public var content = Content.batch
+    public var content = NATSContent.batch
     /// How a batch's message is packed; default gzip.
     public var compression = Compression.gzip
     /// How long the stream remembers ids; default 2 min, as the server's is.
@@ -57,14 +49,14 @@ public struct NATSOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) -> [NATSAddress] {
-        guard NATSOptions.isSubject(subject) else {
+        guard subject.isNATSSubject else {
             throw OutputError(
                 .invalidSetting, "the subject must be words with dots between them, without blanks, * and >")
         }
-        guard NATSOptions.isSubject(inboxPrefix) else {
+        guard inboxPrefix.isNATSSubject else {
             throw OutputError(.invalidSetting, "inbox_prefix must be words with dots between them")
         }
-        if let stream, !NATSOptions.isStream(stream) {
+        if let stream, !stream.isNATSStream {
             throw OutputError(.invalidSetting, "the stream's name holds a blank or one of . * > / \\")
         }
         guard !servers.isEmpty else { throw OutputError(.invalidSetting, "there is no server") }
@@ -79,19 +71,5 @@ public struct NATSOptions: Sendable, Equatable {
             if !addresses.contains(address) { addresses.append(address) }
         }
         return addresses
-    }
-
-    /// Whether a text is a subject that can be published to.
-    static func isSubject(_ text: String) -> Bool {
-        let words = text.split(separator: ".", omittingEmptySubsequences: false)
-        return (1...255).contains(text.utf8.count)
-            && words.allSatisfy { word in
-                !word.isEmpty && word.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != 0x2A && $0 != 0x3E }
-            }
-    }
-
-    private static func isStream(_ text: String) -> Bool {
-        (1...255).contains(text.utf8.count)
-            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
     }
 }

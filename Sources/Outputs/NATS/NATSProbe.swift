@@ -1,4 +1,3 @@
-internal import EventLoops
 public import Logs
 public import Model
 

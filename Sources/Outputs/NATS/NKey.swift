@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Digests
+internal import Model
 
 /// A user's key of NATS: an Ed25519 key with a text form of its own.
 ///
@@ -16,7 +17,7 @@ struct NKey: Sendable {
 
     /// - Throws: `OutputError` with code `invalidSetting` when the text is no seed of a user; the text is in no message.
     init(seed: Secret) throws(OutputError) {
-        guard let bytes = Base32.decode(seed.text), bytes.count == 36 else {
+        guard let bytes = Base32.decode(seed.revealed), bytes.count == 36 else {
             throw OutputError(.invalidSetting, "the nkey is no seed: it has 58 characters and begins with SU")
         }
         guard NKey.checksum(bytes[..<34]) == UInt16(bytes[34]) | UInt16(bytes[35]) << 8 else {
@@ -40,7 +41,7 @@ struct NKey: Sendable {
 
     /// The key of a seed whose text is good; nil for want of memory.
     private static func key(of seed: Secret) -> OpaquePointer? {
-        guard let bytes = Base32.decode(seed.text), bytes.count == 36 else { return nil }
+        guard let bytes = Base32.decode(seed.revealed), bytes.count == 36 else { return nil }
         return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, Array(bytes[2..<34]), 32)
     }
 

@@ -38,7 +38,7 @@ struct InstanceMetadata {
         let headers = ["X-aws-ec2-metadata-token: \(token)"]
         let roles = try await text("the machine's role", .get, InstanceMetadata.path, headers)
         guard let role = roles.split(whereSeparator: \.isNewline).first,
-            role.utf8.allSatisfy(InstanceMetadata.isRoleByte)
+            role.hasOnlyLettersDigits(and: "+=,.@_-")
         else {
             throw MetadataFailure(
                 kind: .protocolViolation, "the instance metadata service names no role; give the machine one")
@@ -79,15 +79,6 @@ struct InstanceMetadata {
                     "no credentials: the instance metadata service answered \(answer.status) when asked for \(what)")
             }
             return answer.body
-        }
-    }
-
-    private static func isRoleByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: "+=,.@_-".utf8.contains(byte)
         }
     }
 }

@@ -36,6 +36,8 @@ enum S3Answer {
         case (_, "SlowDown"), (_, "RequestTimeout"), (_, "OperationAborted"), (_, "ConditionalRequestConflict"),
             (_, "ServiceUnavailable"), (_, "InternalError"), (_, "TemporaryRedirect"):
             return retry()
+        case (_, "QuotaExceeded"):
+            return .held(failure("the quota of the bucket or its owner is used up; raise it, or remove objects"))
         case (_, "NoSuchBucket"):
             return .held(failure("there is no such bucket; check bucket, region and endpoint"))
         case (_, "InvalidAccessKeyId"):
@@ -83,7 +85,7 @@ enum S3Answer {
         "InvalidRequest",
         "InvalidStorageClass", "InvalidToken", "KMS.DisabledException", "KMS.NotFoundException", "KeyTooLongError",
         "MissingContentLength", "NoSuchBucket", "NotImplemented", "OperationAborted", "PermanentRedirect",
-        "PreconditionFailed",
+        "PreconditionFailed", "QuotaExceeded",
         "RequestTimeTooSkewed", "RequestTimeout", "ServiceUnavailable", "SignatureDoesNotMatch", "SlowDown",
         "TemporaryRedirect",
         "TokenRefreshRequired", "XAmzContentSHA256Mismatch",

@@ -1,4 +1,5 @@
 internal import Glibc
+public import Model
 
 /// How batches become objects in one bucket. Plain values; the agent's settings are mapped to them.
 public struct S3Options: Sendable, Equatable {
@@ -12,15 +13,6 @@ public struct S3Options: Sendable, Equatable {
         /// The role of the machine, from the instance metadata service (IMDSv2) at this address; renewed before it
         /// expires.
         case instance(endpoint: String)
-    }
-
-    /// Encryption by the server, where the bucket's own default is not enough.
-    public enum Encryption: Sendable, Equatable {
-        /// With keys of the service (`AES256`).
-        case service
-        /// With the key management service, and the key that the bucket names (`aws:kms`). A key cannot be named here:
-        /// libcurl 7.88 signs a header wrongly whose name begins with that of another.
-        case keyManagement
     }
 
     /// The bucket's name.
@@ -37,7 +29,7 @@ public struct S3Options: Sendable, Equatable {
     /// The storage class; nil for the bucket's default.
     public var storageClass: String?
     /// Encryption by the server; nil for the bucket's default.
-    public var encryption: Encryption?
+    public var encryption: S3Encryption?
     /// Whether an object that exists is left as it is (`If-None-Match: *`); default yes. Without it a repeat replaces the
     /// object by the same events. Off for servers that do not know the condition.
     public var neverOverwrites = true

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Model
 
 /// A secret from wherever it is kept, read again when its file changes; the last good one is kept.
 struct SecretProvider {

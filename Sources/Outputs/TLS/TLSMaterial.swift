@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Model
 
 /// The certificates and the key that connections are made with, read again when their files change.
 ///

@@ -210,6 +210,7 @@ extension QueueSnapshot {
             count: totals.deadLetters, bytes: totals.deadLetterBytes, purged: totals.deadLettersPurged)
         snapshot.quarantine = Kept(
             count: totals.quarantineRecords, bytes: totals.quarantineBytes, purged: totals.quarantinePurged)
+        snapshot.unkept = figures.unkept
         snapshot.accepting =
             state.refusal.map { .nothing($0.reason) }
             ?? (state.fullEpisode?.isFullOfCritical ?? false ? .critical : .all)

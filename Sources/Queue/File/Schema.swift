@@ -86,8 +86,8 @@ enum Schema {
     private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {
         try database.execute("PRAGMA journal_mode = WAL")
         try database.execute("PRAGMA synchronous = \(options.durability == .powerLoss ? "FULL" : "NORMAL")")
-        // Debian's SQLite overwrites what it deletes unless told otherwise: twice the bytes written.
-        try database.execute("PRAGMA secure_delete = OFF")
+        // To overwrite all that is deleted would write twice the bytes: only what may be in clear is, `overwriting` does it.
+        try database.execute("PRAGMA secure_delete = FAST")
         try database.execute("PRAGMA temp_store = MEMORY")
         try database.execute("PRAGMA cache_size = -2048")
         try limit(database, options)

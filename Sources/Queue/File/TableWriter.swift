@@ -40,6 +40,9 @@ struct TableWriter: ~Copyable {
     /// Runs statements that give nothing worth reading.
     func execute(_ sql: String) throws(QueueError) { try file.database.execute(sql) }
 
+    /// Whether pages that are freed from now on are overwritten: of rows that may hold in clear what is no longer to be kept.
+    func overwrites(_ isOn: Bool) throws(QueueError) { try execute("PRAGMA secure_delete = \(isOn ? "ON" : "FAST")") }
+
     /// Runs a statement that takes two values and gives no rows.
     func run(_ sql: String, _ first: [UInt8], _ second: [UInt8]) throws(QueueError) {
         let statement = try statement(sql)

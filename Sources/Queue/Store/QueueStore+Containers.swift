@@ -1,5 +1,4 @@
 public import EventLoops
-internal import Model
 
 /// The last good fetch of a container, as it is kept.
 public struct SavedContainer: Sendable, Equatable {

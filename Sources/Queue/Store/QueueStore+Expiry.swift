@@ -1,4 +1,3 @@
-internal import Logs
 internal import Model
 
 extension QueueStore {

@@ -1,5 +1,4 @@
 internal import Logs
-internal import Model
 
 /// What is given up while the database file is full before its bounds, because its pages are filled badly.
 struct Relief {

@@ -219,7 +219,9 @@ extension Transaction {
                 found.append((Int64(row.integer(0)), StoredQuarantineRecord(row).cost))
             }
         }
+        try tables.overwrites(true)
         for record in found { try remove(kind, record.id, record.cost) }
+        try tables.overwrites(false)
         if kind == .deadLetters {
             state.figures.totals.deadLettersPurged += found.count
         } else {
@@ -255,7 +257,9 @@ extension Transaction {
             .select(StoredQuarantineRecord.columns, limit: ids.count, in: file)
         var found: [StoredQuarantineRecord] = []
         while try row.step() { found.append(StoredQuarantineRecord(row)) }
+        try tables.overwrites(true)
         for record in found { try remove(.quarantine, record.id, record.cost) }
+        try tables.overwrites(false)
         return found.count
     }
 }

@@ -172,7 +172,7 @@ extension Transaction {
                 time: time.wallTime)
             records.append(record)
         }
-        try keep(newestOf: records)
+        try keep(records)
     }
 }
 

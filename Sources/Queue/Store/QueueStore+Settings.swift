@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Logs
 internal import Model
 
 extension QueueStore {

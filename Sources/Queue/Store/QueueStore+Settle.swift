@@ -6,7 +6,7 @@ extension QueueStore {
     /// Ends a batch: what happened to each of its events, in one transaction.
     ///
     /// A settlement that only acknowledges returns at once and becomes durable with the next transaction, at the latest
-    /// after 100 ms. One for a batch that is gone is counted and changes nothing.
+    /// after 250 ms. One for a batch that is gone is counted and changes nothing.
     /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
     /// - Throws: `QueueError` with code `misuse` if the parts are not all of the batch's events in their order.
     public func settle(_ settlement: Settlement) async throws(QueueError) -> [BatchHeader] {
@@ -32,7 +32,7 @@ extension QueueStore {
         return try await write { transaction throws(QueueError) in try transaction.divide(settlement) }
     }
 
-    /// Ends batches that were acknowledged as a whole; durable with the next transaction, at the latest after 100 ms.
+    /// Ends batches that were acknowledged as a whole; durable with the next transaction, at the latest after 250 ms.
     ///
     /// Those that are gone are counted and change nothing.
     /// - Throws: `QueueError` with code `closed`.

@@ -1,10 +1,21 @@
-internal import EventLoops
+internal import Logs
 public import Model
 
 extension QueueStore {
     /// Whether nothing would be stored now, by the published snapshot.
     public nonisolated var storesNothing: Bool {
         if case .nothing = snapshot.accepting { true } else { false }
+    }
+
+    /// Whether a file has to stay: the quarantine could not hold all of its bad lines.
+    public nonisolated func mustStay(_ file: [UInt8]) -> Bool {
+        let unkept = snapshot.unkept
+        return !unkept.isEmpty && unkept[UnkeptLines.hexadecimal(file)] != nil
+    }
+
+    /// The bad lines of a file that could not be kept, by the names of their rows.
+    public func unkept(of file: String) throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
+        try reading { queue throws(QueueError) in try queue.database.unkept(of: file) }
     }
 
     /// Makes a commit durable, all or nothing (invariant 1).
@@ -20,6 +31,7 @@ extension QueueStore {
         }
         if file == nil, !isClosed { return .wait(.readOnly) }
         do {
+            let staying = state.figures.unkept.count
             let result = try await write(
                 bytes: commit.cost(quarantine: state.options.quarantineMaxSize), places: commit.placesCost,
                 bringsEvents: !commit.chunks.isEmpty, wait: { .wait($0) }
@@ -29,6 +41,11 @@ extension QueueStore {
             if case .stored = result {
                 health.commits += 1
                 spendEvictionBudget(commit.chunks.reduce(0) { $0 + $1.bytes })
+                if state.figures.unkept.count > staying {
+                    log.warning(
+                        "the quarantine is full: files with bad lines stay in the spool",
+                        ["files": state.figures.unkept.count, "hint": "`spoolship status` names what to do"])
+                }
                 if health.commitFailure != nil {
                     health.commitFailure = nil
                     publishSoon()
@@ -62,8 +79,12 @@ extension Transaction {
         for entry in commit.notStored { try count(entry) }
         try set(commit.progress)
         let requeued = try removeRequeued(commit.requeued)
-        try keep(newestOf: commit.quarantined)
+        // First what was read again goes, then comes what could not be kept of it.
         try set(commit.memory)
+        if commit.memory.keys.contains(where: { $0.hasPrefix(UnkeptLines.prefix) }) {
+            state.figures.unkept = try file.database.filesToStay()
+        }
+        try keep(commit.quarantined)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
         // Counters never fall: a line that leaves the quarantine was read twice. One that goes back was counted there before.
         let back = min(quarantined, requeued)
@@ -152,7 +173,9 @@ extension Transaction {
         }
     }
 
-    private mutating func set(_ memory: [String: [UInt8]?]) throws(QueueError) {
+    mutating func set(_ memory: [String: [UInt8]?]) throws(QueueError) {
+        guard !memory.isEmpty else { return }
+        try tables.overwrites(true)
         for (name, value) in memory {
             if let value {
                 let set = try tables.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
@@ -165,5 +188,6 @@ extension Transaction {
                 try remove.run()
             }
         }
+        try tables.overwrites(false)
     }
 }

@@ -190,8 +190,9 @@ extension QueueStore {
 
     func armAcknowledgementTimer() {
         guard acknowledgementTimer == nil else { return }
-        // While writing fails, it is tried once a second.
-        acknowledgementTimer = loop.after(health.failure == nil ? .milliseconds(100) : .seconds(1)) {
+        // A steady stream is stored five times a second: it goes with the next commit, and costs no sync of its own. While writing
+        // fails, it is tried once a second.
+        acknowledgementTimer = loop.after(health.failure == nil ? .milliseconds(250) : .seconds(1)) {
             self.assumeIsolated {
                 $0.acknowledgementTimer = nil
                 $0.transact()

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Logs
 internal import Model
 
 /// What the store knows of the queue beside its rows. A transaction changes a copy, which takes its place with the COMMIT.

@@ -71,7 +71,7 @@ extension Transaction {
             state.figures.totals.quarantinePurged += 1
             return
         }
-        try trimQuarantine(to: state.quarantineBound - record.cost)
+        _ = try trimQuarantine(to: state.quarantineBound - record.cost, before: Timestamp(nanoseconds: .max))
         let insert = try tables.statement(
             "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
                 + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
@@ -88,58 +88,66 @@ extension Transaction {
         state.figures.quarantineHeld?[record.app, default: 0] += record.cost
     }
 
-    /// Keeps the newest of many, as far as they fit and their apps may have them written; the others are counted as purged
-    /// without being written.
-    mutating func keep(newestOf records: [QuarantineRecord]) throws(QueueError) {
-        let now = time.bootTime
-        var room = state.quarantineBound
-        var free = max(0, room - state.figures.totals.quarantineBytes)
-        var kept: [Int] = []
-        var rest = records.count
-        while rest > 0 {
-            let record = records[rest - 1]
-            let cost = record.cost
-            let isTooLarge = cost > state.quarantineBound
-            guard isTooLarge || cost <= room else { break }
-            rest -= 1
-            // One that is too large by itself goes by itself.
-            // What is free is anybody's.
-            let isFree = cost <= free
-            if isFree { free -= cost }
-            if isFree
-                || !isTooLarge && state.figures.quarantineBudget.takes(record, bound: state.quarantineBound, at: now)
-            {
-                room -= cost
-                kept.append(rest)
-            } else {
-                state.figures.totals.quarantinePurged += 1
+    /// For how long a line of the quarantine makes room for no other: what does not fit waits in its file meanwhile.
+    private static var safeTime: Duration { .seconds(86_400) }
+
+    /// Keeps many, as far as there is room. What there is none for is counted as purged, and its file has to stay.
+    mutating func keep(_ records: [QuarantineRecord]) throws(QueueError) {
+        let old = time.wallTime - Transaction.safeTime
+        var hasOld = true
+        var unkept: [[UInt8]: UnkeptLines] = [:]
+        for record in records {
+            let room = state.quarantineBound - record.cost
+            if room >= 0, hasOld { hasOld = try trimQuarantine(to: room, before: old) }
+            if state.figures.totals.quarantineBytes <= room {
+                try keep(record)
+                continue
             }
+            state.figures.totals.quarantinePurged += 1
+            guard !record.file.isEmpty else { continue }
+            unkept[record.file, default: UnkeptLines(app: record.app, path: record.path)].add(record)
         }
-        state.figures.totals.quarantinePurged += rest
-        for index in kept.reversed() { try keep(records[index]) }
+        for (file, lines) in unkept {
+            try set([lines.name(of: file): lines.encoded])
+            state.figures.unkept[UnkeptLines.hexadecimal(file)] = lines.path
+        }
     }
 
     /// Purges quarantined lines beyond the bound: the oldest of the app that holds most, so that no app's bad lines make room for
     /// another's that holds more.
-    mutating func trimQuarantine() throws(QueueError) { try trimQuarantine(to: state.quarantineBound) }
+    mutating func trimQuarantine() throws(QueueError) {
+        _ = try trimQuarantine(to: state.quarantineBound, before: Timestamp(nanoseconds: .max))
+    }
 
-    private mutating func trimQuarantine(to bound: Int) throws(QueueError) {
+    /// - Returns: false if what is left is not that old.
+    private mutating func trimQuarantine(to bound: Int, before time: Timestamp) throws(QueueError) -> Bool {
+        guard state.figures.totals.quarantineBytes > bound else { return true }
+        try tables.overwrites(true)
         while state.figures.totals.quarantineBytes > bound {
             // Equal ones: by name, so that a model says the same.
-            let held = try quarantineHeld()
-            guard let app = held.max(by: { ($0.value, $1.key) < ($1.value, $0.key) })?.key else { break }
-            let oldest = try tables.statement(
-                "DELETE FROM quarantine WHERE id = (SELECT id FROM quarantine WHERE app = ? ORDER BY id LIMIT 1) "
-                    + "RETURNING \(keptLength)")
-            oldest.bind(1, app)
-            guard try oldest.step() else { break }
-            let cost = keptCost(oldest.integer(0))
-            state.figures.quarantineHeld?[app, default: 0] -= cost
+            let held = try quarantineHeld().sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            var cost: Int?
+            for (app, _) in held where cost == nil {
+                let oldest = try tables.statement(
+                    "DELETE FROM quarantine WHERE id = (SELECT id FROM quarantine WHERE app = ? ORDER BY id LIMIT 1) "
+                        + "AND time < ? RETURNING \(keptLength)")
+                oldest.bind(1, app)
+                oldest.bind(2, time.nanoseconds)
+                guard try oldest.step() else { continue }
+                cost = keptCost(oldest.integer(0))
+                while try oldest.step() {}
+                state.figures.quarantineHeld?[app, default: 0] -= cost ?? 0
+            }
+            guard let cost else {
+                try tables.overwrites(false)
+                return false
+            }
             state.figures.totals.quarantineBytes -= cost
             state.figures.totals.quarantineRecords -= 1
             state.figures.totals.quarantinePurged += 1
-            while try oldest.step() {}
         }
+        try tables.overwrites(false)
+        return true
     }
 
     /// What each app holds in the quarantine, in bytes; counted once, when there is too much.
@@ -155,3 +163,25 @@ extension Transaction {
 
 private let keptLength =
     "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"
+
+extension Database {
+    /// The bad lines that could not be kept, by the names of their rows: of all files, or of one.
+    func unkept(of file: String = "") throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
+        let rows = try prepare("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name")
+        // The byte after "/" is "0".
+        rows.bind(1, UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"))
+        rows.bind(2, file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0")
+        var found: [(name: String, lines: UnkeptLines)] = []
+        while try rows.step() {
+            if let lines = UnkeptLines(rows.bytes(1)) { found.append((rows.text(0), lines)) }
+        }
+        return found
+    }
+
+    /// The files that have to stay, with a path each.
+    func filesToStay() throws(QueueError) -> [String: String] {
+        var files: [String: String] = [:]
+        for row in try unkept() { files[UnkeptLines.file(ofRow: row.name)] = row.lines.path }
+        return files
+    }
+}

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Model
 
 /// Cuts blocks into runs of whole lines without looking at every line: a run ends at a line feed, and no line in it is
 /// longer than the limit. A pure core.
@@ -15,6 +16,8 @@ struct LineCutter {
 
     /// The longest line in bytes, its LF not counted.
     let longest: Int
+    /// What the lines are wrapped in; nil where each is a record.
+    var format: LineFormat?
 
     /// The piece at the beginning of a block. The block is not empty.
     func piece(of block: UnsafeRawBufferPointer) -> Piece {
@@ -26,6 +29,12 @@ struct LineCutter {
             guard let last = LineCutter.lastLineFeed(in: stretch) else { break }
             end += last + 1
         }
+        if end > 0, let format {
+            let whole = format.end(ofRecordsIn: UnsafeRawBufferPointer(rebasing: block[..<end]))
+            // A record that is longer than an event may be goes in parts.
+            if whole == 0, block.count <= longest { return .partial(block.count) }
+            return .lines(whole > 0 ? whole : end)
+        }
         if end > 0 { return .lines(end) }
         guard block.count > longest else { return .partial(block.count) }
         guard let feed = LineCutter.firstLineFeed(in: block) else { return .tooLong(block.count, isWhole: false) }
@@ -34,7 +43,12 @@ struct LineCutter {
 
     /// Where the first LF is.
     static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
-        guard let base = bytes.baseAddress, let found = memchr(base, 0x0A, bytes.count) else { return nil }
+        first(0x0A, in: bytes)
+    }
+
+    /// Where the first byte of that value is.
+    static func first(_ byte: Int32, in bytes: UnsafeRawBufferPointer) -> Int? {
+        guard let base = bytes.baseAddress, let found = memchr(base, byte, bytes.count) else { return nil }
         return UnsafeRawPointer(found) - base
     }
 
@@ -46,5 +60,36 @@ struct LineCutter {
             if bytes[index] == 0x0A { return index }
         }
         return nil
+    }
+}
+
+extension LineFormat {
+    /// Where the last whole record ends in whole lines; 0 if none does.
+    func end(ofRecordsIn lines: UnsafeRawBufferPointer) -> Int {
+        var end = lines.count
+        while end > 0 {
+            let before = UnsafeRawBufferPointer(rebasing: lines[..<(end - 1)])
+            let start = (LineCutter.lastLineFeed(in: before) ?? -1) + 1
+            if isLast(UnsafeRawBufferPointer(rebasing: lines[start..<end])) { return end }
+            end = start
+        }
+        return 0
+    }
+
+    /// Whether a record ends with this line; also where it is no such line.
+    private func isLast(_ line: UnsafeRawBufferPointer) -> Bool {
+        switch self {
+        case .cri:
+            let words = line.prefix(128).split(separator: UInt8(ascii: " "), maxSplits: 3)
+            return words.count < 4 || words[2].first != UInt8(ascii: "P")
+        case .docker:
+            guard line.starts(with: "{\"log\":\"".utf8) else { return true }
+            var (index, escaped) = (8, UInt8(0))
+            while index + 1 < line.count, line[index] != UInt8(ascii: "\"") {
+                escaped = line[index] == UInt8(ascii: "\\") ? line[index + 1] : 0
+                index += escaped == 0 ? 1 : 2
+            }
+            return escaped == UInt8(ascii: "n")
+        }
     }
 }

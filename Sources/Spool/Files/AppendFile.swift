@@ -11,20 +11,17 @@ final class AppendFile {
     /// The name it was last seen under.
     var name: FileName
 
+    /// The name that it was written under, as far as is known: rotation has not changed it yet.
+    var origin: FileName
+
     /// The place before which all was taken by the sink.
     var taken: Mark
     /// The offset before which all is durable.
     var committed: Int64
     /// How often its place went back; a commit that began before says nothing about what came after.
     var setbacks: UInt32 = 0
-    /// The size when it was last looked at.
-    var size: Int64 {
-        didSet {
-            guard size < oldValue, reached > 0 || oldValue > taken.offset else { return }
-            cutTo = reached > 0 ? min(cutTo, size) : size
-            reached = max(reached, oldValue)
-        }
-    }
+    /// Where its content ended when it was last looked at: zeros at its end are none.
+    private(set) var size: Int64
     /// When its content was changed, as its file system said when it was last looked at.
     var modified = Timestamp(nanoseconds: 0)
     /// What is kept to know the file again.
@@ -34,7 +31,7 @@ final class AppendFile {
     /// Open while it is being read; must not be let go once it has lost its name.
     var descriptor: Descriptor?
     /// The user id of its owner.
-    var owner: UInt32 = 0
+    var owner: UInt32
     /// Whether it is still there under that name.
     var hasName = true
     /// Whether it has been renamed since it was first seen, or was found under a rotated name.
@@ -54,10 +51,14 @@ final class AppendFile {
     /// Whether it is about to be removed.
     var isLeaving = false
 
-    init(_ id: FileID, in directory: SpoolDirectory, name: FileName, size: Int64, now: BootInstant) {
+    init(
+        _ id: FileID, in directory: SpoolDirectory, name: FileName, owner: UInt32, size: Int64, now: BootInstant
+    ) {
         self.id = id
+        self.owner = owner
         self.directory = directory
         self.name = name
+        origin = name.claimed ?? name
         self.size = size
         taken = .start
         committed = 0
@@ -68,6 +69,53 @@ final class AppendFile {
     /// The path relative to the spool.
     var path: FileName { directory.path(of: name.claimed ?? name) }
 
+    /// How long it was when it was last looked at, zeros at its end included.
+    var length: Int64 { size + (padding?.length ?? 0) }
+
+    /// Its file system says how long it is. Whether zeros or content made it longer only reading tells.
+    func see(length: Int64) {
+        if length > size, padding != nil {
+            padding?.length = length - size
+            return
+        }
+        padding = nil
+        if length < size, reached > 0 || size > taken.offset {
+            cutTo = reached > 0 ? min(cutTo, length) : length
+            reached = max(reached, size)
+        }
+        size = length
+    }
+
+    /// Its content was seen to end there; what follows are zeros, as far as they were looked at.
+    func endContent(at end: Int64) {
+        let length = self.length
+        size = end
+        if length == end {
+            padding = nil
+        } else {
+            padding = padding ?? Padding()
+            padding?.length = length - end
+        }
+    }
+
+    /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
+    var isUnsealed: Bool { !isSealed && (hasUnread || padding != nil) }
+
+    /// Whose it is.
+    var holder: Holder { directory.holder(owner) }
+
+    /// The streams that it belongs to.
+    var streams: [Stream] { Stream.of(holder, origin, name) }
+
+    /// What is kept of it, with whose it is.
+    var keptTrace: FileTrace {
+        var kept = trace
+        kept.owner = directory.isIncoming ? owner : nil
+        let stem = origin.stem
+        kept.origin = stem == (name.claimed ?? name).stem ? nil : stem
+        return kept
+    }
+
     /// Whether there are bytes that were not taken.
     var hasUnread: Bool { taken.offset < size }
 
@@ -75,10 +123,29 @@ final class AppendFile {
     var unread: Int64 { max(0, size - committed) }
 }
 
+extension AppendFile: Hashable {
+    static func == (left: AppendFile, right: AppendFile) -> Bool { left === right }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
 // MARK: - What matters only while something happens
 
 extension AppendFile {
+    /// The zeros at the end of a file that was made longer than what is written to it yet.
+    struct Padding {
+        var length: Int64 = 0
+        /// Where they were looked through.
+        var known: Range<Int64> = 0..<0
+        /// When the file had changed last by then.
+        var modified = Timestamp(nanoseconds: 0)
+        /// How far content reaches that was seen to follow zeros, and since when: they may still be filled.
+        var gap: (end: Int64, since: BootInstant)?
+        /// Whether it is on the agenda to look whether they are filled.
+        var isLookPlanned = false
+    }
+
     private final class Activity {
+        var padding: Padding?
         var lastUse: UInt64 = 0
         var scanned: Int64 = 0
         var reached: Int64 = 0
@@ -101,7 +168,8 @@ extension AppendFile {
     /// Forgets what matters only while something happens, if nothing does.
     func rest() {
         guard let activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
-            activity.scanned == 0, activity.reached == 0, !isReady, !isDirty, !isLeaving, !isCopySuspect, hasName
+            activity.scanned == 0, activity.reached == 0, activity.padding == nil, !isReady, !isDirty, !isLeaving,
+            !isCopySuspect, hasName
         else { return }
         self.activity = nil
     }
@@ -122,6 +190,12 @@ extension AppendFile {
     var lastUse: UInt64 {
         get { activity?.lastUse ?? 0 }
         set { current.lastUse = newValue }
+    }
+
+    /// The zeros at its end; nil if there are none.
+    var padding: Padding? {
+        get { activity?.padding }
+        set { if newValue != nil || activity != nil { current.padding = newValue } }
     }
 
     /// How many bytes after `taken` are known to hold no line feed.

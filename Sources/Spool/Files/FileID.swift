@@ -37,9 +37,12 @@ struct FileID: Hashable {
         case content = 4
     }
 
-    /// Names what a file held before it was truncated: no file's identity, but kept among theirs.
-    init(ofContent fingerprint: Fingerprint, upTo place: Mark) {
-        self.init(bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: place.hash))
+    /// Names what a file held before it was truncated: no file's identity, but kept among theirs. Another stream may have held the
+    /// same.
+    init(ofContent fingerprint: Fingerprint, upTo place: Mark, in stream: Stream) {
+        self.init(
+            bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: place.hash)
+                + stream.bytes)
     }
 
     /// An identity as it was kept.

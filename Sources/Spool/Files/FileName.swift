@@ -90,6 +90,14 @@ struct FileName: Hashable, Comparable {
         return length == 0 || length >= bytes.count ? self : FileName(bytes[..<(bytes.endIndex - length)])
     }
 
+    /// The stem without what rotation puts before the extension: `x.log` of `x-2026-11-23-1.log`. That may be a name of its own as well,
+    /// and content must tell.
+    var base: FileName {
+        let stem = self.stem.bytes
+        guard let dot = stem.lastIndex(of: UInt8(ascii: ".")) else { return FileName(whole: stem) }
+        return FileName(FileName(stem[..<dot]).anyStem.bytes + stem[dot...])
+    }
+
     private static let appendSuffixes = [".jsonl", ".ndjson", ".log"]
 
     /// How many bytes at the end rotation has added: `.1`, `-20261120`, `.2026-11-20T10:00`, `.old`, one after another.

@@ -111,7 +111,33 @@ enum FileSystem {
         let result = old.withCString { old in
             new.withCString { new in clinux_rename_new(from, old, directory, new) }
         }
-        guard result == 0 else { throw SystemError("renameat2") }
+        guard result != 0 else { return }
+        let error = SystemError("renameat2")
+        // FUSE and NFS have no rename that does not replace.
+        guard error.number == EINVAL else { throw error }
+        if new.claimed != nil || from != directory {
+            // Into the archive, or to a name that nobody else gives: it is enough to look.
+            try renameUnseen(from, old, to: directory, new)
+        } else {
+            // Of a name of ours no other file is unlinked.
+            let link = old.withCString { old in new.withCString { linkat(from, old, directory, $0, 0) } }
+            guard link == 0 else { throw SystemError("linkat") }
+            try unlink(from, old)
+        }
+    }
+
+    private static func renameUnseen(
+        _ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName
+    ) throws(SystemError) {
+        do throws(SystemError) {
+            _ = try status(directory, new)
+        } catch {
+            guard error.number == ENOENT else { throw error }
+            let result = old.withCString { old in new.withCString { renameat(from, old, directory, $0) } }
+            guard result == 0 else { throw SystemError("renameat2") }
+            return
+        }
+        throw SystemError("renameat2", number: EEXIST)
     }
 
     static func unlink(_ directory: Int32, _ name: FileName) throws(SystemError) {

@@ -74,7 +74,14 @@ struct FileTrace: Equatable {
     /// What only the traces of files say that are gone, or that stay although they were read.
     private indirect enum Rare: Equatable {
         case nothing
-        case told(missingSince: Int64?, doneVersion: UInt64?)
+        case told(Told)
+    }
+
+    private struct Told: Equatable {
+        var missingSince: Int64?
+        var doneVersion: UInt64?
+        var owner: UInt32?
+        var origin: FileName?
     }
 
     /// Places of earlier commits, ascending; the last is the checkpoint itself.
@@ -88,22 +95,37 @@ struct FileTrace: Equatable {
 
     /// Milliseconds since 1970 when the file was last missed; nil while it is there.
     var missingSince: Int64? {
-        get { if case .told(let since, _) = rare { since } else { nil } }
-        set { tell(newValue, doneVersion) }
+        get { told.missingSince }
+        set { told.missingSince = newValue }
+    }
+
+    /// Whose it is, where users share a directory.
+    var owner: UInt32? {
+        get { told.owner }
+        set { told.owner = newValue }
+    }
+
+    /// The stem of the name that it was written under, where its path does not say it.
+    var origin: FileName? {
+        get { told.origin }
+        set { told.origin = newValue }
     }
 
     /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
     ///
     /// The number tells the version of the content that was read (from its size and times); another one is read anew.
     var doneVersion: UInt64? {
-        get { if case .told(_, let version) = rare { version } else { nil } }
-        set { tell(missingSince, newValue) }
+        get { told.doneVersion }
+        set { told.doneVersion = newValue }
     }
 
-    private mutating func tell(_ missingSince: Int64?, _ doneVersion: UInt64?) {
-        let isAny = missingSince != nil || doneVersion != nil
-        rare = isAny ? .told(missingSince: missingSince, doneVersion: doneVersion) : .nothing
+    private var told: Told {
+        get { if case .told(let told) = rare { told } else { Told() } }
+        set { rare = newValue == Told() ? .nothing : .told(newValue) }
     }
+
+    /// Whether a copy or an archive may be known by it.
+    var hasContent: Bool { doneVersion == nil && fingerprint.length > 0 && lastMark != nil }
 
     /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
     /// recent marks stay close together and old ones lie far apart.
@@ -136,6 +158,10 @@ struct FileTrace: Equatable {
 
 extension FileTrace {
     private static let version: UInt8 = 1
+    /// What else is told.
+    private static let isDone: UInt8 = 1
+    private static let hasOwner: UInt8 = 2
+    private static let hasOrigin: UInt8 = 4
     /// No state that this program wrote is longer.
     private static let longest = 2048
 
@@ -145,8 +171,15 @@ extension FileTrace {
         FileTrace.put(fixed: inode, &bytes)
         FileTrace.put(fingerprint, &bytes)
         FileTrace.put(missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
-        bytes.append(doneVersion == nil ? 0 : 1)
+        bytes.append(
+            (doneVersion == nil ? 0 : FileTrace.isDone) | (owner == nil ? 0 : FileTrace.hasOwner)
+                | (origin == nil ? 0 : FileTrace.hasOrigin))
         if let doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
+        if let owner { FileTrace.put(UInt64(owner), &bytes) }
+        if let origin {
+            FileTrace.put(UInt64(origin.bytes.count), &bytes)
+            bytes += origin.bytes
+        }
         // Earlier versions told here what the file had held before.
         FileTrace.put(0, &bytes)
         FileTrace.put(UInt64(marks.count), &bytes)
@@ -165,14 +198,23 @@ extension FileTrace {
         var rest = bytes[1...]
         guard let inode = FileTrace.fixed(&rest), let fingerprint = FileTrace.fingerprint(&rest),
             let missing = FileTrace.number(&rest), missing <= UInt64(Int64.max),
-            let isDone = rest.popFirst(), isDone <= 1
+            let what = rest.popFirst(), what <= FileTrace.isDone | FileTrace.hasOwner | FileTrace.hasOrigin
         else { return nil }
         self.inode = inode
         self.fingerprint = fingerprint
         missingSince = missing == 0 ? nil : Int64(missing - 1)
-        if isDone == 1 {
+        if what & FileTrace.isDone != 0 {
             guard let done = FileTrace.fixed(&rest) else { return nil }
             doneVersion = done
+        }
+        if what & FileTrace.hasOwner != 0 {
+            guard let number = FileTrace.number(&rest), let owner = UInt32(exactly: number) else { return nil }
+            self.owner = owner
+        }
+        if what & FileTrace.hasOrigin != 0 {
+            guard let count = FileTrace.number(&rest), count <= UInt64(rest.count) else { return nil }
+            origin = FileName(rest.prefix(Int(count)))
+            rest.removeFirst(Int(count))
         }
         guard let formerCount = FileTrace.number(&rest), formerCount <= 4 else { return nil }
         for _ in 0..<formerCount {

@@ -17,12 +17,12 @@ extension SpoolReader {
 
     /// Compares an archive with what was read.
     func match(
-        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, named name: FileName
+        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, of streams: [Stream]
     ) throws(SystemError) -> ArchiveMatch {
-        let contents = knownContents(near: directory, named: name)
-        let others = namesakes(near: directory, named: name)
+        let contents = knownContents(of: streams)
+        let others = appends.files(of: streams)
         guard !contents.isEmpty || !others.isEmpty else {
-            readWhole(name, in: directory, length: .max)
+            readWhole(.max, of: streams)
             return .unknown
         }
         guard isListed(near: directory) else { return .later }
@@ -39,12 +39,13 @@ extension SpoolReader {
         for content in contents {
             guard let seen = try place(of: content, in: format, descriptor) else { continue }
             if let live = content.live, try !isReadToItsEnd(live) { return .later }
+            if content.isNoProof { continue }
             if seen.offset > best?.offset ?? 0 { (best, known) = (seen, content.fingerprint) }
         }
         if best == nil {
-            readWhole(name, in: directory, length: .max)
+            readWhole(.max, of: streams)
         } else {
-            recognised(known, upTo: .max)
+            recognised(known, upTo: .max, of: streams)
         }
         return best.map { .known($0) } ?? .unknown
     }

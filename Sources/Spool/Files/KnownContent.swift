@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Frames
 internal import Logs
 internal import Model
 
@@ -18,49 +17,45 @@ struct KnownContent {
     var marks: [Mark]
     /// The file, if it still has this content; it is then read by itself.
     var live: AppendFile?
+    /// The name that it was written under.
+    var origin: FileName
+    /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
+    var isOfOtherName: Bool
+
+    /// Whether it is still where it was written and so short that another file may well hold the same: what rotation copies is emptied
+    /// or renamed, and then it is known by that.
+    var isNoProof: Bool {
+        guard isOfOtherName, let live else { return false }
+        return !live.isRotated && place.offset < Int64(Fingerprint.longest)
+    }
 }
 
 extension SpoolReader {
-    /// The contents known of a top directory of the spool, of files whose name was the same before rotation changed it:
-    /// others that begin alike are other files.
-    func knownContents(near directory: SpoolDirectory, named name: FileName) -> [KnownContent] {
-        let stem = name.stem
-        let top = SpoolReader.top(directory.path.bytes)
+    /// The contents known of the streams that a file under a name may belong to, its own first.
+    func knownContents(of streams: [Stream]) -> [KnownContent] {
         var contents: [KnownContent] = []
-        func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?) {
-            guard trace.fingerprint.length > 0 else { return }
-            contents.append(KnownContent(fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live))
+        func add(_ trace: FileTrace, _ place: Mark, _ live: AppendFile?, _ own: [Stream]) {
+            guard trace.fingerprint.length > 0, let origin = own.first?.stem else { return }
+            contents.append(
+                KnownContent(
+                    fingerprint: trace.fingerprint, place: place, marks: trace.marks, live: live, origin: origin,
+                    isOfOtherName: !own.contains(streams[0])))
         }
-        for file in namesakes(near: directory, named: name) where !file.isCopySuspect {
-            add(file.trace, file.taken, file)
+        for file in appends.files(of: streams) where !file.isCopySuspect {
+            add(file.trace, file.taken, file, file.streams)
         }
-        for checkpoint in remembered.kept.values where SpoolReader.mayBegin(checkpoint.path, with: stem) {
-            guard SpoolReader.top(SpoolReader.parent(checkpoint.path)) == top,
-                SpoolReader.lastName(checkpoint.path).stem == stem, let trace = FileTrace(checkpoint.state),
-                trace.doneVersion == nil, let last = trace.marks.last
-            else { continue }
-            add(trace, last, nil)
+        for (own, trace) in remembered.contents(of: streams) {
+            if let last = trace.marks.last { add(trace, last, nil, own) }
         }
         return contents
     }
 
-    static func top(_ path: [UInt8]) -> ArraySlice<UInt8> { path.prefix { $0 != UInt8(ascii: "/") } }
-
-    /// Whether a path's last name begins with a stem: tells most of many files apart at little cost.
-    private static func mayBegin(_ path: String, with stem: FileName) -> Bool {
-        let bytes = path.utf8
-        let slash = bytes.lastIndex(of: UInt8(ascii: "/"))
-        return bytes[(slash.map { bytes.index(after: $0) } ?? bytes.startIndex)...].starts(with: stem.bytes)
-    }
-
-    private static func parent(_ path: String) -> [UInt8] {
-        let bytes = Array(path.utf8)
-        return Array(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
-    }
-
-    private static func lastName(_ path: String) -> FileName {
-        let bytes = Array(path.utf8)
-        return FileName(bytes[((bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...])
+    /// Whether a name may be one that rotation has given, with something before the extension: there is a stream of the name without.
+    func mayBeRotated(_ name: FileName, of holder: Holder) -> Bool {
+        let base = name.base
+        guard base != name.stem else { return false }
+        let stream = Stream(holder, stem: base)
+        return appends.streams.has(stream) || remembered.streams.has(stream)
     }
 
     // MARK: Copies
@@ -75,10 +70,11 @@ extension SpoolReader {
         held.compared = file
         defer { held.compared = nil }
         // Of a file that was not looked at yet it is not known how far it was read.
+        let streams = Stream.asked(file.holder, file.name)
         guard isListed(near: file.directory) else { return false }
         let status = try FileSystem.status(of: descriptor)
-        if status.size != file.size || status.modified != file.modified { file.lastChange = now }
-        file.size = status.size
+        if status.size != file.length || status.modified != file.modified { file.lastChange = now }
+        file.see(length: status.size)
         file.modified = status.modified
         let head = try bytes(of: descriptor, at: 0, count: Int(min(file.size, Int64(Fingerprint.longest))))
         // A copy is made at one go. A file that is written to now and then, under whatever name, is none for ever.
@@ -86,15 +82,15 @@ extension SpoolReader {
         let isQuiet = isOld || now - file.lastChange >= options.settleTime
         guard file.size > 0 || isOld else { return false }
         // What begins like it and was not read yet is read first; then this may be its copy.
-        for other in namesakes(near: file.directory, named: file.name)
+        for other in appends.files(of: streams)
         where other !== file && !other.isCopySuspect && beginsUnread(other, like: head, near: file.directory) {
             makeReady(other)
             return false
         }
         // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
         var best: Mark?
-        var known = Fingerprint.empty
-        for content in knownContents(near: file.directory, named: file.name) {
+        var known: KnownContent?
+        for content in knownContents(of: streams) {
             let length = content.fingerprint.length
             guard length <= head.count else {
                 // It may still grow to be the same.
@@ -111,7 +107,7 @@ extension SpoolReader {
                     try mark(at: proof.offset, descriptor) == proof
                 else { continue }
                 best = try mark(at: file.size, descriptor)
-                known = content.fingerprint
+                known = content
                 continue
             }
             guard try mark(at: content.place.offset, descriptor) == content.place,
@@ -122,24 +118,29 @@ extension SpoolReader {
                 guard try isReadToItsEnd(live) else { return false }
                 // A copy is never longer than what it was copied from.
                 guard live.size >= file.size else { continue }
+                if content.isNoProof {
+                    guard isOld else { return false }
+                    continue
+                }
             }
-            if content.place.offset > best?.offset ?? 0 { (best, known) = (content.place, content.fingerprint) }
+            if content.place.offset > best?.offset ?? 0 { (best, known) = (content.place, content) }
         }
         file.isCopySuspect = false
         appends.suspects -= 1
-        if let best {
+        if let best, let known {
+            file.isRotated = true
+            appends.change(file) { $0.origin = known.origin }
             try adopt(best, by: file, descriptor)
-            recognised(known, upTo: file.size)
+            recognised(known.fingerprint, upTo: file.size, of: streams)
         } else {
-            readWhole(file.name, in: file.directory, length: file.size)
+            readWhole(file.size, of: streams)
         }
         return true
     }
 
     /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
     func isListed(near directory: SpoolDirectory) -> Bool {
-        let top = SpoolReader.top(directory.path.bytes)
-        return tree.directories.values.allSatisfy { $0.wasListed || SpoolReader.top($0.path.bytes) != top }
+        tree.directories.values.allSatisfy { $0.wasListed || $0.top != directory.top }
     }
 
     /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
@@ -149,7 +150,7 @@ extension SpoolReader {
             try open(file)
             guard let descriptor = file.descriptor?.raw else { return true }
             let status = try FileSystem.status(of: descriptor)
-            if status.size == file.taken.offset, try mark(at: status.size, descriptor) == file.taken { return true }
+            if status.size == file.length, try mark(at: file.taken.offset, descriptor) == file.taken { return true }
         } catch {
             // It is gone, or out of reach: reading it finds out which.
         }
@@ -168,30 +169,6 @@ extension SpoolReader {
         file.taken = place
         try advanced(file, descriptor)
         log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
-    }
-
-    // MARK: Namesakes
-
-    /// Files of which nothing is known but that they are there: copies that are still to be told apart, and files that nothing
-    /// was read of yet.
-    func undecidedFiles(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
-        namesakes(near: directory, named: name).filter { $0.isCopySuspect || $0.trace.fingerprint.length == 0 }
-    }
-
-    /// The files of a top directory of the spool whose name was the same before rotation changed it.
-    func namesakes(near directory: SpoolDirectory, named name: FileName) -> [AppendFile] {
-        let (stem, top) = (name.stem, SpoolReader.top(directory.path.bytes))
-        func isOne(_ file: AppendFile) -> Bool {
-            // A name begins with its stem; that is seen more quickly than what its stem is.
-            let original = file.name.claimed ?? file.name
-            return original.bytes.starts(with: stem.bytes) && original.stem == stem
-        }
-        var files: [AppendFile] = []
-        for directory in tree.directories.values where SpoolReader.top(directory.path.bytes) == top {
-            files += directory.files.values.filter(isOne)
-        }
-        return files
-            + appends.nameless.values.filter { SpoolReader.top($0.directory.path.bytes) == top && isOne($0) }
     }
 
     /// Whether a file begins with these bytes, as far as both go, and that beginning was not read: nothing of the file was, or

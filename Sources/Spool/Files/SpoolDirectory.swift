@@ -13,6 +13,8 @@ final class SpoolDirectory {
     let app: String
     /// Whether it is the drop box where anyone may put files.
     let isIncoming: Bool
+    /// The top directory of the spool that it is, or is in; empty for the spool itself.
+    let top: [UInt8]
 
     /// The kernel's number of our watch; nil while it cannot be watched.
     var watch: Int32?
@@ -30,7 +32,7 @@ final class SpoolDirectory {
     var children: [FileName: SpoolDirectory] = [:]
     /// While it is being listed: what is left of its names.
     var stream: DirectoryStream?
-    /// Whether it has been listed: what is in it is known.
+    /// Whether it has been listed, so that what is in it is known, or cannot be.
     var wasListed = false
     /// Whether it waits to be listed.
     var isScanQueued = false
@@ -47,6 +49,7 @@ final class SpoolDirectory {
         self.inode = inode
         let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
         self.app = app ?? (first.isEmpty ? "default" : FileName(first).text)
+        top = Array(first)
         isIncoming = app == nil && self.app == "incoming"
     }
 
@@ -55,6 +58,9 @@ final class SpoolDirectory {
         guard !path.bytes.isEmpty else { return nil }
         return FileName(path.bytes[..<(path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
     }
+
+    /// Whose a file of a user in it is.
+    func holder(_ owner: UInt32) -> Holder { Holder(top: top, owner: isIncoming ? owner : nil) }
 
     /// The path of something in it, relative to the spool.
     func path(of name: FileName) -> FileName {

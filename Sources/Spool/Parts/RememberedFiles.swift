@@ -19,13 +19,15 @@ struct RememberedFiles {
     private static let marksOfMissing = 8
 
     /// The checkpoints.
-    var kept: [FileID: Checkpoint]
+    private(set) var kept: [FileID: Checkpoint]
+    /// Those whose contents copies and archives may be known by.
+    private(set) var streams = StreamIndex<FileID>()
     /// Their inode numbers, to find files under names that say nothing; only during the first listing.
     var inodes: Set<UInt64>
     /// Drop files that stay and were found; only during the first listing.
     var seen: Set<FileID> = []
-    /// Files that are gone, by the top directory of the spool that they were in, in the order in which they were missed.
-    private var missing: [ArraySlice<UInt8>: Queue<Missed>] = [:]
+    /// Files that are gone, by their holders, in the order in which they were missed.
+    private var missing: [Holder: Queue<Missed>] = [:]
     /// How many that are.
     private var missingCount = 0
     /// Files that were missed together with their directories: when those come back, so do they.
@@ -43,7 +45,39 @@ struct RememberedFiles {
 
     init(_ checkpoints: [Checkpoint]) {
         kept = Dictionary(checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
-        inodes = Set(kept.values.compactMap { FileTrace($0.state)?.inode })
+        inodes = []
+        for (id, checkpoint) in kept {
+            guard let trace = FileTrace(checkpoint.state) else { continue }
+            inodes.insert(trace.inode)
+            if trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace)) }
+        }
+    }
+
+    mutating func keep(_ checkpoint: Checkpoint) {
+        let id = FileID(bytes: checkpoint.key)
+        remove(id)
+        kept[id] = checkpoint
+        if let trace = FileTrace(checkpoint.state), trace.hasContent {
+            streams.add(id, to: Stream.of(checkpoint, trace))
+        }
+    }
+
+    @discardableResult
+    mutating func remove(_ id: FileID) -> Checkpoint? {
+        guard let checkpoint = kept.removeValue(forKey: id) else { return nil }
+        if let trace = FileTrace(checkpoint.state), trace.hasContent {
+            streams.remove(id, from: Stream.of(checkpoint, trace))
+        }
+        return checkpoint
+    }
+
+    /// What is remembered of some streams' contents.
+    func contents(of streams: [Stream]) -> [(streams: [Stream], trace: FileTrace)] {
+        Set(streams.flatMap { self.streams[$0] }).compactMap { id in
+            guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state) else { return nil }
+            let own = Stream.of(checkpoint, trace)
+            return own.contains(where: streams.contains) ? (own, trace) : nil
+        }
     }
 
     /// Since when a file is gone; nil if it is not, as far as is known.
@@ -77,7 +111,7 @@ struct RememberedFiles {
         let id = FileID(bytes: checkpoint.key)
         // At a start most are kept as they are already.
         if kept[id] != checkpoint {
-            kept[id] = checkpoint
+            keep(checkpoint)
             pass.keep(checkpoint, of: id)
         }
         let missed = Missed(id: id, since: since, noted: time.bootTime, isOlder: isOlder)
@@ -86,13 +120,13 @@ struct RememberedFiles {
             away.append(missed)
             RememberedFiles.forget(&forgotten, in: &away, kept, at: time)
         } else {
-            let top = SpoolReader.top(Array(checkpoint.path.utf8))
-            missing[top, default: Queue()].append(missed)
+            let holder = Holder(checkpoint, trace)
+            missing[holder, default: Queue()].append(missed)
             missingCount += 1
             missingCount -= RememberedFiles.forget(
-                &forgotten, in: &missing[top, default: Queue()], kept, at: time)
+                &forgotten, in: &missing[holder, default: Queue()], kept, at: time)
             let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
-            // Whoever has the most gives up the oldest, so that no app makes another's copies unknown.
+            // Whoever has the most gives up the oldest, so that nobody makes another's copies unknown.
             while missingCount > most, let largest = missing.max(by: { $0.value.count < $1.value.count })?.key {
                 missingCount -= RememberedFiles.forget(
                     &forgotten, in: &missing[largest, default: Queue()], kept, at: time, atLeast: 1)
@@ -100,7 +134,7 @@ struct RememberedFiles {
             }
         }
         for id in forgotten {
-            kept[id] = nil
+            remove(id)
             pass.forget(id)
         }
     }
@@ -143,7 +177,7 @@ struct RememberedFiles {
         }
         trace.missingSince = nil
         checkpoint.state = trace.encoded
-        kept[id] = checkpoint
+        keep(checkpoint)
         pass.keep(checkpoint, of: id)
     }
 

@@ -6,11 +6,31 @@ struct SpoolTree: ~Copyable {
     var root: Descriptor
     /// Where files go that were read; nil: they are removed, or stay.
     var archive: Archive?
-    var directories: [FileName: SpoolDirectory] = [:]
+    private(set) var directories: [FileName: SpoolDirectory] = [:]
+    /// How many of them an app has.
+    private var counts: [String: Int] = [:]
+    /// Apps of which directories were refused, because they have too many.
+    var crowded: Set<String> = []
     /// How often it is still made sure that the spool's path is the directory that is open.
     var rootChecksLeft = 0
 
     init(root: consuming Descriptor) { self.root = root }
+
+    mutating func add(_ directory: SpoolDirectory) {
+        directories[directory.path] = directory
+        if let parent = directory.parent { directories[parent]?.children[directory.path] = directory }
+        counts[directory.app, default: 0] += 1
+    }
+
+    mutating func remove(_ directory: SpoolDirectory) {
+        guard directories.removeValue(forKey: directory.path) != nil else { return }
+        if let parent = directory.parent { directories[parent]?.children[directory.path] = nil }
+        counts[directory.app, default: 1] -= 1
+        if counts[directory.app] == 0 { counts[directory.app] = nil }
+    }
+
+    /// How many directories of an app are known.
+    func count(of app: String) -> Int { counts[app, default: 0] }
 }
 
 /// How changes are noticed: by inotify, and by looking where there is none.

@@ -1,7 +1,9 @@
 /// What cannot be read or removed, and why.
 struct SpoolTrouble {
     /// What is refused as long as its permissions stay as they are.
-    var complaints: [FileName: SpoolComplaint] = [:]
+    var complaints = Complaints()
+    /// The directory in the drop box that was told, whatever others there are; and whether it was there when that was listed.
+    var nested: (path: FileName, wasSeen: Bool)?
     /// What was refused and logged.
     var refusals: Set<FileName> = []
     /// Files under names that say nothing.

@@ -6,6 +6,9 @@ extension SpoolReader {
     /// How many complaints and refusals are remembered, so that each is told once.
     private static let mostRemembered = 1024
 
+    /// How many users' names are remembered: of one that is not, the system's files are read each time.
+    private static let mostOwners = 65_536
+
     /// How long a file may have two names.
     private static let linkTime = Duration.seconds(1)
 
@@ -61,10 +64,15 @@ extension SpoolReader {
 
     /// Counts and tells a file that is never opened, once.
     func refuse(_ reason: SpoolRefusal, _ path: FileName) {
-        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
-        guard trouble.refusals.insert(path).inserted else { return }
+        guard isNews(path) else { return }
         counters.refused[reason, default: 0] += 1
         log.warning("file refused", ["path": path.text, "reason": reason.rawValue])
+    }
+
+    /// Whether that was not logged before, as far as is remembered.
+    func isNews(_ what: FileName) -> Bool {
+        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
+        return trouble.refusals.insert(what).inserted
     }
 
     /// A name could not be looked at.
@@ -98,17 +106,33 @@ extension SpoolReader {
             )
         default: note(error, "cannot read", directory.path(of: name))
         }
-        let file = directory.files[name]
+        var file = directory.files[name]
+        if let unread = file, unread.taken.offset == 0, unread.descriptor == nil,
+            trouble.complaints[directory.path(of: name)] == nil, trouble.complaints.count >= Complaints.most
+        {
+            // Beyond what is told nothing is kept of it.
+            forget(unread)
+            file = nil
+        }
         tryAgain(file.map { .read($0) } ?? .look(directory, name), directory.path(of: name), error)
     }
 
     /// Tells a person once what to fix; remembered until it is fixed.
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
-        guard trouble.complaints[path] == nil, trouble.complaints.count < SpoolReader.mostRemembered else { return }
+        guard trouble.complaints[path] == nil else { return }
         let owner = owner ?? (try? FileSystem.status(tree.root.raw, path).owner) ?? 0
-        trouble.complaints[path] = SpoolComplaint(
-            path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
+        let complaint = SpoolComplaint(path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
+        guard trouble.complaints.add(complaint, at: path) else { return }
         log.warning("cannot access", ["path": shown(path), "owner": ownerName(owner), "advice": advice])
+    }
+
+    /// Why a file cannot be renamed and removed, and what helps.
+    static func notRemoved(_ error: SystemError) -> String {
+        let advice =
+            error.number == EPERM
+            ? "it or its directory is immutable or append-only (lsattr; chattr -ai), or the directory is sticky"
+            : "let its group write the directory"
+        return "the agent may not rename and remove it: \(advice)"
     }
 
     // MARK: Descriptors
@@ -131,7 +155,8 @@ extension SpoolReader {
     func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
         held.uses += 1
         file.lastUse = held.uses
-        file.owner = try FileSystem.status(looked).owner
+        let owner = try FileSystem.status(looked).owner
+        if owner != file.owner { appends.change(file) { $0.owner = owner } }
         file.descriptor = try FileSystem.read(looked)
         held.files.append(file)
         closeIdleFiles()
@@ -155,7 +180,17 @@ extension SpoolReader {
             let file = held.files.removeLast()
             file.descriptor = nil
             file.rest()
+            // Nothing is to be remembered of a file in which nothing ever was: what is written to it is told.
+            if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated { forget(file) }
         }
+    }
+
+    /// Forgets a file of which nothing was read: it is looked at as a new one when something happens to it.
+    private func forget(_ file: AppendFile) {
+        isRead(file)
+        appends.remove(file)
+        if file.isCopySuspect { appends.suspects -= 1 }
+        if file.hasName, file.directory.files[file.name] === file { file.directory.files[file.name] = nil }
     }
 
     func closeDescriptor(of file: AppendFile) {
@@ -174,7 +209,7 @@ extension SpoolReader {
     /// A user's name, or `uid-N` for one without.
     func ownerName(_ owner: UInt32) -> String {
         if let known = owners[owner] { return known }
-        if owners.count >= SpoolReader.mostRemembered { owners.removeAll() }
+        if owners.count >= SpoolReader.mostOwners { owners.removeAll() }
         let name = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer -> String in
             var entry = passwd()
             var found: UnsafeMutablePointer<passwd>?

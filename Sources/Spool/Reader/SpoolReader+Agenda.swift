@@ -8,6 +8,7 @@ extension SpoolReader {
         case settle(SpoolDirectory, FileName)
         case retryCut(FileID)
         case reopen(AppendFile)
+        case lookAtZeros(AppendFile)
         case grace(AppendFile)
         case syncRemovals
         case commit
@@ -15,7 +16,7 @@ extension SpoolReader {
         case census
         case findRoot
         case checkRoot
-        case tryAgain(SecondTries.Key)
+        case tryAgain
         case restoreDescriptors
         case lookForCopies
         case releaseBuffer
@@ -62,7 +63,8 @@ extension SpoolReader {
     /// Whose errand it is; nil: nobody's.
     private func app(of errand: Errand) -> String? {
         switch errand {
-        case .check(let file), .reopen(let file), .grace(let file): app(of: file.directory, file.owner)
+        case .check(let file), .reopen(let file), .lookAtZeros(let file), .grace(let file):
+            app(of: file.directory, file.owner)
         case .settle(let directory, _): directory.app
         default: nil
         }
@@ -74,6 +76,7 @@ extension SpoolReader {
         case .settle(let directory, let name): settle(directory, name)
         case .retryCut(let id): retryCut(id)
         case .reopen(let file): makeReady(file)
+        case .lookAtZeros(let file): lookAtZeros(file)
         case .grace(let file): grace(file)
         case .syncRemovals: syncRemovals()
         case .commit: wake()
@@ -81,7 +84,7 @@ extension SpoolReader {
         case .census: takeCensus()
         case .findRoot: findRoot()
         case .checkRoot: checkRoot()
-        case .tryAgain(let key): tryNow(key)
+        case .tryAgain: tryNow()
         case .restoreDescriptors: fitDescriptors()
         case .lookForCopies: lookForCopies()
         case .releaseBuffer:

@@ -1,6 +1,5 @@
 internal import EventLoops
 internal import Glibc
-internal import Logs
 internal import Model
 
 extension SpoolReader {
@@ -66,17 +65,21 @@ extension SpoolReader {
         guard kind(of: name, in: directory) == .append || earlier != .unknown || remembered.kept[id] != nil else {
             return
         }
-        let file = AppendFile(id, in: directory, name: name, size: status.size, now: now)
+        // Those in which nothing is are kept while descriptors are left.
+        let isKnown = remembered.kept[id] != nil || earlier != .unknown || isRotated(name) || name.claimed != nil
+        guard status.size > 0 || isKnown || held.files.count < held.mostFiles else { return }
+        let file = AppendFile(id, in: directory, name: name, owner: status.owner, size: status.size, now: now)
         file.isRotated = isRotated(name) || earlier != .unknown
         // Of one of which nothing was read it was not known at the stop either.
         let wasRead = (remembered.kept[id]?.offset ?? 0) != 0
-        file.isCopySuspect = file.isRotated && earlier != .current && !wasRead && name.claimed == nil
+        let mayBeCopy = file.isRotated || mayBeRotated(name, of: file.holder)
+        file.isCopySuspect = mayBeCopy && earlier != .current && !wasRead && name.claimed == nil
         if file.isCopySuspect { appends.suspects += 1 }
         if name.claimed != nil { file.isRotated = true }
         resume(file)
         foundAgain(id)
         file.trace.inode = status.inode
-        appends.known[id] = file
+        appends.add(file)
         directory.files[name] = file
         if isKnownAgain {
             // Its checkpoint comes under the name that it goes by now.
@@ -92,6 +95,7 @@ extension SpoolReader {
                 cannotRead(file, error)
             } else {
                 notRead(file.directory, file.name, error, status)
+                guard appends.known[id] === file else { return }
             }
         }
         update(file, status)
@@ -110,11 +114,11 @@ extension SpoolReader {
                 let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
                 let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
             else { continue }
-            remembered.kept[other] = nil
+            remembered.remove(other)
             pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes
-            remembered.kept[id] = renamed
+            remembered.keep(renamed)
             return true
         }
         return false
@@ -123,8 +127,9 @@ extension SpoolReader {
     /// Takes over what was kept of a file.
     private func resume(_ file: AppendFile) {
         // A file that is read again is taken out of `missing` when its turn there comes.
-        guard let checkpoint = remembered.kept.removeValue(forKey: file.id), checkpoint.offset >= 0 else { return }
+        guard let checkpoint = remembered.remove(file.id), checkpoint.offset >= 0 else { return }
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
+        file.origin = file.trace.origin ?? checkpoint.name
         if let last = file.trace.marks.last, last.offset == checkpoint.offset {
             file.taken = last
         } else {
@@ -133,6 +138,8 @@ extension SpoolReader {
         }
         file.committed = file.taken.offset
         file.trace.missingSince = nil
+        file.trace.owner = nil
+        file.trace.origin = nil
     }
 
     /// A file has another name, or another file has its name: it is being rotated.
@@ -143,8 +150,13 @@ extension SpoolReader {
                 file.isRotated = file.isRotated || isRotated(name) || kind(of: name, in: directory) != .append
             }
         }
-        file.directory = directory
-        file.name = name
+        appends.change(file) {
+            $0.directory = directory
+            $0.name = name
+            // A name that rotation does not make of the one that it was written under is one that it is written under from now on.
+            let own = name.claimed ?? name
+            if kind(of: own, in: directory) == .append, own.base != $0.origin.base { $0.origin = own }
+        }
         file.hasName = true
         appends.nameless[file.id] = nil
         if let other = directory.files[name], other !== file { displaced(other) }
@@ -166,7 +178,7 @@ extension SpoolReader {
 
     /// What the kernel says about a file has changed, or may have.
     func update(_ file: AppendFile, _ status: FileStatus) {
-        file.size = status.size
+        file.see(length: status.size)
         file.modified = status.modified
         if status.size != file.taken.offset { makeReady(file) }
     }

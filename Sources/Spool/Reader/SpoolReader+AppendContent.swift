@@ -32,6 +32,7 @@ extension SpoolReader {
             } else {
                 if file.committed >= file.size { isRead(file) }
                 considerLater(file)
+                waitForContent(of: file)
             }
         } catch {
             cannotRead(file, error)
@@ -77,7 +78,7 @@ extension SpoolReader {
         guard let descriptor = file.descriptor?.raw else { return false }
         let status = try FileSystem.status(of: descriptor)
         if status.links == 0, file.hasName { displaced(file) }
-        file.size = status.size
+        file.see(length: status.size)
         file.modified = status.modified
         if status.size < file.taken.offset + file.scanned { try findPlace(in: file, descriptor) }
         if file.scanned >= SpoolReader.shortLine { return try searchLineEnd(of: file, descriptor) }
@@ -94,16 +95,23 @@ extension SpoolReader {
                 == file.taken.hash,
             try isOnePiece(buffer[..<count], at: file.taken.offset - Int64(before), descriptor)
         else {
-            file.size = min(file.size, file.taken.offset - Int64(before) + Int64(count))
+            file.see(length: min(file.size, file.taken.offset - Int64(before) + Int64(count)))
             try findPlace(in: file, descriptor, isRewritten: true)
             return true
         }
         // Its end is gone, and may have grown again.
         if file.reached > 0 { cutOff(file, from: max(file.cutTo, file.taken.offset)) }
-        let isEnd = count < room.count
-        guard count > before else { return false }
-        let block = UnsafeRawBufferPointer(rebasing: buffer[before..<count])
-        switch LineCutter(longest: options.maxEventSize).piece(of: block) {
+        return try takeBlock(of: file, in: buffer, before..<count, isEnd: count < room.count, descriptor)
+    }
+
+    /// Takes a piece of a block that lies in the buffer from `before` on. True: there may be more.
+    func takePiece(
+        of file: AppendFile, _ block: UnsafeRawBufferPointer, in buffer: UnsafeMutableRawBufferPointer, at before: Int,
+        isEnd: Bool, _ descriptor: Int32
+    ) throws(SystemError) -> Bool {
+        // What ends before zeros gets no more: lines go that begin a record.
+        let format = isEnd || block.count > options.maxEventSize ? options.format : nil
+        switch LineCutter(longest: options.maxEventSize, format: format).piece(of: block) {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
             let taken = hand(lines, from: source(of: file), at: file.taken.offset) { self.resume(file) }
@@ -148,16 +156,25 @@ extension SpoolReader {
     private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
         let buffer = self.buffer.take()
         let position = file.taken.offset + file.scanned
-        let end = try FileSystem.endOfHole(descriptor, at: position)
-        guard end == position else {
-            file.scanned += end - position
-            return true
-        }
         let count = try FileSystem.read(descriptor, into: buffer, at: position)
-        let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        // Zeros are no end of a line, but those at the end are not counted among its bytes.
+        let zero = LineCutter.first(0, in: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        let block = UnsafeRawBufferPointer(rebasing: buffer[..<(zero ?? count)])
         guard let feed = LineCutter.firstLineFeed(in: block) else {
-            file.scanned += Int64(count)
-            guard file.isSealed, count == 0 else { return count == buffer.count || (file.isSealed && count > 0) }
+            file.scanned += Int64(block.count)
+            if let zero {
+                let rest = UnsafeRawBufferPointer(rebasing: buffer[zero..<count])
+                switch try zeros(in: file, at: position + Int64(zero), rest, descriptor) {
+                case .more: return true
+                case .content(let end):
+                    file.scanned = end - file.taken.offset
+                    return true
+                case .end: break
+                }
+                guard file.isSealed else { return false }
+            } else {
+                guard file.isSealed, count == 0 else { return count == buffer.count || (file.isSealed && count > 0) }
+            }
             guard file.scanned > Int64(options.maxEventSize) else {
                 file.scanned = 0
                 return true
@@ -301,8 +318,11 @@ extension SpoolReader {
     }
 
     func source(of file: AppendFile) -> SpoolSource {
-        SpoolSource(
-            app: app(of: file.directory, file.owner), path: shown(file.path), producer: file.id.bytes,
+        let id = file.id.bytes
+        var source = SpoolSource(
+            app: app(of: file.directory, file.owner), path: shown(file.path), producer: id,
             mayBeCritical: !file.directory.isIncoming, wasClosed: file.closedBeforeChange)
+        if options.afterRead != .keep { source.file = id }
+        return source
     }
 }

@@ -82,7 +82,9 @@ extension SpoolReader {
         guard let status = try? FileSystem.status(descriptor, entry.name), status.isRegular else { return true }
         if kind == .append {
             // Of another file that has the name by now this says nothing.
-            if let file = directory.files[entry.name], file.trace.inode == status.inode { file.size = status.size }
+            if let file = directory.files[entry.name], file.trace.inode == status.inode {
+                file.see(length: status.size)
+            }
         } else {
             census.dropFiles += 1
             census.dropBytes += ByteCount(status.size)

@@ -1,7 +1,5 @@
 internal import EventLoops
 internal import Glibc
-internal import Logs
-internal import Model
 
 /// How a file becomes ours: it is renamed to a name that only the agent uses, and looked at again under that name. Drop files
 /// are claimed before they are read, append files before they are removed.

@@ -94,7 +94,7 @@ extension SpoolReader {
             covered.append((file, file.taken.offset, file.setbacks))
             progress.checkpoints.append(
                 Checkpoint(
-                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.trace.encoded))
+                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.keptTrace.encoded))
         }
         progress.checkpoints.append(contentsOf: closed.places.values)
         if options.place != nil {
@@ -148,6 +148,7 @@ extension SpoolReader {
     private func covered(_ file: AppendFile, to offset: Int64, _ setbacks: UInt32) {
         // Else the file was truncated meanwhile: what was durable was what it held before.
         if file.setbacks == setbacks { file.committed = max(file.committed, offset) }
+        guard appends.known[file.id] === file else { return }
         if file.committed >= file.size { isRead(file) }
         considerLater(file)
     }
@@ -179,6 +180,6 @@ extension SpoolReader {
         sink.quarantine(
             QuarantineRecord(
                 reason: reason, detail: detail, app: source.app, path: source.path, offset: offset, length: length,
-                content: content, time: time.wallTime))
+                content: content, time: time.wallTime, file: source.file))
     }
 }

@@ -4,13 +4,12 @@ internal import Model
 
 /// What an append file was seen to hold beyond the place that was read when it was truncated, or when it was gone: a copy
 /// that rotation made may have it, or the file has another name by now.
-struct CutOff {
+struct CutOff: Held {
     var path: FileName
     /// The file that is gone, which may turn up under another name; nil if it was truncated.
     var gone: FileID?
-    /// The name that the file and its copies share.
-    var stem: FileName
-    var directory: SpoolDirectory
+    /// What the file and its copies share.
+    var stream: Stream
     /// The beginning of what the file held; empty if nothing of it was read, and no copy is known by it.
     var fingerprint: Fingerprint
     /// From here on nothing was read, neither here nor in a copy.
@@ -19,16 +18,19 @@ struct CutOff {
     var end: Int64
     /// When that was noticed.
     var at: BootInstant
+
+    var holder: Holder { stream.holder }
 }
 
 /// A file under a rotated name, in which nothing was known from before.
-struct WholeFile {
-    var stem: FileName
-    /// The top directory of the spool that it is in.
-    var top: ArraySlice<UInt8>
+struct WholeFile: Held {
+    /// Those that it may belong to.
+    var streams: [Stream]
     var length: Int64
     /// When it was looked at.
     var at: BootInstant
+
+    var holder: Holder { streams[0].holder }
 }
 
 /// Bytes that were truncated, or whose file was gone, before they could be read: counted once it is known that no copy has
@@ -36,7 +38,7 @@ struct WholeFile {
 extension SpoolReader {
     /// How long a copy is waited for, in times to settle: it is looked for at once and settles first.
     private static let patienceForCopies = 30
-    /// How many are waited for; beyond them they are counted at once.
+    /// How many are waited for; beyond them those of whoever has the most are counted at once.
     private static let mostCutOffs = 1024
 
     /// A file is shorter than it was. What was seen of it, and not read, is looked for in copies.
@@ -44,14 +46,12 @@ extension SpoolReader {
         let end = file.reached
         file.reached = 0
         guard end > begin else { return }
-        let name = file.name.claimed ?? file.name
         var cut = CutOff(
-            path: file.path, gone: nil, stem: name.stem, directory: file.directory,
-            fingerprint: file.trace.fingerprint, begin: begin, end: end, at: now)
+            path: file.path, gone: nil, stream: file.streams[0], fingerprint: file.trace.fingerprint, begin: begin,
+            end: end, at: now)
         if cut.fingerprint.length == 0 {
             // Its copy may have been read before this was noticed.
-            let top = SpoolReader.top(file.directory.path.bytes)
-            for whole in appends.readWhole where whole.stem == cut.stem && whole.top == top {
+            for whole in appends.readWhole where whole.streams.contains(cut.stream) {
                 cut.begin = max(cut.begin, whole.length)
             }
         }
@@ -66,8 +66,8 @@ extension SpoolReader {
         guard end > file.taken.offset else { return }
         lookFor(
             CutOff(
-                path: file.path, gone: file.id, stem: (file.name.claimed ?? file.name).stem, directory: file.directory,
-                fingerprint: file.trace.fingerprint, begin: file.taken.offset, end: end, at: now))
+                path: file.path, gone: file.id, stream: file.streams[0], fingerprint: file.trace.fingerprint,
+                begin: file.taken.offset, end: end, at: now))
     }
 
     /// A file was found that was not known: it may be one that was gone, and goes on where its checkpoint says.
@@ -77,34 +77,32 @@ extension SpoolReader {
     }
 
     private func lookFor(_ cut: CutOff) {
-        guard appends.cutOffs.count < SpoolReader.mostCutOffs else { return giveUp(cut) }
         if appends.cutOffs.isEmpty { remember(.lookForCopies, after: patience) }
         appends.cutOffs.append(cut)
+        for cut in appends.cutOffs.makeRoom(for: SpoolReader.mostCutOffs) { giveUp(cut) }
     }
 
     /// A copy was recognised by its beginning, or an archive: it is read up to that length.
-    func recognised(_ fingerprint: Fingerprint, upTo length: Int64) {
+    func recognised(_ fingerprint: Fingerprint, upTo length: Int64, of streams: [Stream]) {
         guard !appends.cutOffs.isEmpty else { return }
-        for index in appends.cutOffs.indices where appends.cutOffs[index].fingerprint == fingerprint {
+        for index in appends.cutOffs.indices
+        where streams.contains(appends.cutOffs[index].stream) && appends.cutOffs[index].fingerprint == fingerprint {
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
         appends.cutOffs.removeAll { $0.begin >= $0.end }
     }
 
     /// A file under a rotated name is read whole: it may be a copy of one of which nothing had been read.
-    func readWhole(_ name: FileName, in directory: SpoolDirectory, length: Int64) {
-        let (stem, top) = ((name.claimed ?? name).stem, SpoolReader.top(directory.path.bytes))
+    func readWhole(_ length: Int64, of streams: [Stream]) {
         let (now, window) = (now, patience)
         appends.readWhole.removeAll { now - $0.at > window }
-        if appends.readWhole.count < SpoolReader.mostCutOffs {
-            appends.readWhole.append(WholeFile(stem: stem, top: top, length: length, at: now))
-        }
+        appends.readWhole.append(WholeFile(streams: streams, length: length, at: now))
+        _ = appends.readWhole.makeRoom(for: SpoolReader.mostCutOffs)
         guard !appends.cutOffs.isEmpty else { return }
         for index in appends.cutOffs.indices
-        where appends.cutOffs[index].stem == stem && appends.cutOffs[index].fingerprint.length == 0
+        where streams.contains(appends.cutOffs[index].stream) && appends.cutOffs[index].fingerprint.length == 0
             && appends.cutOffs[index].gone == nil
         {
-            guard SpoolReader.top(appends.cutOffs[index].directory.path.bytes) == top else { continue }
             appends.cutOffs[index].begin = max(appends.cutOffs[index].begin, length)
         }
         appends.cutOffs.removeAll { $0.begin >= $0.end }
@@ -114,11 +112,10 @@ extension SpoolReader {
     /// that cannot be known.
     func lookForCopies() {
         if !isHeldBack {
+            let suspected = appends.suspected
             var left: [CutOff] = []
             for cut in appends.cutOffs {
-                if now - cut.at < patience
-                    || undecidedFiles(near: cut.directory, named: cut.stem).contains(where: \.isCopySuspect)
-                {
+                if now - cut.at < patience || suspected.contains(cut.stream) {
                     left.append(cut)
                 } else {
                     giveUp(cut)

@@ -2,7 +2,6 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 internal import Logs
-internal import Model
 
 extension SpoolReader {
     /// Drop files that are read in part and set aside at most: each keeps a block in memory.
@@ -15,7 +14,9 @@ extension SpoolReader {
     /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
-        guard drops.waiting.count(of: line) < options.mostWaitingDrops else {
+        // Each owner or app has room for some, however many there are.
+        let most = min(options.mostWaitingDrops, max(4, options.mostDropsInAll / (drops.waiting.lineCount + 1)))
+        guard drops.waiting.count(of: line) < most else {
             // Listing finds it again, and only what is not known to be settling.
             directory.settling[name] = nil
             guard directory.isIncoming else { return scan(directory) }
@@ -162,7 +163,9 @@ extension SpoolReader {
             }
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
-                switch try match(format, descriptor.raw, in: directory, named: name) {
+                switch try match(
+                    format, descriptor.raw, in: directory, of: Stream.asked(directory.holder(seen.owner), name))
+                {
                 case .unknown: break
                 case .later:
                     directory.settling[name] = directory.settling[name] ?? .unknown
@@ -180,14 +183,15 @@ extension SpoolReader {
             guard let claim else { return }
             drops.inHand.insert(id)
             settled(directory.path(of: name))
-            let source = SpoolSource(
+            var source = SpoolSource(
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)
+            if !isStaying { source.file = id.bytes }
             let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app)
             drops.reading = DropReading(
                 file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,
                 longest: options.maxEventSize,
-                from: remembered.kept.removeValue(forKey: id).flatMap(ObjectSplitter.Place.init) ?? known)
+                from: remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known)
         } catch {
             cannotBegin(directory, name, error, status)
         }
@@ -205,9 +209,7 @@ extension SpoolReader {
             remember(.settle(directory, name), after: .seconds(1))
         case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
             EROFS where error.call == "renameat2":
-            complain(
-                directory.path(of: name), status?.owner,
-                "the agent may not rename and remove it: let its group write the directory")
+            complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
             tryAgain(.look(directory, name), directory.path(of: name), error)
         // It was taken away, as one call says.
         case ENOENT: notOpened(directory, name, error)

@@ -1,6 +1,5 @@
 internal import EventLoops
 internal import Glibc
-internal import Logs
 internal import Model
 
 /// What is in a drop file that is ours: read block by block, tried once more if it ends too early, done with at its end.
@@ -179,8 +178,8 @@ extension SpoolReader {
         if drops.reading === drop { drops.reading = nil }
         drops.inHand.remove(drop.id)
         if let place = drop.checkpointed {
-            remembered.kept[drop.id] = Checkpoint(
-                key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded)
+            remembered.keep(
+                Checkpoint(key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded))
         }
     }
 
@@ -217,7 +216,7 @@ extension SpoolReader {
         trace.doneVersion = SpoolReader.version(of: drop.status)
         let checkpoint = Checkpoint(
             key: drop.id.bytes, path: drop.source.path, offset: drop.status.size, state: trace.encoded)
-        remembered.kept[drop.id] = checkpoint
+        remembered.keep(checkpoint)
         return checkpoint
     }
 

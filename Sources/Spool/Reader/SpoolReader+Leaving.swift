@@ -26,11 +26,13 @@ extension SpoolReader {
 
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
     private func quietTime(of file: AppendFile) -> Duration? {
-        if file.taken.offset < file.size, !file.isSealed {
+        if file.isUnsealed {
             return file.isRotated ? options.settleTime : options.sealTime
         }
         if !file.hasName { return options.settleTime }
-        guard options.afterRead != .keep, file.size > 0 || file.isRotated else { return nil }
+        guard options.afterRead != .keep, file.size > 0 || file.isRotated, !sink.mustStay(file.id.bytes) else {
+            return nil
+        }
         return file.isRotated ? options.settleTime : options.giveUpTime
     }
 
@@ -60,17 +62,16 @@ extension SpoolReader {
             if isHeld { _ = clinux_return_lease(descriptor) }
             return again(file)
         }
-        if status.size != file.size || status.modified != file.modified {
+        if status.size != file.length || status.modified != file.modified {
             if isHeld { _ = clinux_return_lease(descriptor) }
             file.lastChange = now
             return makeReady(file)
         }
         // Without the capability nobody can tell whether there is a writer: an append file is kept then.
         guard isHeld else { return checkWithoutLease(file) }
-        if file.taken.offset < file.size {
+        if file.isUnsealed {
             _ = clinux_return_lease(descriptor)
-            file.isSealed = true
-            return makeReady(file)
+            return seal(file)
         }
         guard file.committed >= file.size else {
             // The commit that is under way asks again.
@@ -89,15 +90,21 @@ extension SpoolReader {
     }
 
     private func checkWithoutLease(_ file: AppendFile) {
-        if file.taken.offset < file.size {
+        if file.isUnsealed {
             // Closed as far as we saw, or gone from its name.
             guard file.closedAfterChange || file.isRotated else { return }
-            file.isSealed = true
-            return makeReady(file)
+            return seal(file)
         }
         guard !file.hasName, file.committed >= file.size else { return }
         // A writer may have it open, and nobody tells of what it writes.
         if now - file.lastChange >= options.giveUpTime { leave(file) } else { again(file) }
+    }
+
+    /// Its last line counts as whole, and what zeros it ends with are looked through once more.
+    private func seal(_ file: AppendFile) {
+        file.isSealed = true
+        file.padding?.known = 0..<0
+        makeReady(file)
     }
 
     // MARK: Removal
@@ -111,7 +118,7 @@ extension SpoolReader {
         }
         do {
             let status = try FileSystem.status(of: descriptor)
-            guard status.size == file.taken.offset else {
+            guard status.size == file.length, !file.hasUnread else {
                 _ = clinux_return_lease(descriptor)
                 return makeReady(file)
             }
@@ -128,9 +135,7 @@ extension SpoolReader {
             switch error.number {
             case ENOENT, EEXIST: makeReady(file)
             case EACCES, EPERM:
-                complain(
-                    file.path, file.owner,
-                    "the agent may not rename and remove it: let its group write the directory")
+                complain(file.path, file.owner, SpoolReader.notRemoved(error))
                 tryAgain(.check(file), file.path, error)
             default:
                 note(error, "cannot rename file", file.path)
@@ -148,7 +153,7 @@ extension SpoolReader {
             let claim = try claim(name, status, in: directory, raw)
         else { return false }
         directory.files[name] = nil
-        file.name = claim
+        appends.change(file) { $0.name = claim }
         directory.files[claim] = file
         return true
     }
@@ -176,7 +181,8 @@ extension SpoolReader {
     func grace(_ file: AppendFile) {
         guard file.isLeaving, let descriptor = file.descriptor?.raw else { return }
         guard let status = try? FileSystem.status(of: descriptor), clinux_holds_lease(descriptor) == 1,
-            status.size == file.taken.offset, status.links == 1, let raw = self.descriptor(of: file.directory)
+            status.size == file.length, !file.hasUnread, status.links == 1,
+            let raw = self.descriptor(of: file.directory)
         else { return stay(file, descriptor) }
         guard now >= file.leavesAt else {
             return remember(.grace(file), after: min(SpoolReader.graceStep, file.leavesAt - now))
@@ -203,7 +209,7 @@ extension SpoolReader {
             do {
                 try FileSystem.rename(raw, file.name, to: original)
                 file.directory.files[file.name] = nil
-                file.name = original
+                appends.change(file) { $0.name = original }
                 file.directory.files[original] = file
             } catch {
                 // A new file has the name: this one is read on under ours, and goes later.
@@ -221,7 +227,7 @@ extension SpoolReader {
         closeDescriptor(of: file)
         isRead(file)
         appends.nameless[file.id] = nil
-        appends.known[file.id] = nil
+        appends.remove(file)
         if file.isCopySuspect {
             file.isCopySuspect = false
             appends.suspects -= 1
@@ -236,7 +242,8 @@ extension SpoolReader {
         }
         file.trace.add(file.taken)
         miss(
-            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []), file.trace)
+            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []),
+            file.keptTrace)
         wake()
     }
 
@@ -244,11 +251,11 @@ extension SpoolReader {
     /// whatever name and however much later.
     func rememberContent(of file: AppendFile) {
         guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
-        var trace = file.trace
+        var trace = file.keptTrace
         trace.inode = 0
         trace.missingSince = nil
         trace.add(file.taken)
-        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken)
+        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken, in: file.streams[0])
         miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
     }
 
@@ -274,7 +281,7 @@ extension SpoolReader {
                 guard trouble.complaints.isEmpty else { continue }
                 // The other version's says nothing that it could be known by.
                 guard ObjectSplitter.Place(checkpoint) != nil else {
-                    remembered.kept[id] = nil
+                    remembered.remove(id)
                     pass.forget(id)
                     continue
                 }

@@ -68,6 +68,7 @@ extension SpoolReader {
         guard !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
         if let place = options.place, !place.mayHold(below: path) { return }
+        guard !isInBox(path) else { return refuseNested(path) }
         let known = tree.directories[path]
         let beneath = path.bytes.isEmpty ? FileName(".") : path
         do {
@@ -79,8 +80,13 @@ extension SpoolReader {
                 path: path, depth: depth, id: try FileID(descriptor, status), status.inode, app: options.place?.app)
             guard known?.id != directory.id else { return }
             if let known { close(known) }
-            tree.directories[path] = directory
-            if let parent = directory.parent { tree.directories[parent]?.children[path] = directory }
+            guard tree.count(of: directory.app) < options.mostDirectories else {
+                tree.crowded.insert(directory.app)
+                return complain(
+                    SpoolReader.mostDirectories(of: directory), status.owner,
+                    "an app has at most \(options.mostDirectories) directories: those beyond them are not read")
+            }
+            tree.add(directory)
             // Watch first, list then: what comes between is told twice, never missed.
             watch(directory, descriptor)
             keep(consume descriptor, of: directory)
@@ -104,16 +110,38 @@ extension SpoolReader {
         }
     }
 
-    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them.
+    /// Whether a directory lies in the drop box, which is flat.
+    private func isInBox(_ path: FileName) -> Bool {
+        options.place == nil && path.bytes.starts(with: "incoming/".utf8)
+    }
+
+    /// A directory in the drop box is never listed or watched, whatever is in it: one of them is told.
+    private func refuseNested(_ path: FileName) {
+        guard trouble.nested == nil || trouble.nested?.path == path else { return }
+        trouble.nested = (path, true)
+        complain(
+            path, nil, "no directory in the drop box is read: put files into it, or make an app's (spoolship app add)")
+    }
+
+    /// The directory in the drop box that was told is gone.
+    func forgetNested(_ path: FileName) {
+        guard trouble.nested?.path == path else { return }
+        trouble.nested = nil
+        trouble.complaints.remove(path)
+    }
+
+    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them; nor is what a
+    /// file system keeps at its top.
     private static func isHidden(_ path: FileName) -> Bool {
-        FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
+        path.bytes.elementsEqual("lost+found".utf8)
+            || FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
     }
 
     /// Forgets a directory and all below it: it was removed or moved away. Its files are known still.
     func close(_ directory: SpoolDirectory) {
         guard !directory.isGone else { return }
         directory.isGone = true
-        tree.directories[directory.path] = nil
+        tree.remove(directory)
         settled(directory.path)
         if directory.path.bytes.isEmpty { lostRoot() }
         endWatch(of: directory)
@@ -121,11 +149,22 @@ extension SpoolReader {
         held.directories.removeAll { $0 === directory }
         if directory.isPolled { watching.polled.removeAll { $0 === directory } }
         for file in directory.files.values { displaced(file) }
-        if let parent = directory.parent { tree.directories[parent]?.children[directory.path] = nil }
         trouble.passedOver.removeAll(below: directory.path)
         let children = directory.children
         directory.children = [:]
         for child in children.values { close(child) }
+        // There is room again: those that were refused are found by listing.
+        if !tree.crowded.isEmpty, tree.count(of: directory.app) < options.mostDirectories * 7 / 8,
+            tree.crowded.remove(directory.app) != nil
+        {
+            trouble.complaints.remove(SpoolReader.mostDirectories(of: directory))
+            for other in tree.directories.values where other.app == directory.app { scan(other) }
+        }
+    }
+
+    /// Under which path it is told that an app has too many directories.
+    private static func mostDirectories(of directory: SpoolDirectory) -> FileName {
+        FileName(directory.path.bytes.prefix { $0 != UInt8(ascii: "/") } + Array("/*".utf8))
     }
 
     /// While a directory is open the kernel does not tell that it was removed, but that its content was.
@@ -150,9 +189,10 @@ extension SpoolReader {
     private func lostRoot() {
         guard life.phase == .running else { return }
         log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
-        trouble.complaints[FileName("")] = SpoolComplaint(
+        let complaint = SpoolComplaint(
             path: options.directory, owner: 0, ownerName: ownerName(0),
             advice: "the spool directory is gone: make it again")
+        _ = trouble.complaints.add(complaint, at: FileName(""))
         for child in tree.directories.values { close(child) }
         remember(.findRoot, after: options.pollInterval)
         publish()
@@ -163,7 +203,7 @@ extension SpoolReader {
         guard tree.directories[FileName("")] == nil else { return }
         do throws(SpoolError) {
             tree.root = try SpoolReader.openRoot(options.directory)
-            trouble.complaints[FileName("")] = nil
+            trouble.complaints.remove(FileName(""))
             counters.root = nil
             log.warning("spool directory is back", ["path": options.directory])
             open(FileName(""), depth: 0)
@@ -229,7 +269,7 @@ extension SpoolReader {
         if listing.waiting.isEmpty { endFirstListing() }
         let hasRoom = listing.streams < min(SpoolReader.mostStreams, max(1, held.mostDirectories / 2))
         let next = listing.waiting.popFirst(shares) { _, directory in
-            (hasRoom || directory.stream != nil) && mayList(directory)
+            directory.isGone || (hasRoom || directory.stream != nil) && mayList(directory)
         }
         guard let (line, directory) = next else { return false }
         let hasMore = spend(of: line) { listNames(of: directory) }
@@ -287,10 +327,16 @@ extension SpoolReader {
             let stream = try DirectoryStream(descriptor)
             directory.stream = stream
             listing.streams += 1
+            if directory.isIncoming { trouble.nested?.wasSeen = false }
             settled(directory.path)
             return stream
         } catch {
             directory.isScanQueued = false
+            // A shortage passes within seconds. What its owner keeps shut is nothing that the files beside it wait for.
+            switch SpoolObstacle(error) {
+            case .descriptors, .memory: break
+            default: directory.wasListed = true
+            }
             notOpened(directory, FileName(""), error)
             return nil
         }
@@ -301,6 +347,7 @@ extension SpoolReader {
         listing.streams -= 1
         directory.wasListed = true
         directory.isScanQueued = false
+        if directory.isIncoming, let nested = trouble.nested, !nested.wasSeen { forgetNested(nested.path) }
         if directory.isScanStale { scan(directory) }
     }
 

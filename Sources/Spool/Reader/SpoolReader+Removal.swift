@@ -1,6 +1,7 @@
 internal import CLinux
 internal import EventLoops
 internal import Glibc
+internal import Logs
 internal import Model
 
 /// Files that were unlinked, and whose records go once that is durable.
@@ -27,7 +28,7 @@ extension SpoolReader {
         for file in files {
             drops.inHand.remove(file.id)
             // A directory that is gone may come back under another name, and the file with it.
-            guard let raw = descriptor(of: file.directory),
+            guard let raw = descriptor(of: file.directory), !stays(file.id, [file.record], file.claim, file.directory),
                 remove(file.record, file.claim, in: file.directory, raw, of: file.app)
             else {
                 drops.stuck[file.id] = [file.record]
@@ -35,6 +36,52 @@ extension SpoolReader {
             }
         }
         scheduleSync()
+        wake()
+    }
+
+    /// Whether a file has to stay that has been read. It gets its own name back, if that is free, and its record stays.
+    private func stays(
+        _ id: FileID, _ records: [DoneRecord], _ claim: FileName, _ directory: SpoolDirectory
+    ) -> Bool {
+        guard sink.mustStay(id.bytes) else { return false }
+        var name = claim
+        if let original = claim.claimed, let raw = descriptor(of: directory) {
+            do {
+                try FileSystem.rename(raw, claim, to: original)
+                name = original
+            } catch {
+                // Another file has the name, or nobody may rename it now: it stays under ours.
+                log.info("file keeps the agent's name", ["path": directory.path(of: claim).text, "reason": "\(error)"])
+            }
+        }
+        if drops.staying.updateValue((directory, name), forKey: id) == nil {
+            log.warning(
+                "file stays: the quarantine could not hold its bad lines",
+                [
+                    "path": directory.path(of: name).text,
+                    "hint": "`spoolship quarantine retry --files` reads them again",
+                ])
+        }
+        drops.stuck[id] = records
+        drops.doneBefore[id] = nil
+        return true
+    }
+
+    /// Where a file lies that has to stay, relative to the spool; nil if there is none, empty until all was listed.
+    public func path(ofFile key: [UInt8]) -> String? {
+        guard listing.isFirstDone else { return "" }
+        let id = FileID(bytes: key)
+        return (appends.known[id]?.path ?? drops.staying[id].map { $0.directory.path(of: $0.name) })?.text
+    }
+
+    /// Removes what had to stay and has not any more.
+    public func removeReleased() {
+        for (id, place) in drops.staying where !sink.mustStay(id.bytes) {
+            drops.staying[id] = nil
+            guard let records = drops.stuck[id], let raw = descriptor(of: place.directory) else { continue }
+            removeAgain(id, records, place.directory, place.name, raw, of: place.directory.app)
+        }
+        for file in appends.known.values { considerLater(file) }
         wake()
     }
 
@@ -61,6 +108,7 @@ extension SpoolReader {
         _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32,
         of app: String
     ) {
+        guard !stays(id, records, name, directory) else { return }
         drops.doneBefore[id] = nil
         guard let first = records.first, remove(first, name, in: directory, raw, of: app) else {
             drops.stuck[id] = records

@@ -122,7 +122,7 @@ extension SpoolReader {
             return makeReady(file)
         }
         // A file can be rewritten to the same size.
-        if status.size != file.size || status.modified != file.modified { changed(file) }
+        if status.size != file.length || status.modified != file.modified { changed(file) }
         update(file, status)
     }
 
@@ -198,10 +198,16 @@ extension SpoolReader {
         guard !name.bytes.isEmpty else { return }
         if mask & Int(IN_ISDIR) != 0 { return takeDirectory(mask, directory, name) }
         if mask & Int(IN_MODIFY) != 0 {
-            if let file = directory.files[name] { changed(file) }
+            if let file = directory.files[name] {
+                changed(file)
+            } else if kind(of: name, in: directory) == .append, trouble.complaints[directory.path(of: name)] == nil {
+                notice(directory, name)
+            }
             changedNameless(in: directory, name)
         } else if mask & Int(IN_CLOSE_WRITE) != 0 {
             if let file = directory.files[name] {
+                // What was written into mapped memory is told by nothing else.
+                if file.padding != nil { changed(file) }
                 file.closedAfterChange = true
                 considerLater(file)
             } else if kind(of: name, in: directory) == .other {
@@ -245,6 +251,9 @@ extension SpoolReader {
     private func takeDirectory(_ mask: Int, _ directory: SpoolDirectory, _ name: FileName) {
         // Not for us, or not finished: `.spoolship` is one of them.
         guard !name.isHidden else { return }
+        if directory.isIncoming, mask & Int(IN_MOVED_FROM | IN_DELETE) != 0 {
+            return forgetNested(directory.path(of: name))
+        }
         if mask & Int(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) != 0 {
             // Told later than it happens: what counts is where the name leads now.
             open(directory.path(of: name), depth: directory.depth + 1)
@@ -254,9 +263,7 @@ extension SpoolReader {
             if trouble.complaints[path] != nil {
                 close(known)
                 open(path, depth: directory.depth + 1)
-            } else if trouble.complaints.keys.contains(where: {
-                $0.bytes.starts(with: path.bytes + [UInt8(ascii: "/")])
-            }) {
+            } else if trouble.complaints.hasAny(below: path) {
                 // What could not be opened in it may be opened now.
                 scan(known)
             }
@@ -304,7 +311,7 @@ extension SpoolReader {
         if let file = directory.files[name] {
             // Unlinking the last name of an open file is told as a change of attributes too.
             if file.descriptor == nil || trouble.complaints[file.path] != nil { makeReady(file) }
-        } else if trouble.complaints[directory.path(of: name)] != nil {
+        } else if !trouble.complaints.isEmpty {
             appeared(directory, name, isComplete: false)
         }
     }

@@ -281,7 +281,9 @@ public actor SpoolReader {
         counters.openFiles = held.files.count
         countUnread()
         counters.isHeldBack = isHeldBack
-        counters.complaints = Array(trouble.complaints.values.prefix(16))
+        if trouble.complaints.count > 0 || !counters.complaints.isEmpty {
+            counters.complaints = trouble.complaints.shown
+        }
         counters.inaccessible = trouble.complaints.count
         counters.secondTries = trouble.secondTries.counts
         if counters.passedOver != trouble.passedOver.count {

@@ -87,7 +87,12 @@ struct SecondTries {
     /// How long after a failure its next one counts as a first.
     private static let memory = Duration.seconds(7200)
 
-    private(set) var waiting: [Key: (task: Task, obstacle: SpoolObstacle)] = [:]
+    /// How many are tried before other work gets its turn.
+    private static let atATime = 32
+
+    private(set) var waiting: [Key: (task: Task, obstacle: SpoolObstacle, due: BootInstant)] = [:]
+    /// When the agenda comes back to them: it has one entry for all, whatever is forgotten and put on the list again.
+    private var planned: BootInstant?
     private var failures: [Key: (count: Int, last: BootInstant)] = [:]
 
     /// How many wait, by why.
@@ -95,22 +100,33 @@ struct SecondTries {
         waiting.values.reduce(into: [:]) { $0[$1.obstacle, default: 0] += 1 }
     }
 
-    /// Puts one on the list. Nil: it is there.
+    /// Puts one on the list. When the agenda is to come back, if that is earlier than it does.
     mutating func add(
         _ task: Task, _ path: FileName, _ obstacle: SpoolObstacle, at now: BootInstant
-    ) -> (key: Key, wait: Duration)? {
+    ) -> BootInstant? {
         let key = Key(path: path, kind: task.kind)
         guard waiting[key] == nil else { return nil }
-        waiting[key] = (task, obstacle)
         let before = failures[key].map { now - $0.last < SecondTries.memory ? $0.count : 0 } ?? 0
         if failures.count >= 4 * SecondTries.most { failures.removeAll() }
         failures[key] = (before + 1, now)
         // Doubled each time: a shortage goes within seconds; who may read what is changed by people.
         let longest = obstacle == .permission ? Duration.seconds(3600) : .seconds(60)
-        return (key, min(longest, SecondTries.first * (1 << min(before, 14))))
+        let due = now + min(longest, SecondTries.first * (1 << min(before, 14)))
+        waiting[key] = (task, obstacle, due)
+        guard due < planned ?? .init(nanoseconds: .max) else { return nil }
+        planned = due
+        return due
     }
 
-    mutating func take(_ key: Key) -> Task? { waiting.removeValue(forKey: key)?.task }
+    /// Takes some that are due, and says when the agenda is to come back.
+    mutating func popDue(_ now: BootInstant) -> (tasks: [Task], next: BootInstant?) {
+        // An entry that an earlier one has made superfluous.
+        if let planned, planned > now { return ([], nil) }
+        let due = waiting.filter { $0.value.due <= now }.prefix(SecondTries.atATime)
+        for key in due.map(\.key) { waiting[key] = nil }
+        planned = waiting.values.map(\.due).min()
+        return (due.map(\.value.task), planned)
+    }
 
     /// What lies there was reached, or is gone.
     mutating func forget(_ path: FileName) {
@@ -128,13 +144,18 @@ extension SpoolReader {
         let isFull = trouble.secondTries.waiting.count >= SecondTries.most
         let (task, path) = isFull ? (.everything, FileName("")) : (task, path)
         if case .descriptors = SpoolObstacle(error) { shedDescriptors() }
-        guard let (key, wait) = trouble.secondTries.add(task, path, SpoolObstacle(error), at: now) else { return }
-        remember(.tryAgain(key), after: wait)
+        if let due = trouble.secondTries.add(task, path, SpoolObstacle(error), at: now) { remember(.tryAgain, at: due) }
         wake()
     }
 
-    func tryNow(_ key: SecondTries.Key) {
-        guard let task = trouble.secondTries.take(key) else { return }
+    func tryNow() {
+        let (tasks, next) = trouble.secondTries.popDue(now)
+        if let next { remember(.tryAgain, at: next) }
+        for task in tasks { tryNow(task) }
+        wake()
+    }
+
+    private func tryNow(_ task: SecondTries.Task) {
         switch task {
         case .open(let path, let depth): open(path, depth: depth)
         case .watch(let directory): watchAgain(directory)
@@ -150,7 +171,6 @@ extension SpoolReader {
         case .sync: syncRemovals()
         case .everything: for directory in tree.directories.values { lookThrough(directory) }
         }
-        wake()
     }
 
     private func lookThrough(_ directory: SpoolDirectory) {
@@ -165,7 +185,7 @@ extension SpoolReader {
     func settled(_ path: @autoclosure () -> FileName) {
         guard !trouble.complaints.isEmpty || !trouble.secondTries.waiting.isEmpty else { return }
         let path = path()
-        trouble.complaints[path] = nil
+        trouble.complaints.remove(path)
         trouble.secondTries.forget(path)
     }
 

@@ -2,8 +2,6 @@ internal import CLinux
 internal import Configuration
 internal import EventLoops
 internal import Glibc
-internal import Model
-internal import Spool
 
 /// The apps' directories in the spool. These commands need no running agent: it finds a new directory by itself.
 extension Command {

@@ -1,6 +1,4 @@
-internal import Agent
 internal import Containers
-internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -239,7 +237,9 @@ extension Command {
         }
         do {
             let document = try ContainerDocument(reading: content)
-            _ = try CompiledContainer(document)
+            if let mistake = try CompiledContainer(document).blindMistake {
+                throw ContainerError(.form, at: "tags", mistake)
+            }
             let now = SystemTime().wallTime
             if let expires = document.expires {
                 guard expires > now else {

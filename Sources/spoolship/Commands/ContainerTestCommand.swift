@@ -1,4 +1,3 @@
-internal import Configuration
 internal import Containers
 internal import EventLoops
 internal import Glibc
@@ -53,6 +52,9 @@ private struct ContainerTest {
         do throws(ContainerError) {
             let document = try ContainerDocument(reading: bytes)
             _ = try ContainerTrials(document, now: now)
+            if let mistake = try CompiledContainer(document).blindMistake {
+                throw ContainerError(.form, at: "tags", mistake)
+            }
             return document
         } catch {
             throw CommandFailure(.badData, "\(path): \(error)")

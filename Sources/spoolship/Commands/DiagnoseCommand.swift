@@ -1,5 +1,3 @@
-internal import Configuration
-
 extension Command {
     static let diagnose = Command(
         name: "diagnose", summary: "gathers what a bug report needs into one text",

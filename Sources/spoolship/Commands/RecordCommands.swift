@@ -76,7 +76,8 @@ extension Command {
                 Command(
                     name: "\(word) retry", summary: retry, arguments: "[ID]…", argumentCount: 0...1000,
                     details: "Without ids and filters: all of them.\n\n"
-                        + (store == .quarantine ? "The agent does it, and has to run." : access), options: filters
+                        + (store == .quarantine ? "The agent does it, and has to run." : access),
+                    options: filters + (store == .quarantine ? [.files] : [])
                 ) { invocation in
                     let answer = try invocation.askForRecords(
                         "POST", "\(path)/retry", body: invocation.filterBody(filters), timeout: .seconds(120))
@@ -106,6 +107,9 @@ extension Command.Option {
     fileprivate static let priority = Command.Option(
         name: "priority", value: "PRIORITY", choices: ["normal", "critical"], help: "only normal or only critical ones")
     fileprivate static let app = Command.Option(name: "app", value: "APP", help: "only of this app")
+    fileprivate static let files = Command.Option(
+        name: "files",
+        help: "the bad lines of files that stay in the spool because of them; of files that are gone, nothing")
     fileprivate static let reason = Command.Option(name: "reason", value: "REASON", help: "only for this reason")
 }
 
@@ -116,7 +120,8 @@ extension Invocation {
 
     fileprivate func filterBody(_ filters: [Command.Option]) -> JSONValue {
         let ids = arguments.isEmpty ? nil : JSONValue.array(arguments.map(JSONValue.string))
-        return body(filterQuery(filters).map { ($0.0, .string($0.1)) } + [("ids", ids)])
+        let files: JSONValue? = has("files") ? .bool(true) : nil
+        return body(filterQuery(filters).map { ($0.0, .string($0.1)) } + [("ids", ids), ("files", files)])
     }
 }
 

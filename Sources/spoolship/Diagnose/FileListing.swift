@@ -2,7 +2,6 @@ internal import COpenSSL
 internal import Digests
 internal import EventLoops
 internal import Glibc
-internal import Model
 
 /// The files of a directory and those below it: mode, owner, size, time and name, never what is in them.
 struct FileListing {

@@ -2,6 +2,7 @@ internal import Configuration
 internal import Containers
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// The files that settings name: secrets, certificates, containers, programs, databases, time zones.
 extension StartupCheck {
@@ -57,7 +58,14 @@ extension StartupCheck {
             if let expires = standard.expires, expires <= SystemTime().wallTime {
                 add(setting, "\(file): the document has expired, and rules all the same", severity: .warning)
             }
-            let unknown = try CompiledContainer(standard, mayCall: Set(container.mayCall)).deniedFunctions
+            let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall))
+            if container.required.contains(.redaction), !compiled.hides {
+                add(
+                    setting, "\(file) redacts nothing, and required asks for that: no event is read while it rules",
+                    severity: container.url == nil ? .error : .warning)
+            }
+            if let mistake = compiled.blindMistake { add(setting, "\(file): \(mistake)") }
+            let unknown = compiled.deniedFunctions
             if !unknown.isEmpty {
                 add(
                     setting,

@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Glibc
 
 /// What `spoolship.service` lets the agent write and see, read from the unit and its drop-ins.

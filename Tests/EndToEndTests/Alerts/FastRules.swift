@@ -3,7 +3,7 @@
 /// Nothing but times changes, and by these rules only, so that what fires here fires there, later:
 /// * each `for:` becomes one second;
 /// * a window of thirty minutes (`[30m]`, which counts restarts) becomes a minute, every other one 20 seconds;
-/// * the waits of 3600 and of 600 seconds that expressions compare with become 5 and 3, the day after a salvage and the
+/// * the waits of 3600, 600 and 60 seconds that expressions compare with become 5, 3 and 3, the day after a salvage and the
 ///   hour after a start 25.
 enum FastRules {
     /// - Parameter text: `monitoring/alerts.yml`.
@@ -13,6 +13,7 @@ enum FastRules {
             let indent = text.prefix { $0 == " " }
             guard !text.dropFirst(indent.count).hasPrefix("for: ") else { return "\(indent)for: 1s" }
             return windows(text).replacing("> 3600", with: "> 5").replacing("> 600", with: "> 3")
+                .replacing("> 60", with: "> 3")
                 .replacing("< 86400", with: "< 25").replacing("< 3600", with: "< 25")
         }.joined(separator: "\n")
     }

@@ -194,6 +194,7 @@ extension EndToEnd {
             let bench = try Workbench()
             small(bench)
             bench.settings["spool.when_full"] = "\"evict\""
+            bench.settings["spool.quarantine_max_size"] = "\"64KiB\""
             bench.settings["limits.event_names"] = "2"
             // Quoted: an id of the agent's may have these digits in it.
             try bench.startReceiver("--marker", #""e9055""#)
@@ -217,6 +218,16 @@ extension EndToEnd {
             try prometheus.expect(
                 resolves: "SpoolshipDeadLetters", "SpoolshipQuarantine", "SpoolshipEventsRefused",
                 "SpoolshipFilesRefused")
+
+            // More bad lines than the quarantine holds.
+            try bench.append(String(repeating: "no event\n", count: 4000), to: "bad.jsonl.1")
+            try prometheus.expect(fires: "SpoolshipFilesStay")
+            try #require(unlink("\(bench.spool)/bad.jsonl.1") == 0)
+            try wait(.seconds(60), "the file to be forgotten") {
+                try bench.command("quarantine", "retry", "--files").code == 0
+                    && bench.figures().value("spoolship_spool_files_staying") == 0
+            }
+            try prometheus.expect(resolves: "SpoolshipFilesStay")
         }
 
         /// Runs a program as the unit does, where `ProtectClock=` forbids to ask the kernel for its clock: then the agent judges

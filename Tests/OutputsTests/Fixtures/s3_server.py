@@ -78,6 +78,10 @@ class Gate:
             return "InvalidAccessKeyId"
         if environ.get("HTTP_X_AMZ_CONTENT_SHA256") != hashlib.sha256(body).hexdigest():
             return "XAmzContentSHA256Mismatch"
+        checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        # As a bucket with Object Lock wants it. Source: Amazon S3, "PutObject", Content-MD5.
+        if environ["REQUEST_METHOD"] == "PUT" and environ.get("HTTP_X_AMZ_CHECKSUM_SHA256") != checksum:
+            return "InvalidRequest"
         if region != REGION or service != "s3" or not environ["HTTP_X_AMZ_DATE"].startswith(date):
             return "AuthorizationHeaderMalformed"
         signed = parts["SignedHeaders"].split(";")

@@ -108,6 +108,23 @@ struct GA4Tests {
         #expect(seen.all.count == 1 && !seen.last.contains("e262800") && seen.last.contains("e255600"))
     }
 
+    @Test("members beside the properties have a place in each format, and what has none is counted")
+    func membersOfItsOwn() throws {
+        let line =
+            #"{"name":"a","app":"web","id":"i","priority":"critical","message":"down","level":"error","ctx":{"k":1},"#
+            + #""properties":{"n":1}}"# + "\n"
+        let analytics = GA4Encoder(measurementID: "G-1")
+        let event = try #require(slice(try encoded(analytics, line))?["events"]?.elements?.first)
+        let parameters = event["params"]?.members?.map(\.key)
+        #expect(parameters == ["engagement_time_msec", "n", "message", "level"])
+        #expect(event["params"]?["message"]?.string == "down")
+        let center = AppCenterEncoder(installID: "i")
+        let log = try #require(slice(try encoded(center, line))?["logs"]?.elements?.first)
+        #expect(
+            log["typedProperties"]?.elements?.compactMap { $0["name"]?.string } == ["n", "message", "level"])
+        #expect(try analytics.leftOut(Array(line.utf8)) == 1 && center.leftOut(Array(line.utf8)) == 1)
+    }
+
     @Test("a batch of several clients becomes requests of one client and 25 events each; each event arrives once")
     func severalRequests() async throws {
         let bench = try Bench()
@@ -167,9 +184,10 @@ struct AppCenterTests {
     func ac20_body() throws {
         let text = try encoded(AppCenterEncoder(installID: "i"))
         let logs = try #require(slice(text)?["logs"]?.elements)
+        let id = AppCenterEncoder.uuid("web/0192f3a4-0000-7abc-8def-000000000001")
         #expect(
             logs[0].text
-                == #"{"type":"event","timestamp":"2026-11-20T10:00:00.123Z","sid":"0192f3a4-0000-7abc-8def-0123456789ab","id":"0192f3a4-0000-7abc-8def-000000000001","name":"Video clicked","typedProperties":[{"type":"string","name":"Category","value":"Music"},{"type":"long","name":"Count","value":3},{"type":"double","name":"Ratio","value":0.5},{"type":"boolean","name":"Paid","value":true},{"type":"dateTime","name":"At","value":"2026-11-20T09:00:00.000Z"}],"device":{"sdkName":"spoolship","sdkVersion":"0.1.0","osName":"Debian GNU/Linux","osVersion":"12","locale":"und","timeZoneOffset":60,"appVersion":"0","appBuild":"0","carrierCountry":"IT"}}"#
+                == #"{"type":"event","timestamp":"2026-11-20T10:00:00.123Z","sid":"0192f3a4-0000-7abc-8def-0123456789ab","id":"\#(id)","name":"Video clicked","typedProperties":[{"type":"string","name":"Category","value":"Music"},{"type":"long","name":"Count","value":3},{"type":"double","name":"Ratio","value":0.5},{"type":"boolean","name":"Paid","value":true},{"type":"dateTime","name":"At","value":"2026-11-20T09:00:00.000Z"}],"device":{"sdkName":"spoolship","sdkVersion":"0.1.0","osName":"Debian GNU/Linux","osVersion":"12","locale":"und","timeZoneOffset":60,"appVersion":"0","appBuild":"0","carrierCountry":"IT"}}"#
         )
         let placeholders =
             #"{"sdkName":"spoolship","sdkVersion":"0","osName":"Linux","osVersion":"0","locale":"und","timeZoneOffset":0,"appVersion":"0","appBuild":"0"}"#

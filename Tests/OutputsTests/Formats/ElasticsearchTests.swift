@@ -13,7 +13,7 @@ struct ElasticsearchTests {
     func body() throws {
         let lines = try encoded(encoder).split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count == 5 && lines[4].isEmpty)
-        #expect(lines[0] == #"{"create":{"_index":"events","_id":"0192f3a4-0000-7abc-8def-000000000001"}}"#)
+        #expect(lines[0] == #"{"create":{"_index":"events","_id":"web/0192f3a4-0000-7abc-8def-000000000001"}}"#)
         #expect(lines[1].hasPrefix(#"{"@timestamp":"2026-11-20T10:00:00.123Z","name":"Video clicked","timestamp""#))
         // An event without an id has its place in its batch.
         #expect(lines[2] == #"{"create":{"_index":"events","_id":"01930000-0000-7000-0000-000000000001-1"}}"#)
@@ -142,18 +142,18 @@ struct LokiTests {
     func body() throws {
         let text = try encoded(LokiEncoder(labels: ["job": "shop", "env": "te\"st"], host: "web-1"))
         let stream = try #require(slice(text)?["streams"]?.elements?.first)
-        #expect(stream["stream"]?.text == #"{"app":"web","env":"te\"st","host":"web-1","job":"shop"}"#)
+        #expect(stream["stream"]?.text == #"{"app":"web","env":"te\"st","job":"shop"}"#)
         let values = try #require(stream["values"]?.elements)
         #expect(values.count == 1 && values[0].elements?[0].string == "1795168800123000000")
         let lines = sampleLines.split(separator: "\n").map { String($0) }
         #expect(values[0].elements?[1].string == lines[0])
         #expect(
             values[0].elements?[2].text
-                == #"{"event_id":"0192f3a4-0000-7abc-8def-000000000001","session_id":"0192f3a4-0000-7abc-8def-0123456789ab"}"#
+                == #"{"event_id":"web/0192f3a4-0000-7abc-8def-000000000001","session_id":"0192f3a4-0000-7abc-8def-0123456789ab"}"#
         )
         // An event without an app is in a stream of its own.
         let other = try #require(slice(text)?["streams"]?.elements?.last)
-        #expect(other["stream"]?.text == #"{"env":"te\"st","host":"web-1","job":"shop"}"#)
+        #expect(other["stream"]?.text == #"{"env":"te\"st","job":"shop"}"#)
         #expect(other["values"]?.elements?.first?.elements?[0].string == "1795168802000000000")
         #expect(other["values"]?.elements?.first?.elements?[1].string == lines[1])
         let plain = try encoded(LokiEncoder(labels: ["app": ""], structuredMetadata: false))

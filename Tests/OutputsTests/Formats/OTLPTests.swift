@@ -33,7 +33,7 @@ struct OTLPTests {
                 "Tags": #"{"arrayValue":{"values":[{"intValue":"1"},{"stringValue":"two"}]}}"#,
                 "session.id": #"{"stringValue":"0192f3a4-0000-7abc-8def-0123456789ab"}"#,
                 "geo.country.iso_code": #"{"stringValue":"IT"}"#,
-                "log.record.uid": #"{"stringValue":"0192f3a4-0000-7abc-8def-000000000001"}"#,
+                "log.record.uid": #"{"stringValue":"web/0192f3a4-0000-7abc-8def-000000000001"}"#,
             ])
     }
 
@@ -48,7 +48,7 @@ struct OTLPTests {
         let fixed = (0..<8).map { UInt8(truncatingIfNeeded: nanoseconds >> (8 * UInt64($0))) }
         let minusOne: [UInt8] = [0x18] + [UInt8](repeating: 0xFF, count: 9) + [0x01]
         let attribute: [UInt8] = [0x0A, 1, UInt8(ascii: "n"), 0x12, 11] + minusOne
-        let uid: [UInt8] = [0x0A, 14] + Array("log.record.uid".utf8) + [0x12, 3, 0x0A, 1, UInt8(ascii: "x")]
+        let uid: [UInt8] = [0x0A, 14] + Array("log.record.uid".utf8) + [0x12, 4, 0x0A, 2] + Array("/x".utf8)
         var record: [UInt8] = [0x09] + fixed + [0x10, 9, 0x2A, 3, 0x0A, 1, UInt8(ascii: "a")]
         record += [0x32, UInt8(uid.count)] + uid + [0x32, UInt8(attribute.count)] + attribute
         record += [0x59] + fixed + [0x62, 1, UInt8(ascii: "a")]
@@ -83,7 +83,7 @@ struct OTLPTests {
             Issue.record("not all rejected")
             return
         }
-        #expect(rejected.map(\.index) == [0, 1] && retry.isEmpty)
+        #expect(rejected.map(\.index) == [0, 1] && retry.isEmpty && rejected.allSatisfy(\.isFinal))
         let read = OTLPProtobuf.partialSuccess([0x0A, 7, 0x08, 2, 0x12, 3, 0x6F, 0x6C, 0x64])
         #expect(read?.rejected == 2 && read?.message == "old")
         #expect(OTLPProtobuf.partialSuccess([]) == nil && OTLPProtobuf.partialSuccess([0x0A, 99]) == nil)
@@ -104,6 +104,20 @@ struct OTLPTests {
         record["attributes"]?.elements?.first { $0["key"]?.string == key }?["value"]?["stringValue"]?.string
     }
 
+    @Test("what is known of the machine and the agent is called as the semantic conventions call it")
+    func conventions() throws {
+        let line =
+            #"{"name":"a","app":"web","device":{"host_name":"web-1","sdk_name":"spoolship","sdk_version":"1","os_name":"Debian","#
+            + #""app_version":"3","install_id":"i"}}"# + "\n"
+        let resource = slice(try encoded(OTLPEncoder(.json), line))?["resourceLogs"]?.elements?.first?["resource"]
+        let keys = resource?["attributes"]?.elements?.compactMap { $0["key"]?.string }
+        #expect(
+            keys == [
+                "service.name", "host.name", "telemetry.sdk.name", "telemetry.sdk.version", "os.name",
+                "service.version", "service.instance.id",
+            ])
+    }
+
     @Test("keys are unique, and no app shadows the id by which readers remove repeats")
     func uniqueKeys() throws {
         let record = try record(
@@ -113,7 +127,7 @@ struct OTLPTests {
         )
         let keys = keys(record)
         #expect(Set(keys).count == keys.count, "\(keys)")
-        #expect(attribute(record, "log.record.uid") == "true-id" && attribute(record, "session.id") == "s")
+        #expect(attribute(record, "log.record.uid") == "/true-id" && attribute(record, "session.id") == "s")
         #expect(attribute(record, "event.type") == "t")
         #expect(attribute(record, "property.log.record.uid") == "forged")
         #expect(attribute(record, "member.log.record.uid") == "member")

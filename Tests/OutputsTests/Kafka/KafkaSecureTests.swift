@@ -31,7 +31,7 @@ struct KafkaSecureTests {
         }
 
         func output(
-            _ front: Int = 0, password: String = "s3cret", _ mechanism: KafkaOptions.Login.Mechanism = .scramSHA512,
+            _ front: Int = 0, password: String = "s3cret", _ mechanism: KafkaMechanism = .scramSHA512,
             _ change: (inout KafkaOptions) throws -> Void = { _ in }
         ) throws -> KafkaOutput {
             var options = KafkaOptions(topic: "events", brokers: ["localhost:\(server.ports[front])"])
@@ -74,8 +74,8 @@ struct KafkaSecureTests {
 
     @Test(
         "records arrive over TLS with the password proved by SCRAM, and the broker's name is asked for",
-        arguments: [KafkaOptions.Login.Mechanism.scramSHA512, .scramSHA256])
-    func scram(mechanism: KafkaOptions.Login.Mechanism) async throws {
+        arguments: [KafkaMechanism.scramSHA512, .scramSHA256])
+    func scram(mechanism: KafkaMechanism) async throws {
         let stage = try await Stage()
         let output = try stage.output(0, mechanism)
         #expect(await eventually { await output.connect() == nil })

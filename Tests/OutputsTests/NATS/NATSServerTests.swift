@@ -73,7 +73,7 @@ struct NATSServerTests {
         try reader.makeStream()
         let output = try output(bench, server) { $0.content = .event }
         let count = NATSClient.window + 100
-        let text = (0..<count).map { #"{"name":"a","n":\#($0),"id":"event-\#($0)"}"# + "\n" }.joined()
+        let text = (0..<count).map { #"{"name":"a","n":\#($0),"id":"event-\#($0)","app":"web"}"# + "\n" }.joined()
         let part = Batch.Part(
             compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: count, events: 0..<count
         )
@@ -82,7 +82,7 @@ struct NATSServerTests {
         let again = Sample.batch([part], id: BatchID(high: 7, low: 7))
         #expect(await output.send(again) == .acknowledged)
         let messages = try reader.messages()
-        #expect(messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "event-\($0)" })
+        #expect(messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "web/event-\($0)" })
         #expect(try messages.map { try $0.numbers() } == (0..<count).map { [$0] })
     }
 

@@ -1,3 +1,5 @@
+public import Model
+
 extension DestinationSettings {
     /// Every secret that a destination may have besides its headers, by its setting: who checks secrets, or takes them out of a
     /// text, goes by this list. Where each is kept; nil: it has none.

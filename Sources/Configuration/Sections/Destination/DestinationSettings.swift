@@ -38,14 +38,6 @@ public struct DestinationSettings: Sendable, Equatable {
         case appCenter = "app_center"
     }
 
-    /// How OpenTelemetry's records are written.
-    public enum OTLPEncoding: String, SettingChoice {
-        /// Protocol buffers.
-        case protobuf
-        /// JSON.
-        case json
-    }
-
     /// The version of HTTP that is spoken.
     public enum HTTPVersion: String, SettingChoice {
         /// HTTP/1.1.
@@ -87,7 +79,7 @@ public struct DestinationSettings: Sendable, Equatable {
     /// The systemd credential that holds the password.
     public var passwordCredential: String?
     /// TLS.
-    public var tls = TLSSettings()
+    public var tls = TLSOptions()
     /// The bucket, for `s3`.
     public var s3 = S3Settings()
     /// The subject, for `nats`.
@@ -109,7 +101,7 @@ public struct DestinationSettings: Sendable, Equatable {
     /// What it sets for itself of `[dispatch]` and `[queue]`.
     public var own = OwnSettings()
     /// What an answer means, by status (`404`) or class (`4xx`), where it differs from the usual.
-    public var outcomes: [String: OutcomeOverride] = [:]
+    public var outcomes: [String: AnswerMeaning] = [:]
     /// The query parameter that carries the batch's id.
     public var batchIDParameter: String?
     /// The body's `Content-Type`; nil for the format's own.
@@ -149,8 +141,6 @@ public struct DestinationSettings: Sendable, Equatable {
     /// A destination without a name and a place.
     public init() {}
 }
-
-extension Compression: SettingChoice {}
 
 extension DestinationSettings: SettingsSection {
     static let entries: [Entry<DestinationSettings>] = reachEntries + OwnSettings.entries + sectionEntries
@@ -321,14 +311,7 @@ extension DestinationSettings: SettingsSection {
     ]
 }
 
-/// Whether a name can be a header's, and is not one that the agent writes itself.
-///
-/// Source: RFC 9110, section 5.6.2 (token).
-private func isHeaderName(_ name: String) -> Bool {
-    let ours = ["content-length", "content-encoding", "transfer-encoding", "host", "idempotency-key", "connection"]
-    return !name.isEmpty && name.utf8.count <= 256 && !ours.contains(name.lowercased())
-        && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "!#$%&'*+-.^_`|~".contains($0)) }
-}
+private func isHeaderName(_ name: String) -> Bool { name.isHeaderName && name.utf8.count <= 256 && !name.isOwnHeader }
 
 private func isStatusOrClass(_ name: String) -> Bool {
     if let status = Int(name) { return (100...599).contains(status) && name.utf8.count == 3 }
@@ -337,15 +320,14 @@ private func isStatusOrClass(_ name: String) -> Bool {
 
 private func isLabelName(_ name: String) -> Bool {
     guard let first = name.first, first.isASCII, first.isLetter || first == "_" else { return false }
-    return name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+    return name.hasOnlyLettersDigits(and: "_")
 }
 
 extension ValueType where Value == String {
     /// The name of a systemd credential.
     static var credentialName: ValueType {
         checked("credential name", mustBe: "a credential's name: letters, digits, _, - and .") { name in
-            !name.hasPrefix(".") && name.utf8.count <= 255
-                && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) }
+            !name.hasPrefix(".") && name.utf8.count <= 255 && name.hasOnlyLettersDigits(and: "_-.")
         }
     }
 
@@ -354,11 +336,7 @@ extension ValueType where Value == String {
         checked(
             "public key hash", range: "sha256//BASE64",
             mustBe: "sha256// and the base64 of 32 bytes, as `openssl dgst -sha256 -binary | base64` prints it"
-        ) { key in
-            let hash = key.dropFirst("sha256//".count)
-            return key.hasPrefix("sha256//") && hash.utf8.count == 44 && hash.hasSuffix("=")
-                && hash.dropLast().allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "+" || $0 == "/") }
-        }
+        ) { $0.isPinnedKey }
     }
 }
 

@@ -1,3 +1,5 @@
+public import Model
+
 /// Where a destination's events go, with what only its type has. Made of the settings once all files were read.
 public enum DestinationTarget: Sendable, Equatable {
     /// A server that is sent requests.
@@ -25,7 +27,7 @@ public enum HTTPFormat: Sendable, Equatable {
     /// Loki's push API, with the labels of the streams.
     case loki(labels: [String: String], structuredMetadata: Bool)
     /// OpenTelemetry logs.
-    case otlp(DestinationSettings.OTLPEncoding)
+    case otlp(OTLPEncoding)
     /// Splunk's collector.
     case splunkHEC(SplunkSettings)
     /// Google Analytics 4.

@@ -1,3 +1,5 @@
+internal import Model
+
 /// What a destination's setting is for: declared in the table, beside the setting.
 public struct DestinationUse: Sendable, Equatable {
     /// Which destinations have it.

@@ -1,17 +1,7 @@
-internal import Model
+public import Model
 
 /// `[destination.kafka]`: which topic of which brokers, and what a record is.
 public struct KafkaSettings: Sendable, Equatable {
-    /// How a password is proved.
-    public enum Mechanism: String, SettingChoice {
-        /// The password itself.
-        case plain = "PLAIN"
-        /// A salted hash by SHA-256.
-        case scramSHA256 = "SCRAM-SHA-256"
-        /// A salted hash by SHA-512.
-        case scramSHA512 = "SCRAM-SHA-512"
-    }
-
     /// Brokers to begin with.
     public var brokers: [String] = []
     /// Where records go.
@@ -21,7 +11,7 @@ public struct KafkaSettings: Sendable, Equatable {
     /// Whether TLS is spoken.
     public var tls = true
     /// How the user's password is proved.
-    public var mechanism = Mechanism.scramSHA512
+    public var mechanism = KafkaMechanism.scramSHA512
     /// More properties of librdkafka.
     public var options: [String: String] = [:]
 
@@ -93,12 +83,8 @@ extension ValueType where Value == String {
         }
     }
 
-    /// A topic's name. Source: Apache Kafka, `Topic.validate`.
     static var kafkaTopic: ValueType {
-        checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { text in
-            text.utf8.count <= 249 && text != "." && text != ".."
-                && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) }
-        }
+        checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { $0.isKafkaTopic }
     }
 }
 

@@ -1,15 +1,7 @@
-internal import Model
+public import Model
 
 /// `[destination.nats]`: which subject of which servers, and who publishes there.
 public struct NATSSettings: Sendable, Equatable {
-    /// What one message holds.
-    public enum Message: String, SettingChoice {
-        /// A batch.
-        case batch
-        /// One event.
-        case event
-    }
-
     /// Where messages go.
     public var subject: String?
     /// More servers, beside `url`.
@@ -19,7 +11,7 @@ public struct NATSSettings: Sendable, Equatable {
     /// The stream that must take the messages; nil for any.
     public var stream: String?
     /// What one message holds.
-    public var message = Message.batch
+    public var message = NATSContent.batch
     /// How long the stream remembers ids.
     public var duplicateWindow = Duration.seconds(120)
     /// The seed of a user's nkey, in the configuration itself.
@@ -102,21 +94,14 @@ extension NATSSettings: SettingsSection {
 }
 
 extension ValueType where Value == String {
-    /// A subject that can be published to. Source: NATS documentation, "Subject-Based Messaging".
     static var natsSubject: ValueType {
-        checked("subject", mustBe: "words with dots between them, without blanks, * and >, at most 255 bytes") { text in
-            text.utf8.count <= 255
-                && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { word in
-                    !word.isEmpty && word.utf8.allSatisfy { $0 > 0x20 && $0 != 0x2A && $0 != 0x3E }
-                }
+        checked("subject", mustBe: "words with dots between them, without blanks, * and >, at most 255 bytes") {
+            $0.isNATSSubject
         }
     }
 
-    /// A stream's name: it becomes a header.
     static var natsStream: ValueType {
-        checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { text in
-            text.utf8.count <= 255 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
-        }
+        checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { $0.isNATSStream }
     }
 }
 

@@ -1,9 +1,13 @@
+public import Model
+
 /// What a `[[destination]]` sets for itself of `[dispatch]` and `[queue]`; nil where those hold for it too.
 public struct OwnSettings: Sendable, Equatable {
     /// In place of `dispatch.interval`.
     public var interval: DispatchInterval?
     /// In place of `dispatch.batch_events`.
     public var batchEvents: Int?
+    /// In place of `dispatch.batch_most_events`.
+    public var batchMostEvents: Int?
     /// In place of `dispatch.batch_size`.
     public var batchSize: Int?
     /// In place of `dispatch.parallel_batches`.
@@ -25,13 +29,17 @@ extension OwnSettings {
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
             "interval", \.own.interval, optional: .dispatchInterval,
-            "In place of dispatch.interval. `spoolship interval` overrides both.", example: "\"1m\""),
+            "In place of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.", example: "\"1m\""),
         .setting(
             "batch_events", \.own.batchEvents, optional: DispatchSettings.batchEventsType,
-            "In place of dispatch.batch_events: an object store wants thousands, a pager one.", example: "10000"),
+            "In place of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.", example: "500"),
+        .setting(
+            "batch_most_events", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType,
+            "In place of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. A pager wants 1.",
+            example: "1000"),
         .setting(
             "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,
-            "In place of dispatch.batch_size, and bounded like it.", example: "\"4MiB\""),
+            "In place of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.", example: "\"4MiB\""),
         .setting(
             "parallel_batches", \.own.parallelBatches, optional: DispatchSettings.parallelBatchesType,
             "In place of dispatch.parallel_batches.", example: "1"),
@@ -53,6 +61,7 @@ extension Settings {
         let own = destination.own
         result.interval = own.interval ?? dispatch.interval
         result.batchEvents = own.batchEvents ?? dispatch.batchEvents
+        result.batchMostEvents = own.batchMostEvents ?? dispatch.batchMostEvents
         result.batchSize = inForce(batchSize: own.batchSize ?? dispatch.batchSize)
         result.parallelBatches = own.parallelBatches ?? dispatch.parallelBatches
         result.criticalDelay = own.criticalDelay ?? dispatch.criticalDelay
@@ -72,6 +81,11 @@ extension Settings {
         return inForce(batchSize: size)
     }
 
-    /// The bytes of a batch that are in force where a size is set: no more than a sixty-fourth of the queue's cap.
-    public func inForce(batchSize: Int) -> Int { max(1024, min(batchSize, queue.maxSize / 64)) }
+    /// The bytes of a batch that are in force where a size is set: no more than a thirty-second of the queue's cap.
+    public func inForce(batchSize: Int) -> Int {
+        max(1024, min(batchSize, queue.maxSize / Settings.largestBatchesInCap))
+    }
+
+    /// So many of the largest batches fit in the cap of the queue.
+    static let largestBatchesInCap = 32
 }

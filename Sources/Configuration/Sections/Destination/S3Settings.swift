@@ -1,3 +1,5 @@
+public import Model
+
 /// `[destination.s3]`: which bucket, what objects are called, and who writes them.
 public struct S3Settings: Sendable, Equatable {
     /// Where the credentials come from.
@@ -8,14 +10,6 @@ public struct S3Settings: Sendable, Equatable {
         case environment
         /// From the machine's role.
         case instance
-    }
-
-    /// Encryption by the server.
-    public enum Encryption: String, SettingChoice {
-        /// With keys of the service.
-        case service = "AES256"
-        /// With keys of the key management service.
-        case keyManagement = "aws:kms"
     }
 
     /// The bucket's name.
@@ -31,7 +25,7 @@ public struct S3Settings: Sendable, Equatable {
     /// The storage class; nil for the bucket's default.
     public var storageClass: String?
     /// Encryption by the server; nil for the bucket's default.
-    public var serverSideEncryption: Encryption?
+    public var serverSideEncryption: S3Encryption?
     /// Where the credentials come from.
     public var credentials = Credentials.key
     /// The id of the key.

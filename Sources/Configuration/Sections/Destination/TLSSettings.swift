@@ -1,30 +1,10 @@
+internal import Model
+
 /// `[destination.tls]`: whom to trust, and how to prove who we are.
-public struct TLSSettings: Sendable, Equatable {
-    /// The oldest version of TLS that is spoken.
-    public enum MinimumVersion: String, SettingChoice {
-        /// TLS 1.2.
-        case tls12 = "1.2"
-        /// TLS 1.3.
-        case tls13 = "1.3"
-    }
+extension TLSOptions: SettingsSection {
+    init() { self.init(caFile: nil) }
 
-    /// Certificates to trust; nil for the system's.
-    public var caFile: String?
-    /// The client's certificate.
-    public var certificateFile: String?
-    /// The client's key.
-    public var keyFile: String?
-    /// Public keys of which the server must have one.
-    public var pinnedKeys: [String] = []
-    /// The oldest version that is spoken.
-    public var minimumVersion = MinimumVersion.tls12
-
-    /// The system's certificates, no client certificate, no pins.
-    public init() {}
-}
-
-extension TLSSettings: SettingsSection {
-    static let entries: [Entry<TLSSettings>] = [
+    static let entries: [Entry<TLSOptions>] = [
         .setting(
             "ca_file", \.caFile, optional: .path,
             "Certificates to trust instead of the system's (PEM); read again when it changes.",

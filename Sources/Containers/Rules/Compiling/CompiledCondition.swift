@@ -1,6 +1,5 @@
 internal import CRE2
 internal import Glibc
-internal import Model
 
 /// A condition made ready: the macro by its place, the comparand in the forms that comparing needs.
 ///

@@ -1,5 +1,3 @@
-internal import Model
-
 /// A document made ready to be applied to events: compiled once for each version, immutable, shared by all threads.
 public final class CompiledContainer: Sendable {
     /// What it was made of.
@@ -45,6 +43,13 @@ public final class CompiledContainer: Sendable {
     let asksFunctions: Bool
     /// For each condition the functions' macros that it needs, those that may not be called included.
     let conditionFunctions: [[Int]]
+    /// For each condition whether it reads from data layers what tags hide there: nobody can say whether it holds.
+    let blindConditions: [Bool]
+    /// Tags that redact or hash by rules that read from the data layer what tags hide there: they fire unless something else
+    /// rules that out.
+    public let blindTags: [String]
+    /// To what limits may cut the names of properties.
+    let keyLengths: Set<Int>
     /// Whether a tag that redacts or hashes may have to fire without an answer.
     let failsClosed: Bool
     /// The agent's own locale.
@@ -103,8 +108,27 @@ public final class CompiledContainer: Sendable {
         layerNames = reach.layerNames(of: compiler)
         asksFunctions = reach.asksFunctions(of: compiler)
         conditionFunctions = compiler.conditions.map { reach.functions(of: $0) }
-        failsClosed = conditionFunctions.contains { !$0.isEmpty }
+        keyLengths = facts.keyLengths
+        let hidden = HiddenMembers(compiler.tags, keyLengths: facts.keyLengths).layerPaths
+        let blind = compiler.conditions.map { reach.isBlind($0, hidden: hidden) }
+        blindConditions = blind
+        blindTags = compiler.tags.filter { tag in
+            tag.action.hides
+                && (tag.rules + tag.blockingRules).contains { compiler.rules[$0].contains { blind[$0] } }
+        }.map(\.name)
+        failsClosed = !blindTags.isEmpty || conditionFunctions.contains { !$0.isEmpty }
     }
+
+    /// What is wrong with tags whose rules read what is hidden; nil when there are none.
+    public var blindMistake: String? {
+        guard !blindTags.isEmpty else { return nil }
+        return
+            "rules of \(blindTags.map { quoted($0) }.joined(separator: ", ")) read from the data layer what tags hide, "
+            + "which is never there: use event_property; until then the tags act whatever these rules say"
+    }
+
+    /// Whether it redacts or hashes anything.
+    public var hides: Bool { tags.contains { $0.action.hides } }
 
     /// Whether it rules events of that app.
     @inline(__always)

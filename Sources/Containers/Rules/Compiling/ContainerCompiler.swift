@@ -168,8 +168,8 @@ struct ContainerCompiler {
         case .rename(let path, let name): action = .rename(names: path.bytes, to: name)
         case .redact(let paths, let text):
             action = .redact(
-                names: paths.map(\.bytes), with: text.map { Array(JSONValue.string($0).description.utf8) })
-        case .hash(let paths, let salt): action = .hash(names: paths.map(\.bytes), salt: salt.bytes)
+                names: paths.flatMap { spellings($0) }, with: text.map { Array(JSONValue.string($0).description.utf8) })
+        case .hash(let paths, let salt): action = .hash(names: paths.flatMap { spellings($0) }, salt: salt.bytes)
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
             action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
@@ -185,6 +185,20 @@ struct ContainerCompiler {
         return CompiledTag(
             name: tag.name, rules: tag.rules.compactMap { ruleNumbers[$0] },
             blockingRules: tag.blockingRules.compactMap { ruleNumbers[$0] }, action: action)
+    }
+
+    /// The path, and the path as the limits leave it in events: tags see names of properties when they are cut.
+    private func spellings(_ path: MemberPath) -> [[[UInt8]]] {
+        guard path.names.count > 1, path.names[0] == "properties" else { return [path.bytes] }
+        let cuts = facts.keyLengths.filter { path.names[1].utf16.count > $0 }.map { length in
+            var name = ""
+            for scalar in path.names[1].unicodeScalars {
+                guard name.utf16.count + UTF16.width(scalar) <= length else { break }
+                name.unicodeScalars.append(scalar)
+            }
+            return name.bytes
+        }
+        return [path.bytes] + cuts.sorted { $0.count > $1.count }.map { [path.bytes[0], $0] + path.bytes[2...] }
     }
 
     // MARK: Names of events

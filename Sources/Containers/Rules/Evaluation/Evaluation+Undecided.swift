@@ -18,14 +18,15 @@ extension Evaluation {
         container.rules[rule].allSatisfy { holds(condition: Int($0)) && !isUndecided(condition: Int($0)) }
     }
 
-    /// Whether the condition asked a function that gave null: it failed, or does not know.
+    /// Whether the condition asked a function that gave null, which failed or does not know, or reads what is hidden.
     private func isUndecided(condition: Int) -> Bool {
-        container.conditionFunctions[condition].contains { macro in
-            guard states[macro] != Evaluation.unknown else { return false }
-            switch known[macro] {
-            case .null, .value(.null): return true
-            default: return false
+        container.blindConditions[condition]
+            || container.conditionFunctions[condition].contains { macro in
+                guard states[macro] != Evaluation.unknown else { return false }
+                switch known[macro] {
+                case .null, .value(.null): return true
+                default: return false
+                }
             }
-        }
     }
 }

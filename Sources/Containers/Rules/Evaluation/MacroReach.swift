@@ -6,6 +6,8 @@ struct MacroReach {
     private let onFunctions: Set<Int>
     /// For each macro the functions' macros that it needs, itself included.
     private let functions: [[Int]]
+    /// For each macro the paths of data layers that it reads, itself or through others.
+    private let layerPaths: [[[[UInt8]]]]
 
     init(_ compiler: ContainerCompiler) {
         var walk = Walk(compiler)
@@ -14,12 +16,16 @@ struct MacroReach {
             tag.action.operands.forEach { walk.visit($0) }
         }
         ofTags = walk.macros
-        let functions = compiler.macros.indices.map { macro in
+        let reached = compiler.macros.indices.map { macro in
             var walk = Walk(compiler)
             walk.visit(macro: macro)
-            return walk.macros.filter { compiler.macros[$0].isFunction }.sorted()
+            return walk.macros.sorted()
         }
+        let functions = reached.map { $0.filter { compiler.macros[$0].isFunction } }
         self.functions = functions
+        layerPaths = reached.map {
+            $0.compactMap { if case .dataLayer(let names, _) = compiler.macros[$0] { names.map(\.bytes) } else { nil } }
+        }
         onFunctions = Set(
             functions.indices.filter { macro in functions[macro].contains { compiler.macros[$0].asks } })
     }
@@ -38,6 +44,12 @@ struct MacroReach {
     /// The functions' macros that a condition needs.
     func functions(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
         functions[condition.macro] + (condition.comparandMacro.map { functions[$0] } ?? [])
+    }
+
+    /// Whether a condition reads what is hidden from data layers, so that nothing is ever there.
+    func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [[[UInt8]]]) -> Bool {
+        let read = layerPaths[condition.macro] + (condition.comparandMacro.map { layerPaths[$0] } ?? [])
+        return read.contains { path in hidden.contains { $0.starts(with: path) || path.starts(with: $0) } }
     }
 
     /// A rule's conditions in the order in which they are looked at: what needs a function last, so that it is asked only

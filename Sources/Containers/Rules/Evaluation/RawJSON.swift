@@ -144,8 +144,16 @@ enum RawJSON {
     /// Whether a member has that name.
     @inline(__always)
     static func hasName(_ member: RawMember, _ name: [UInt8], in base: UnsafePointer<UInt8>) -> Bool {
-        if member.isEscaped { return decoded(base, member.name) == name }
+        if member.isEscaped || name.last == anyEnd { return isName(decoded(base, member.name), name) }
         return member.name.count == name.count && memcmp(base + member.name.lowerBound, name, name.count) == 0
+    }
+
+    /// Behind a name: all names that begin so are meant. No byte of UTF-8.
+    static let anyEnd: UInt8 = 0xFF
+
+    /// Whether a member's name is that of a path.
+    static func isName(_ member: some Collection<UInt8>, _ name: [UInt8]) -> Bool {
+        name.last == anyEnd ? member.starts(with: name.dropLast()) : member.elementsEqual(name)
     }
 
     /// The last member of that name in the object that begins at `start`.

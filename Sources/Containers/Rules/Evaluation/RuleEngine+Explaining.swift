@@ -1,4 +1,3 @@
-internal import Events
 public import Model
 
 /// Why a tag fires or does not.

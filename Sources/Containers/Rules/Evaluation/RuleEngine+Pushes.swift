@@ -1,5 +1,4 @@
 public import EventLoops
-internal import Events
 public import Model
 
 /// What becomes part of data layers (tm11).

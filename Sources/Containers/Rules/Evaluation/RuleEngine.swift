@@ -92,7 +92,7 @@ public final class RuleEngine {
         }
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         hidden = [:]
-        hidesAnything = containers.contains { $0.tags.contains { $0.action.hides } }
+        hidesAnything = containers.contains(where: \.hides)
         for app in layers.layers.keys { layers.hide(hidden(of: app).layerPaths, of: app) }
         isIdle = containers.isEmpty
         asksLater = containers.dropFirst().contains(where: \.asksFunctions)
@@ -176,7 +176,16 @@ public final class RuleEngine {
         // Looked at last: what is kept of it is to be as all containers want it.
         guard arrived.count > limit else { return .kept }
         counts.tooLarge += 1
+        // It is no event any more, so what tags hide is hidden whatever their rules say.
+        let hidden = hidden(of: app)
+        if !hidden.isEmpty { keep(hideAll(hidden, in: arrived)) }
         return .tooLarge
+    }
+
+    private func keep(_ bytes: [UInt8]) {
+        changed.removeAll(keepingCapacity: 1 << 20)
+        bytes.withUnsafeBytes { changed.append($0) }
+        arrived = changed.bytes
     }
 
     /// The event as the tags left it, its line feed included: where nothing has changed it, the very bytes that were given

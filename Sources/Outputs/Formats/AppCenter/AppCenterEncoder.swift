@@ -1,11 +1,10 @@
 internal import Digests
-internal import EventLoops
 internal import Events
 public import Model
 
 /// App Center's ingestion envelope, `{"logs": […]}`, for self-hosted replacements.
 ///
-/// Properties are typed: string, boolean, long, double, dateTime; null, lists and objects have no type there and are left
+/// Properties, and members beside them, are typed: string, boolean, long, double, dateTime; null, lists and objects have no type there and are left
 /// out (ac20).
 /// Source: App Center SDK for Apple, `MSACAppCenterIngestion`, `MSACEventLog`, `MSACDevice`.
 public struct AppCenterEncoder: BatchEncoder {
@@ -72,15 +71,15 @@ public struct AppCenterEncoder: BatchEncoder {
     /// Properties without a type there: null, lists and objects (ac20).
     public func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
         try EventView.all(lines).reduce(0) { count, event in
-            guard event["type"]?.string != "start_session" else { return count + event.properties.count }
-            return count + event.properties.count { AppCenterEncoder.typed($0.value) == nil }
+            guard event["type"]?.string != "start_session" else { return count + event.values.count }
+            return count + event.values.count { AppCenterEncoder.typed($0.value) == nil }
         }
     }
 
     /// An id as the UUID that the service wants: itself if it is one, or else the same for the same id.
     ///
     /// Source: RFC 9562, version 8: a hash of the id with the bits of version and variant.
-    static func uuid(_ id: String) -> String {
+    public static func uuid(_ id: String) -> String {
         let parts = id.split(separator: "-", omittingEmptySubsequences: false)
         if parts.map({ $0.utf8.count }) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) {
             return id
@@ -99,7 +98,7 @@ public struct AppCenterEncoder: BatchEncoder {
 
     private func writeProperties(of event: EventView, to text: inout JSONText) {
         var isFirst = true
-        for property in event.properties {
+        for property in event.values {
             guard let (type, value) = AppCenterEncoder.typed(property.value) else { continue }
             text.raw(isFirst ? #","typedProperties":[{"type":"# : #",{"type":"#)
             isFirst = false

@@ -3,6 +3,7 @@ public import Model
 
 /// Google Analytics 4, Measurement Protocol: at most 25 events a request, all of one client.
 ///
+/// Properties, and members of an event's own beside them (`message`, `level`, those of a record), are parameters.
 /// Names are brought into the form that is taken, since others vanish without a word: letters, digits and `_`, beginning
 /// with a letter, at most 40 of them. The protocol acknowledges everything: what it does with an event only its own
 /// debug view tells.
@@ -69,7 +70,7 @@ public struct GA4Encoder: BatchEncoder {
             kind: .local, message: "Google Analytics takes no event that is older than 72 hours; this one was not sent")
         return try EventView.all(lines).enumerated().compactMap { index, event in
             now - (event.time ?? header.acceptedAt) > GA4Encoder.oldest
-                ? RejectedEvent(index: index, failure: failure) : nil
+                ? RejectedEvent(index: index, failure: failure, isFinal: true) : nil
         }
     }
 
@@ -123,7 +124,7 @@ public struct GA4Encoder: BatchEncoder {
             room -= 1
         }
         var seen: Set<String> = ["engagement_time_msec", "session_id"]
-        for property in event.properties {
+        for property in event.values where property.key != "client_id" && property.key != "user_id" {
             if property.key == "engagement_time_msec", engagement.map({ $0 > 0 }) == true { continue }
             let name = GA4Encoder.parameterName(property.key)
             guard room > 0, let (value, isWhole) = GA4Encoder.value(property.value), seen.insert(name).inserted else {

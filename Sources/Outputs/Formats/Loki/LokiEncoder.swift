@@ -7,26 +7,33 @@ public import Model
 /// The labels are the settings', the host and the app. Apps are few (directories of the spool); should a batch name more,
 /// the others share a stream: a label with many values makes a stream for each of them. What has many values (the
 /// session, the event's id), and how serious an event is, goes as structured metadata, which is found without an index.
-/// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata".
+/// Loki refuses what is far behind the newest entry of its stream (an hour by default). Critical events, which go first, have a
+/// stream of their own; and where it refuses a batch for that, the batch goes once more into a stream for each hour, in which
+/// nothing is far behind.
+/// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata"; Loki's
+/// `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
 public struct LokiEncoder: BatchEncoder {
     /// The most apps of a batch that have a stream of their own.
     static let mostApps = 32
 
     private let labels: [String: String]
+    private let host: String?
     private let namesApps: Bool
+    private let namesPriority: Bool
+    private var isLate = false
     private let hasMetadata: Bool
 
     /// - Parameters:
-    ///   - labels: the stream's; default `job="spoolship"`. `host` and `app` stand above what is known; empty leaves one out.
-    ///   - host: this machine's name; nil or empty for no such label.
+    ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` stand above what is known; empty leaves one out.
+    ///   - host: this machine's name, a label of events that say it themselves; nil or empty for no such label.
     ///   - structuredMetadata: whether session and event ids go beside each line (Loki 3, or 2.9 where it is allowed).
     public init(labels: [String: String] = [:], host: String? = nil, structuredMetadata: Bool = true) {
         var all = labels.isEmpty ? ["job": "spoolship"] : labels
-        if all["host"] == nil, let host { all["host"] = host }
+        self.host = all["host"] == nil && host?.isEmpty == false ? host : nil
         namesApps = all["app"] == nil
+        namesPriority = all["priority"] == nil
         all = all.filter { !$0.value.isEmpty }
-        // Loki takes no stream without a label.
-        self.labels = all.isEmpty ? ["job": "spoolship"] : all
+        self.labels = all
         hasMetadata = structuredMetadata
     }
 
@@ -35,27 +42,63 @@ public struct LokiEncoder: BatchEncoder {
     /// `true`.
     public var readsAnswers: Bool { true }
 
+    /// A stream for each hour, where the answer is that entries are too far behind those of the same stream.
+    public func alternative(afterAnswer answer: HTTPAnswerBody) -> (any BatchEncoder)? {
+        guard !isLate, LokiEncoder.isAboutOrder(answer) else { return nil }
+        var late = self
+        late.isLate = true
+        return late
+    }
+
+    /// Entries that are out of order even so are rejected: it is never the destination that is wrong.
+    public func outcome(
+        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    ) -> Outcome? {
+        guard LokiEncoder.isAboutOrder(answer) else { return nil }
+        let failure = Failure(
+            kind: .status, status: answer.status,
+            message: "Loki takes no entry that is so far behind its stream's newest, nor by hour; see max_chunk_age",
+            excerpt: answer.excerpt)
+        return .partial(
+            rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) }, retry: [])
+    }
+
+    private static func isAboutOrder(_ answer: HTTPAnswerBody) -> Bool {
+        answer.status == 400 && ["too far behind", "out of order"].contains { answer.excerpt.contains($0) }
+    }
+
     /// A stream for each app, in the order in which they come. An event without a time has the batch's.
     public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
-        var streams: [(app: String?, events: [(place: Int, event: EventView)])] = []
+        var streams: [(app: String?, host: String?, hour: Substring?, events: [(place: Int, event: EventView)])] = []
+        var known = labels
+        if namesPriority, header.priority == .critical { known["priority"] = header.priority.name }
         for (place, event) in try EventView.all(lines).enumerated() {
             var app = namesApps ? event["app"]?.string.map { String($0.prefix(128)) } : nil
             if app?.isEmpty == true { app = nil }
-            if let known = streams.firstIndex(where: { $0.app == app }) {
-                streams[known].events.append((place, event))
-            } else if streams.count < LokiEncoder.mostApps {
-                streams.append((app, [(place, event)]))
-            } else if let rest = streams.firstIndex(where: { $0.app == "other" }) {
-                streams[rest].events.append((place, event))
+            let host = host.flatMap { event.isFrom($0) ? $0 : nil }
+            let hour = isLate ? TimestampText.text(event.time ?? header.acceptedAt).prefix(13) : nil
+            if app != nil, !streams.contains(where: { $0.app == app }),
+                Set(streams.map(\.app)).count >= LokiEncoder.mostApps
+            {
+                app = "other"
+            }
+            if let stream = streams.firstIndex(where: { $0.app == app && $0.host == host && $0.hour == hour }) {
+                streams[stream].events.append((place, event))
             } else {
-                streams.append(("other", [(place, event)]))
+                streams.append((app, host, hour, [(place, event)]))
             }
         }
         var text = JSONText(capacity: lines.count + lines.count / 2 + 256)
         text.raw(#"{"streams":["#)
         for stream in streams {
             text.raw(#"{"stream":"#)
-            write(stream.app.map { labels.merging(["app": $0]) { $1 } } ?? labels, to: &text)
+            var labels = known
+            for (name, value) in [("app", stream.app), ("host", stream.host), ("late", stream.hour.map { String($0) })]
+            {
+                labels[name] = value ?? labels[name]
+            }
+            // Loki takes no stream without a label.
+            write(labels.isEmpty ? ["job": "spoolship"] : labels, to: &text)
             text.raw(#","values":["#)
             for (place, event) in stream.events { write(event, at: place, of: header, to: &text) }
             text.dropLast()

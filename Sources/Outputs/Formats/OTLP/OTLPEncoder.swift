@@ -4,21 +4,13 @@ public import Model
 ///
 /// Source: OpenTelemetry protocol 1.5, "OTLP/HTTP", and opentelemetry-proto `logs.proto`.
 public struct OTLPEncoder: BatchEncoder {
-    /// How records are written.
-    public enum Encoding: Sendable, Equatable {
-        /// `application/x-protobuf`, which every receiver reads.
-        case protobuf
-        /// `application/json`, where it is wanted.
-        case json
-    }
-
-    private let encoding: Encoding
+    private let encoding: OTLPEncoding
     private let version: String
 
     /// - Parameters:
     ///   - encoding: default protocol buffers.
     ///   - version: the agent's, told as the scope's.
-    public init(_ encoding: Encoding = .protobuf, version: String = "") {
+    public init(_ encoding: OTLPEncoding = .protobuf, version: String = "") {
         self.encoding = encoding
         self.version = version
     }
@@ -42,7 +34,7 @@ public struct OTLPEncoder: BatchEncoder {
     /// Whether some events were rejected.
     ///
     /// The protocol tells how many, not which, and that a request must not be sent again. A batch of which some were
-    /// rejected is acknowledged, and the rejected ones are counted; one that was rejected wholly is known event by event.
+    /// rejected is acknowledged, and the rejected ones are counted; of one that was rejected wholly, which are is known.
     public func outcome(
         ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
@@ -57,7 +49,8 @@ public struct OTLPEncoder: BatchEncoder {
             excerpt: AnswerReader.excerpt(Array(partial.message.utf8)))
         guard partial.rejected < Int64(header.events) else {
             return .partial(
-                rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure) }, retry: [])
+                rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) },
+                retry: [])
         }
         return .acknowledgedWithLoss(rejected: Int(partial.rejected), failure)
     }

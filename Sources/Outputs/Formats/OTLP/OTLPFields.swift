@@ -1,4 +1,5 @@
 internal import Events
+internal import Model
 
 /// A record's severity. Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
 struct OTLPSeverity: Equatable {

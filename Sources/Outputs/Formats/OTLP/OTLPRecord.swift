@@ -83,13 +83,6 @@ struct OTLPRecord: Equatable {
     let spanID: [UInt8]
     let attributes: [OTLPAttribute]
 
-    /// Members with a place of their own in a record or a resource.
-    private static let placed: Set<String> = [
-        "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "id", "record_id", "session_id",
-        "country",
-        "type",
-    ]
-
     init(_ event: EventView, in batch: BatchHeader, at index: Int) {
         let time = event.time ?? batch.acceptedAt
         self.time = UInt64(clamping: time.nanoseconds)
@@ -115,7 +108,7 @@ struct OTLPRecord: Equatable {
             keys.insert(key)
             attributes.append(OTLPAttribute(key, OTLPValue(property.value)))
         }
-        for member in fields.members where !OTLPRecord.placed.contains(member.key) {
+        for member in fields.members where !EventView.placed.contains(member.key) {
             let key = keys.contains(member.key) ? "member.\(member.key)" : member.key
             attributes.append(OTLPAttribute(key, OTLPValue(member.value)))
         }
@@ -132,7 +125,8 @@ struct OTLPGroup: Equatable {
     private static let names = [
         "os_name": "os.name", "os_version": "os.version", "os_build": "os.build_id", "kernel": "os.description",
         "model": "device.model.name", "manufacturer": "device.manufacturer", "app_version": "service.version",
-        "install_id": "service.instance.id",
+        "install_id": "service.instance.id", "host_name": "host.name", "sdk_name": "telemetry.sdk.name",
+        "sdk_version": "telemetry.sdk.version",
     ]
 
     static func groups(of events: [EventView], in batch: BatchHeader) -> [OTLPGroup] {

@@ -35,13 +35,17 @@ public struct SplunkEncoder: BatchEncoder {
     private let channel: String?
     /// The metadata as members of an object, each with a comma behind it.
     private let metadata: [UInt8]
+    /// This machine's name, where the metadata names none.
+    private let host: String?
 
     /// - Parameters:
     ///   - channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does not wait
     ///     for indexers.
     ///   - metadata: what the collector keeps beside each event.
-    public init(channel: String? = nil, metadata: Metadata = Metadata()) {
+    ///   - host: this machine's name, kept beside events that say it themselves where the metadata has none.
+    public init(channel: String? = nil, metadata: Metadata = Metadata(), host: String? = nil) {
         self.channel = channel
+        self.host = metadata.host == nil && host?.isEmpty == false ? host : nil
         var text = JSONText()
         for (name, value) in [
             ("host", metadata.host), ("source", metadata.source), ("sourcetype", metadata.sourcetype),
@@ -80,6 +84,11 @@ public struct SplunkEncoder: BatchEncoder {
                 text.raw(",")
             }
             text.raw(metadata)
+            if let host, event.isFrom(host) {
+                text.raw(#""host":"#)
+                text.string(host)
+                text.raw(",")
+            }
             text.raw(#""event":"#)
             text.raw(event.line)
             if let severity = event.severity?.value {

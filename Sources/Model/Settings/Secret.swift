@@ -1,10 +1,17 @@
-/// A word that must not be seen: it shows nothing of itself wherever text is made of it.
-public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The secret itself; for the request only.
-    let text: String
+/// A text that must not be shown: a token, a password.
+///
+/// Its descriptions, its reflection and what is interpolated from it show nothing of it; the text itself is had by asking for it.
+public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    private let text: String
 
     /// A secret of that text.
     public init(_ text: String) { self.text = text }
+
+    /// The text itself: for the one place that sends it.
+    public var revealed: String { text }
+
+    /// Stars and the last characters: a quarter of them, at most 8 (ac24). For who set it, to tell it from another.
+    public var masked: String { "****" + text.suffix(min(8, text.count / 4)) }
 
     /// What logs may show: `(secret)`.
     public var description: String { "(secret)" }
@@ -15,7 +22,7 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
 }
 
 /// Where a secret is kept.
-public enum SecretSource: Sendable, Equatable {
+public enum SecretSource: Sendable, Hashable {
     /// In the configuration itself.
     case inline(Secret)
     /// Alone in a file; a line feed at its end does not count.

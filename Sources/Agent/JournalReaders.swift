@@ -1,0 +1,170 @@
+internal import EventLoops
+internal import Intake
+internal import Journal
+internal import Logs
+internal import Model
+internal import Spool
+internal import Synchronization
+
+/// Reads journald's entries: a reader and an intake for each app that names a journal.
+///
+/// The intakes live on the reader's loop; the journals are read on a loop of their own, because the library waits for the disk. The
+/// place in a journal is committed with the events of the entries before it.
+actor JournalReaders {
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private let loop: EventLoop
+    private let log: Log
+    private let sources: [Source]
+    private let started = Mutex<[JournalReader]>([])
+    private let linger: Duration
+    private let journalLoop: EventLoop?
+    private var tasks: [Task<Void, Never>] = []
+    /// Those whose intake waits for something else than a commit, by app.
+    private var parked: [String: CheckedContinuation<Bool, Never>] = [:]
+    private var isStopping = false
+
+    /// A journal, and the intake of its lines.
+    struct Source: Sendable {
+        let app: String
+        let options: JournalOptions
+        let intake: LoopBound<Intake>
+        let figures: IntakeFigures
+        /// Where reading ended; nil: it never began.
+        let place: JournalPlace?
+    }
+
+    /// A journal with what is known of it.
+    struct State: Sendable {
+        let app: String
+        let directory: String?
+        let figures: JournalFigures
+    }
+
+    /// - Parameter linger: how long entries that drip are gathered for one commit.
+    init(_ sources: [Source], linger: Duration, on loop: EventLoop, log: Log) throws(SystemError) {
+        self.loop = loop
+        self.log = log
+        self.sources = sources
+        self.linger = linger
+        journalLoop = sources.isEmpty ? nil : try EventLoop(name: "journal")
+    }
+
+    /// Under which name the queue keeps an app's place.
+    static func memoryName(of app: String) -> String { "journal/\(app)" }
+
+    /// The journals in the order of the settings. From any thread.
+    nonisolated var states: [State] {
+        zip(sources, started.withLock { $0 }).map {
+            State(app: $0.app, directory: $0.options.directory, figures: $1.figures)
+        }
+    }
+
+    /// What the intakes count.
+    nonisolated var intakeFigures: [IntakeFigures] { sources.map(\.figures) }
+
+    func start() {
+        guard let journalLoop, tasks.isEmpty, !isStopping else { return }
+        do throws(SystemError) {
+            try journalLoop.start()
+        } catch {
+            return log.error("the journal is not read", ["reason": "\(error)"])
+        }
+        for source in sources {
+            let reader = JournalReader(source.options, from: source.place, on: journalLoop, log: log)
+            started.withLock { $0.append(reader) }
+            tasks.append(Task(executorPreference: loop) { await self.read(source, reader) })
+        }
+    }
+
+    /// Takes up changed settings.
+    func configure(_ settings: IntakeSettings) {
+        for source in sources { source.intake.assumeOnLoop { $0.configure(settings) } }
+    }
+
+    /// To be called when the queue may have room again.
+    func queueChanged() {
+        for source in sources { source.intake.assumeOnLoop { $0.queueChanged() } }
+    }
+
+    /// Ends reading at commits.
+    func stop() async {
+        isStopping = true
+        for source in sources { source.intake.assumeOnLoop { $0.stopWaiting() } }
+        for app in parked.keys { goOn(app, wasParked: true) }
+        for reader in started.withLock({ $0 }) { await reader.stop() }
+        for task in tasks { await task.value }
+        journalLoop?.stop()
+    }
+
+    // MARK: Reading
+
+    private func read(_ source: Source, _ reader: JournalReader) async {
+        var place = source.place
+        while !isStopping, let piece = await reader.next() {
+            do {
+                try await take(piece, from: place, of: source, reader)
+            } catch {
+                // The agent stops, or cannot persist: what was not committed is read again after the next start.
+                return log.info("reading ends", ["app": source.app, "reason": "\(error)"])
+            }
+            place = piece.place
+            if !piece.isFull { await pause(linger) }
+        }
+    }
+
+    /// Takes a piece and commits it with its place, in several commits where one has no room for all of it.
+    private func take(
+        _ piece: JournalPiece, from start: JournalPlace?, of source: Source, _ reader: JournalReader
+    ) async throws {
+        var place = start
+        // What was taken, and of that what is committed.
+        var (taken, committed) = (0, 0)
+        while taken < piece.lines.count {
+            guard !isStopping else { throw CancellationError() }
+            let count = offer(piece, taken, to: source)
+            taken += count
+            guard taken < piece.lines.count, !(await waitWhileParked(source)) else { continue }
+            guard taken > committed, let before = place else { throw CancellationError() }
+            let entries = piece.lines[committed..<taken].count { $0 == 0x0A }
+            guard let reached = await reader.place(after: entries, from: before) else { throw CancellationError() }
+            try await commit(reached, of: source)
+            (place, committed) = (reached, taken)
+        }
+        try await commit(piece.place, of: source)
+    }
+
+    private func offer(_ piece: JournalPiece, _ taken: Int, to source: Source) -> Int {
+        piece.lines[taken...].withUnsafeBytes { lines in
+            source.intake.assumeOnLoop {
+                $0.take(lines, from: SpoolSource(app: source.app, path: "journal", producer: nil), at: 0)
+            }
+        }
+    }
+
+    /// Waits for what the intake waits for beside a commit. False: a commit comes first.
+    private func waitWhileParked(_ source: Source) async -> Bool {
+        await withCheckedContinuation { continuation in
+            parked[source.app] = continuation
+            let isParked = source.intake.assumeOnLoop { intake in
+                intake.park { self.assumeIsolated { $0.goOn(source.app, wasParked: true) } }
+            }
+            if !isParked { goOn(source.app, wasParked: false) }
+        }
+    }
+
+    private func goOn(_ app: String, wasParked: Bool) {
+        parked.removeValue(forKey: app)?.resume(returning: wasParked)
+    }
+
+    private func commit(_ place: JournalPlace, of source: Source) async throws {
+        // The intake closes what it holds before it first suspends.
+        nonisolated(unsafe) let intake = source.intake.assumeOnLoop { $0 }
+        try await intake.commit(
+            SpoolProgress(), remembering: [JournalReaders.memoryName(of: source.app): place.bytes])
+    }
+
+    private func pause(_ wait: Duration) async {
+        guard !isStopping else { return }
+        await withCheckedContinuation { continuation in _ = loop.after(wait) { continuation.resume() } }
+    }
+}

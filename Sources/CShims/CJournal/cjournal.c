@@ -1,0 +1,128 @@
+#include "CJournal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+// As sd-journal.h declares them.
+#define CJOURNAL_FUNCTIONS(F) \
+    F(int, open, (cjournal **, int)) \
+    F(int, open_directory, (cjournal **, const char *, int)) \
+    F(int, open_files, (cjournal **, const char **, int)) \
+    F(void, close, (cjournal *)) \
+    F(int, set_data_threshold, (cjournal *, size_t)) \
+    F(int, add_match, (cjournal *, const void *, size_t)) \
+    F(int, add_disjunction, (cjournal *)) \
+    F(int, seek_head, (cjournal *)) \
+    F(int, seek_tail, (cjournal *)) \
+    F(int, seek_realtime_usec, (cjournal *, uint64_t)) \
+    F(int, seek_cursor, (cjournal *, const char *)) \
+    F(int, next, (cjournal *)) \
+    F(int, previous, (cjournal *)) \
+    F(int, test_cursor, (cjournal *, const char *)) \
+    F(int, get_cursor, (cjournal *, char **)) \
+    F(int, get_realtime_usec, (cjournal *, uint64_t *)) \
+    F(int, get_cutoff_realtime_usec, (cjournal *, uint64_t *, uint64_t *)) \
+    F(int, enumerate_available_data, (cjournal *, const void **, size_t *)) \
+    F(int, get_fd, (cjournal *)) \
+    F(int, process, (cjournal *)) \
+    F(int, get_timeout, (cjournal *, uint64_t *))
+
+// SD_JOURNAL_LOCAL_ONLY
+#define LOCAL_ONLY 1
+
+static struct {
+    bool is_loaded;
+#define POINTER(result, name, arguments) result(*name) arguments;
+    CJOURNAL_FUNCTIONS(POINTER)
+#undef POINTER
+} library;
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+static bool load(char *words, size_t size) {
+    if (library.is_loaded) return true;
+    void *object = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+        const char *reason = dlerror();
+        snprintf(words, size, "%s", reason ? reason : "dlopen failed");
+        return false;
+    }
+#define FIND(result, name, arguments) \
+    *(void **)&library.name = dlsym(object, "sd_journal_" #name); \
+    if (!library.name) { \
+        snprintf(words, size, "it lacks sd_journal_%s: it is too old", #name); \
+        dlclose(object); \
+        return false; \
+    }
+    CJOURNAL_FUNCTIONS(FIND)
+#undef FIND
+    library.is_loaded = true;
+    return true;
+}
+
+bool cjournal_load(char *words, size_t size) {
+    pthread_mutex_lock(&loading);
+    bool loaded = load(words, size);
+    pthread_mutex_unlock(&loading);
+    return loaded;
+}
+
+int cjournal_open(cjournal **journal, const char *directory, size_t longest) {
+    int result = directory ? library.open_directory(journal, directory, 0) : library.open(journal, LOCAL_ONLY);
+    if (result < 0) return result;
+    result = library.set_data_threshold(*journal, longest);
+    if (result < 0) library.close(*journal);
+    return result;
+}
+
+int cjournal_check(const char *path) {
+    const char *paths[] = {path, NULL};
+    cjournal *journal;
+    int result = library.open_files(&journal, paths, 0);
+    if (result < 0) return result;
+    library.close(journal);
+    return 0;
+}
+
+void cjournal_close(cjournal *journal) { library.close(journal); }
+
+int cjournal_match(cjournal *journal, const char *match, size_t length) {
+    return library.add_match(journal, match, length);
+}
+int cjournal_or(cjournal *journal) { return library.add_disjunction(journal); }
+
+int cjournal_seek_head(cjournal *journal) { return library.seek_head(journal); }
+int cjournal_seek_tail(cjournal *journal) { return library.seek_tail(journal); }
+int cjournal_seek_time(cjournal *journal, uint64_t microseconds) {
+    return library.seek_realtime_usec(journal, microseconds);
+}
+int cjournal_seek_cursor(cjournal *journal, const char *cursor) { return library.seek_cursor(journal, cursor); }
+
+int cjournal_next(cjournal *journal) { return library.next(journal); }
+int cjournal_previous(cjournal *journal) { return library.previous(journal); }
+int cjournal_is_at(cjournal *journal, const char *cursor) { return library.test_cursor(journal, cursor); }
+int cjournal_cursor(cjournal *journal, char **cursor) { return library.get_cursor(journal, cursor); }
+int cjournal_time(cjournal *journal, uint64_t *microseconds) {
+    return library.get_realtime_usec(journal, microseconds);
+}
+int cjournal_times(cjournal *journal, uint64_t *from, uint64_t *to) {
+    return library.get_cutoff_realtime_usec(journal, from, to);
+}
+int cjournal_field(cjournal *journal, const void **data, size_t *length) {
+    return library.enumerate_available_data(journal, data, length);
+}
+
+int cjournal_descriptor(cjournal *journal) { return library.get_fd(journal); }
+int cjournal_process(cjournal *journal) { return library.process(journal); }
+
+int64_t cjournal_patience(cjournal *journal) {
+    uint64_t until;
+    if (library.get_timeout(journal, &until) < 0 || until == UINT64_MAX) return -1;
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) < 0) return 0;
+    uint64_t then = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    return until > then ? (int64_t)(until - then) : 0;
+}

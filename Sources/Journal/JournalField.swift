@@ -1,0 +1,44 @@
+/// What is read of an entry: journald's fields, and the members that they become.
+///
+/// Where OpenTelemetry's semantic conventions have an attribute for a field, the member has its name; else it keeps journald's.
+/// Source: systemd.journal-fields(7); OpenTelemetry semantic conventions 1.37, "General logs", "Process", "Code", "Container".
+struct JournalField: Sendable, Equatable {
+    /// journald's name.
+    let name: [UInt8]
+    /// The member's.
+    let member: [UInt8]
+    /// Whether digits become a number.
+    let isNumber: Bool
+
+    init(_ name: String) {
+        let known = JournalField.known[name]
+        self.name = Array(name.utf8)
+        member = Array((known?.member ?? name).utf8)
+        isNumber = known?.isNumber ?? false
+    }
+
+    /// The fields of each entry that has them, besides its message and its time.
+    static let usual = ["PRIORITY", "_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_PID", "_HOSTNAME", "_BOOT_ID"]
+
+    /// The fields whose members are named otherwise.
+    static let withOtherNames = known.keys.sorted()
+
+    private static let known: [String: (member: String, isNumber: Bool)] = [
+        "MESSAGE": ("message", false),
+        "PRIORITY": ("PRIORITY", true),
+        "_PID": ("process.pid", true),
+        "TID": ("thread.id", true),
+        "_UID": ("process.user.id", true),
+        "_EXE": ("process.executable.path", false),
+        "_COMM": ("process.executable.name", false),
+        "_CMDLINE": ("process.command_line", false),
+        "_HOSTNAME": ("host.name", false),
+        "_MACHINE_ID": ("host.id", false),
+        "CODE_FILE": ("code.file.path", false),
+        "CODE_LINE": ("code.line.number", true),
+        "CODE_FUNC": ("code.function.name", false),
+        "CONTAINER_ID_FULL": ("container.id", false),
+        "CONTAINER_NAME": ("container.name", false),
+        "IMAGE_NAME": ("container.image.name", false),
+    ]
+}

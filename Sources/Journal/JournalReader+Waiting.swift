@@ -1,0 +1,127 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Synchronization
+
+/// How the reader waits, and what it says.
+extension JournalReader {
+    // MARK: Waiting
+
+    /// Returns once journald has written, or removed files, or the reader is to stop.
+    func waitForNews() async throws(JournalError) {
+        guard let open, !isStopping else { return }
+        let timer = open.handle.patience.map { patience in loop.after(patience) { self.assumeIsolated { $0.wake() } } }
+        do throws(SystemError) {
+            try loop.watch(open.descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }
+        } catch {
+            throw JournalError(.failed, "changes of the journal cannot be watched: \(error)")
+        }
+        await withCheckedContinuation { wakeUp = $0 }
+        if let timer { loop.cancel(timer) }
+        guard let open = self.open else { return }
+        loop.forget(open.descriptor)
+        guard !isStopping else { return }
+        if try open.handle.process() {
+            open.hasOtherFiles = true
+            try reportFiles()
+        }
+    }
+
+    func pause(_ wait: Duration) async {
+        guard !isStopping else { return }
+        let timer = loop.after(wait) { self.assumeIsolated { $0.wake() } }
+        await withCheckedContinuation { wakeUp = $0 }
+        loop.cancel(timer)
+    }
+
+    func wake() {
+        wakeUp?.resume()
+        wakeUp = nil
+    }
+
+    func close() {
+        guard let open else { return }
+        loop.forget(open.descriptor)
+        self.open = nil
+    }
+
+    // MARK: What it says
+
+    func note(_ piece: JournalPiece, looked: Int) {
+        published.withLock {
+            $0.entries += piece.entries
+            $0.passedOver += looked - piece.entries
+            $0.cut += piece.cut
+            $0.gaps += piece.gap == nil ? 0 : 1
+            if looked > 0 { $0.lastEntry = piece.place.seenUntil }
+        }
+        guard let gap = piece.gap else { return }
+        log.error(
+            "the journal was removed before it was read",
+            [
+                "from": "\(gap.from)", "until": "\(gap.until)",
+                "entries_at_most": gap.atMost.map { "\($0)" } ?? "unknown",
+                "hint": "let journald keep more (SystemMaxUse, in journald.conf)",
+            ])
+    }
+
+    func report(_ error: JournalError) {
+        let isNew = published.withLock { figures in
+            defer { figures.problem = error }
+            return figures.problem != error
+        }
+        guard isNew else { return }
+        log.error("the journal is not read", ["reason": error.code.rawValue, "hint": error.message])
+    }
+
+    /// Why a journal with these options would not be read now; nil: it would. Blocks.
+    public static func problem(_ options: JournalOptions) -> JournalError? {
+        do throws(JournalError) {
+            let handle = try JournalHandle(directory: options.directory, longest: 64)
+            _ = try handle.descriptor()
+            _ = try files(options)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// How many files the journal has, and which of them cannot be read.
+    ///
+    /// - Throws: `noPermission` when that is all of them.
+    private static func files(
+        _ options: JournalOptions
+    ) throws(JournalError) -> (files: Int, bad: [(path: String, error: Int32)]) {
+        let (files, bad) = JournalHandle.unreadable(in: directories(options.directory))
+        if !bad.isEmpty, bad.count == files, bad.allSatisfy({ $0.error == EACCES || $0.error == EPERM }) {
+            throw JournalError(.noPermission, permissionHint)
+        }
+        return (files, bad)
+    }
+
+    /// Notes which files cannot be read.
+    ///
+    /// - Throws: `noPermission` when that is all of them.
+    func reportFiles() throws(JournalError) {
+        let (files, bad) = try JournalReader.files(options)
+        published.withLock {
+            $0.files = files
+            $0.unreadableFiles = bad.count
+        }
+        guard let first = bad.first else { return }
+        log.warning(
+            "files of the journal cannot be read",
+            ["files": bad.count, "first": first.path, "reason": SystemError.message(first.error)])
+    }
+
+    /// What lets the agent's user read the journal.
+    public static let permissionHint =
+        "the agent's user may not read the journal; run `systemctl edit spoolship`, add [Service] and"
+        + " SupplementaryGroups=systemd-journal, and restart"
+
+    /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.
+    static func directories(_ directory: String?) -> [String] {
+        if let directory { return [directory] }
+        return ["/run/log/journal", "/var/log/journal"]
+    }
+}

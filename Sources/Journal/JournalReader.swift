@@ -1,0 +1,224 @@
+public import EventLoops
+internal import Glibc
+public import Logs
+internal import Synchronization
+
+/// Reads one journal, entry after entry, for whoever asks for the next piece.
+///
+/// It lives on a loop on which nothing else waits: the library reads files, which may take as long as a disk does. Without new entries
+/// it sleeps until journald writes some.
+public actor JournalReader {
+    /// The executor is the loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// How many bytes of lines a piece has at most, one entry excepted, and how many entries are looked at for it.
+    private static let pieceBytes = 256 << 10
+    private static let pieceEntries = 8192
+    /// How long a journal that cannot be read is left alone, at first and at most.
+    private static let patience = (first: Duration.seconds(1), most: Duration.seconds(300))
+
+    let loop: EventLoop
+    let options: JournalOptions
+    private let filter: JournalFilter
+    let log: Log
+    private var entry: JournalEntry
+    private var place: JournalPlace?
+    var open: Open?
+    var wakeUp: CheckedContinuation<Void, Never>?
+    var isStopping = false
+    private var patience = JournalReader.patience.first
+    nonisolated let published = Mutex(JournalFigures())
+
+    /// What a journal is while it is open.
+    final class Open {
+        let handle: JournalHandle
+        let descriptor: Int32
+        /// Whether files have come or gone since the place was last compared with what is left.
+        var hasOtherFiles = true
+        init(_ handle: consuming JournalHandle) throws(JournalError) {
+            descriptor = try handle.descriptor()
+            self.handle = handle
+        }
+    }
+
+    /// What is known of the reading. From any thread.
+    public nonisolated var figures: JournalFigures { published.withLock { $0 } }
+
+    /// A reader that goes on at a place.
+    ///
+    /// - Parameters:
+    ///   - place: where reading ended; nil: it begins as `options.since` says.
+    ///   - loop: may be held up by a slow disk.
+    public init(_ options: JournalOptions, from place: JournalPlace?, on loop: EventLoop, log: Log) {
+        self.loop = loop
+        self.options = options
+        self.log = log
+        self.place = place
+        filter = JournalFilter(options)
+        entry = JournalEntry(options)
+    }
+
+    /// Ends waiting, and each later call.
+    public func stop() {
+        isStopping = true
+        close()
+        wake()
+    }
+
+    /// The next entries: waits until there are any, or the place has changed by much.
+    ///
+    /// - Returns: nil once the reader is stopped.
+    public func next() async -> JournalPiece? {
+        while !isStopping {
+            do throws(JournalError) {
+                if let piece = try read() { return piece }
+                try await waitForNews()
+            } catch {
+                close()
+                report(error)
+                await pause(patience)
+                patience = min(patience * 2, JournalReader.patience.most)
+            }
+        }
+        return nil
+    }
+
+    /// The place after so many of the entries that follow a place and pass the filter; nil where they cannot be read any more.
+    public func place(after entries: Int, from place: JournalPlace) -> JournalPlace? {
+        do throws(JournalError) {
+            let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
+            try handle.match(filter.matches)
+            try go(to: place, handle)
+            var found = JournalPlace(cursor: place.cursor, seenUntil: place.seenUntil)
+            var left = entries
+            while left > 0, try handle.next() {
+                entry.begin()
+                handle.forEachField { entry.take($0) }
+                guard filter.passes(entry.subject) else { continue }
+                left -= 1
+                guard left == 0, let cursor = handle.cursor else { continue }
+                found = JournalPlace(cursor: cursor, seenUntil: max(place.seenUntil, handle.time ?? place.seenUntil))
+            }
+            return left == 0 ? found : nil
+        } catch {
+            report(error)
+            return nil
+        }
+    }
+
+    // MARK: Reading
+
+    /// What can be read now; nil when nothing is new.
+    private func read() throws(JournalError) -> JournalPiece? {
+        let open = try opened()
+        guard let before = place else {
+            // Durable before anything is read: a kill would begin anew elsewhere.
+            let first = JournalPiece(place: try firstPlace(open.handle))
+            place = first.place
+            open.hasOtherFiles = false
+            return first
+        }
+        var piece = JournalPiece(place: before)
+        if open.hasOtherFiles {
+            piece.gap = gap(open.handle, before)
+            open.hasOtherFiles = false
+        }
+        var looked = 0
+        var last: Timestamp?
+        while piece.lines.count < JournalReader.pieceBytes, looked < JournalReader.pieceEntries, try open.handle.next()
+        {
+            looked += 1
+            last = open.handle.time ?? last
+            entry.begin()
+            open.handle.forEachField { entry.take($0) }
+            guard filter.passes(entry.subject) else { continue }
+            piece.entries += 1
+            if entry.write(into: &piece.lines, time: last ?? before.seenUntil, limit: options.maxEventSize) {
+                piece.cut += 1
+            }
+        }
+        if looked > 0, let cursor = open.handle.cursor {
+            piece.place = JournalPlace(cursor: cursor, seenUntil: max(before.seenUntil, last ?? before.seenUntil))
+        } else if let times = open.handle.times {
+            piece.place.seenUntil = max(before.seenUntil, times.until)
+        }
+        piece.isFull = piece.lines.count >= JournalReader.pieceBytes || looked == JournalReader.pieceEntries
+        place = piece.place
+        note(piece, looked: looked)
+        return piece.entries > 0 || piece.gap != nil || looked == JournalReader.pieceEntries ? piece : nil
+    }
+
+    /// Opens the journal and goes to the place.
+    private func opened() throws(JournalError) -> Open {
+        if let open { return open }
+        // One byte more than fits shows that a field was longer.
+        let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
+        try handle.match(filter.matches)
+        let made = try Open(handle)
+        try reportFiles()
+        if let place { try go(to: place, made.handle) }
+        open = made
+        patience = JournalReader.patience.first
+        published.withLock { $0.problem = nil }
+        return made
+    }
+
+    /// Makes the entry after the place the next one.
+    private func go(to place: JournalPlace, _ handle: borrowing JournalHandle) throws(JournalError) {
+        guard !place.cursor.isEmpty else { return try handle.seekHead() }
+        try handle.seek(place.cursor)
+        // Without that entry the search ends at the first one after it, which is to be read.
+        guard try handle.next(), !handle.isAt(place.cursor) else { return }
+        try handle.seek(place.cursor)
+    }
+
+    /// Where reading begins when nothing was read yet.
+    private func firstPlace(_ handle: borrowing JournalHandle) throws(JournalError) -> JournalPlace {
+        let until = handle.times?.until ?? Timestamp(nanoseconds: 0)
+        // The matches hide entries of others; a place may be any entry.
+        let all = try JournalHandle(directory: options.directory, longest: 64)
+        guard options.since != .beginning, try all.goToLast(), let last = all.cursor else {
+            try handle.seekHead()
+            return JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
+        }
+        if options.since == .now {
+            let place = JournalPlace(cursor: last, seenUntil: until)
+            try go(to: place, handle)
+            return place
+        }
+        var boot: [UInt8] = []
+        all.forEachField { if $0.starts(with: "_BOOT_ID=".utf8) { boot = Array($0) } }
+        let ofBoot = try JournalHandle(directory: options.directory, longest: 64)
+        try ofBoot.match([[String(decoding: boot, as: UTF8.self)]])
+        try ofBoot.seekHead()
+        guard !boot.isEmpty, try ofBoot.next(), let first = ofBoot.cursor else {
+            try handle.seekHead()
+            return JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
+        }
+        // The place is the entry before the boot's first, where there is one.
+        try all.seek(first)
+        guard try all.next(), try all.previous(), let before = all.cursor else {
+            try handle.seekHead()
+            return JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
+        }
+        let place = JournalPlace(cursor: before, seenUntil: all.time ?? until)
+        try go(to: place, handle)
+        return place
+    }
+
+    /// What the journal no longer has of what comes after the place.
+    private func gap(_ handle: borrowing JournalHandle, _ place: JournalPlace) -> JournalGap? {
+        guard !place.cursor.isEmpty, let times = handle.times, times.from > place.seenUntil else { return nil }
+        var atMost: UInt64?
+        if let all = try? JournalHandle(directory: options.directory, longest: 64), (try? all.seekHead()) != nil,
+            (try? all.next()) == true, let cursor = all.cursor,
+            let first = JournalPlace(cursor: cursor, seenUntil: times.from).sequence, let last = place.sequence,
+            first.within == last.within, first.number > last.number
+        {
+            atMost = first.number - last.number - 1
+            // Nothing lies between two neighbours, however long it was silent.
+            if atMost == 0 { return nil }
+        }
+        return JournalGap(from: place.seenUntil, until: times.from, atMost: atMost)
+    }
+}

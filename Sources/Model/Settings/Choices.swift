@@ -1,0 +1,106 @@
+// What settings choose between and modules act on: each is said here once, with its word in the configuration.
+
+/// What the lines of an app are.
+public enum LineKind: String, Sendable, CaseIterable {
+    /// An object whose `name` is a text is an event, any other object a record.
+    case event
+    /// Each line is a record.
+    case log
+}
+
+/// How serious an event or a record is: one of OpenTelemetry's six ranges.
+public enum SeverityLevel: String, Sendable, CaseIterable {
+    case trace, debug, info, warn, error, fatal
+}
+
+/// What a severity that is a bare number means.
+public enum SeverityScale: String, Sendable, CaseIterable {
+    /// 10 to 69 as pino and bunyan count, 100 to 600 as monolog does, 0 to 7 as syslog does under `PRIORITY`, 1 to 24 as
+    /// OpenTelemetry does under `severity`; others mean nothing.
+    case auto
+    /// 0 (emergency) to 7 (debug).
+    case syslog
+    /// 1 (trace) to 24 (fatal), as OpenTelemetry counts.
+    case otel
+    /// 10 (debug) to 50 (critical), as Python's `levelno`.
+    case python
+}
+
+/// Who starts sessions. The word is a metric label, too.
+public enum SessionMode: String, Sendable, CaseIterable {
+    /// The agent: one for each producer, and a new one when it was silent and is gone.
+    case automatic
+    /// The app, by `{"type": "start_session"}`, or a person, by command. Until then there is no session.
+    case manual
+    /// Nobody: no session ids but the events' own.
+    case off
+}
+
+/// What happens to an event beyond a limit.
+public enum LimitConsequence: String, Sendable, CaseIterable {
+    /// What is too long is cut, what is too many is left out, and counted. A name too many is refused: it cannot be cut.
+    case cut
+    /// The event is refused and counted; its line lies in quarantine.
+    case refuse
+    /// The event is quarantined.
+    case quarantine
+    /// Nothing happens, but it is counted.
+    case allow
+}
+
+/// What a destination's breaker does when a request has used up its retries.
+public enum WhenExhausted: String, Sendable, CaseIterable {
+    /// One batch is tried at every probe interval; success closes it.
+    case probe
+    /// Open until a restart, a network change or `resume`.
+    case suspend
+}
+
+/// What an answer means for the batch that was sent.
+public enum AnswerMeaning: String, Sendable, CaseIterable {
+    /// The destination has it.
+    case acknowledge
+    /// The same batch goes again, by the backoff or when `Retry-After` says.
+    case retry
+    /// It is too large, and is split.
+    case split
+    /// Some of its events are not wanted: it is bisected until they are found.
+    case bisect
+    /// Events are kept, a person must look.
+    case hold
+}
+
+/// How OpenTelemetry's records are written.
+public enum OTLPEncoding: String, Sendable, CaseIterable {
+    /// `application/x-protobuf`, which every receiver reads.
+    case protobuf
+    /// `application/json`, where it is wanted.
+    case json
+}
+
+/// Encryption by S3, where the bucket's own default is not enough.
+public enum S3Encryption: String, Sendable, CaseIterable {
+    /// With keys of the service.
+    case service = "AES256"
+    /// With the key management service, and the key that the bucket names. A key cannot be named here: libcurl 7.88 signs a
+    /// header wrongly whose name begins with that of another.
+    case keyManagement = "aws:kms"
+}
+
+/// What one message to NATS holds.
+public enum NATSContent: String, Sendable, CaseIterable {
+    /// A batch of lines, packed as the destination's compression says.
+    case batch
+    /// One event, as it is.
+    case event
+}
+
+/// How a password is proved to Kafka's brokers.
+public enum KafkaMechanism: String, Sendable, CaseIterable {
+    /// The password itself.
+    case plain = "PLAIN"
+    /// A salted hash by SHA-256.
+    case scramSHA256 = "SCRAM-SHA-256"
+    /// A salted hash by SHA-512.
+    case scramSHA512 = "SCRAM-SHA-512"
+}

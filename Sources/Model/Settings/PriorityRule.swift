@@ -1,0 +1,24 @@
+/// Gives a priority to the events it fits (ac26).
+public struct PriorityRule: Sendable, Equatable {
+    /// The app; nil fits every one.
+    public var app: String?
+    /// The event's name; a `*` at its end fits every name that begins so; nil fits every one.
+    public var event: String?
+    /// The least severity; nil fits events without one as well.
+    public var level: SeverityLevel?
+    /// The priority.
+    public var priority: Priority
+    /// Whether it counts more than what the event says of itself. Default false.
+    public var force: Bool
+
+    /// A rule of known parts.
+    public init(
+        app: String? = nil, event: String? = nil, level: SeverityLevel? = nil, priority: Priority, force: Bool = false
+    ) {
+        self.app = app
+        self.event = event
+        self.level = level
+        self.priority = priority
+        self.force = force
+    }
+}

@@ -1,0 +1,79 @@
+/// Bad lines of a file that a commit could not keep in the quarantine: the file stays because of them, and they are read again there.
+///
+/// They are rows of table `memory`, one for each file and commit, so that a row is written once however many lines there are.
+public struct UnkeptLines: Sendable, Equatable {
+    /// How the names of the rows begin.
+    public static let prefix = "unkept/"
+
+    /// Whose they are.
+    public var app: String
+    /// The file as it was called then, relative to the spool.
+    public var path: String
+    /// Where they lie in the unpacked file; neighbours are one.
+    public private(set) var ranges: [Range<Int64>] = []
+
+    /// None of a file.
+    public init(app: String, path: String) {
+        self.app = app
+        self.path = path
+    }
+
+    /// Adds one.
+    public mutating func add(_ record: QuarantineRecord) {
+        let range = record.offset..<record.offset + max(1, record.length)
+        if let last = ranges.last, last.upperBound == range.lowerBound {
+            ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
+        } else {
+            ranges.append(range)
+        }
+    }
+
+    /// Leaves out what lies before an offset: it has been read again.
+    public mutating func drop(before offset: Int64) {
+        ranges = ranges.compactMap { $0.upperBound > offset ? max($0.lowerBound, offset)..<$0.upperBound : nil }
+    }
+
+    // MARK: As a row
+
+    /// The row that holds them.
+    public func name(of file: [UInt8]) -> String {
+        "\(UnkeptLines.prefix)\(UnkeptLines.hexadecimal(file))/\(ranges.first?.lowerBound ?? 0)"
+    }
+
+    /// The value of the row.
+    public var encoded: [UInt8] {
+        let places = ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
+        return Array("\(places)\0\(app)\0\(path)".utf8)
+    }
+
+    /// What a row says; nil if it is not what this version writes.
+    public init?(_ value: [UInt8]) {
+        let parts = String(decoding: value, as: UTF8.self).split(
+            separator: "\0", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return nil }
+        (app, path) = (String(parts[1]), String(parts[2]))
+        for place in parts[0].split(separator: ",") {
+            let ends = place.split(separator: "-").compactMap { Int64($0) }
+            guard ends.count == 2, ends[0] < ends[1] else { return nil }
+            ranges.append(ends[0]..<ends[1])
+        }
+    }
+
+    /// What names a file, as text.
+    public static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// What names a file, from its text.
+    public static func bytes(_ digits: String) -> [UInt8] {
+        let digits = Array(digits.utf8)
+        return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+            UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+        }
+    }
+
+    /// The file of a row, as text.
+    public static func file(ofRow name: String) -> String {
+        String(name.dropFirst(prefix.count).prefix { $0 != "/" })
+    }
+}

@@ -1,0 +1,129 @@
+internal import Model
+
+/// Who is judged by what he has himself: an app, or in `incoming/`, which all users share, one of them.
+struct Holder: Hashable {
+    /// The top directory of the spool; empty for the spool itself.
+    let top: [UInt8]
+    /// The user; nil where a directory is an app's.
+    let owner: UInt32?
+
+    init(top: [UInt8], owner: UInt32?) {
+        self.top = top
+        self.owner = owner
+    }
+
+    /// The holder of what was kept of a file.
+    init(_ checkpoint: Checkpoint, _ trace: FileTrace?) {
+        let slash = checkpoint.path.utf8.firstIndex(of: UInt8(ascii: "/"))
+        self.init(top: slash.map { Array(checkpoint.path.utf8[..<$0]) } ?? [], owner: trace?.owner)
+    }
+}
+
+/// What a holder writes under one name before rotation changes it. Only the files and contents of its own stream are looked at when a
+/// file is judged: what others have, and what begins alike under other names, is something else.
+struct Stream: Hashable {
+    let holder: Holder
+    /// The name that rotation changes.
+    let stem: FileName
+
+    init(_ holder: Holder, stem: FileName) {
+        self.holder = holder
+        self.stem = stem
+    }
+
+    /// The streams of a content by the names of its file: the one that it was written under, and what rotation made of it.
+    static func of(_ holder: Holder, _ origin: FileName, _ name: FileName) -> [Stream] {
+        let (stem, other) = (origin.stem, name.stem)
+        return stem == other ? [Stream(holder, stem: stem)] : [stem, other].map { Stream(holder, stem: $0) }
+    }
+
+    /// The streams of a content that was kept.
+    static func of(_ checkpoint: Checkpoint, _ trace: FileTrace) -> [Stream] {
+        let name = checkpoint.name
+        return of(Holder(checkpoint, trace), trace.origin ?? name, name)
+    }
+
+    /// The streams that a file under a name may belong to.
+    static func asked(_ holder: Holder, _ name: FileName) -> [Stream] {
+        of(holder, name, name.base)
+    }
+
+    /// The same for the same stream at all times, and for no other one.
+    var bytes: [UInt8] { holder.top + Array("/\(holder.owner.map { "\($0)" } ?? "")/".utf8) + stem.bytes }
+}
+
+extension Checkpoint {
+    /// The last name of its path.
+    var name: FileName {
+        let path = Array(self.path.utf8)
+        return FileName(path[((path.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...])
+    }
+}
+
+/// Where something is that belongs to streams: to ask about one costs what it has, however much the spool has.
+struct StreamIndex<Member: Hashable> {
+    private enum Members {
+        case one(Member)
+        case several(Set<Member>)
+    }
+
+    /// By the hash of the stream: of two with one hash, whoever asks tells the members apart.
+    private var members: [Int: Members] = [:]
+
+    /// Whether there is anything of it, as far as hashes tell.
+    func has(_ stream: Stream) -> Bool { members[stream.hashValue] != nil }
+
+    subscript(stream: Stream) -> [Member] {
+        switch members[stream.hashValue] {
+        case nil: []
+        case .one(let member): [member]
+        case .several(let several): Array(several)
+        }
+    }
+
+    mutating func add(_ member: Member, to streams: [Stream]) { for stream in streams { add(member, to: stream) } }
+
+    mutating func remove(_ member: Member, from streams: [Stream]) {
+        for stream in streams { remove(member, from: stream) }
+    }
+
+    private mutating func add(_ member: Member, to stream: Stream) {
+        switch members.removeValue(forKey: stream.hashValue) {
+        case nil: members[stream.hashValue] = .one(member)
+        case .one(let other): members[stream.hashValue] = other == member ? .one(member) : .several([other, member])
+        case .several(var several):
+            several.insert(member)
+            members[stream.hashValue] = .several(several)
+        }
+    }
+
+    private mutating func remove(_ member: Member, from stream: Stream) {
+        switch members.removeValue(forKey: stream.hashValue) {
+        case .one(let other) where other != member: members[stream.hashValue] = .one(other)
+        case .several(var several):
+            several.remove(member)
+            if !several.isEmpty { members[stream.hashValue] = .several(several) }
+        case nil, .one: break
+        }
+    }
+}
+
+/// What waits or is remembered for a holder.
+protocol Held {
+    var holder: Holder { get }
+}
+
+extension Array where Element: Held {
+    /// Takes out what exceeds a number: whoever holds the most gives up the oldest, so that nobody crowds out another.
+    mutating func makeRoom(for most: Int) -> [Element] {
+        var givenUp: [Element] = []
+        while count > most {
+            let counts = reduce(into: [:]) { $0[$1.holder, default: 0] += 1 }
+            guard let largest = counts.max(by: { $0.value < $1.value })?.key,
+                let oldest = firstIndex(where: { $0.holder == largest })
+            else { break }
+            givenUp.append(remove(at: oldest))
+        }
+        return givenUp
+    }
+}

@@ -1,0 +1,118 @@
+internal import EventLoops
+internal import Glibc
+
+/// journald itself, in a namespace of its own: its journal, its sockets and its limits are nobody else's. Needs root.
+public final class JournalDaemon {
+    /// Where its journal lies, in memory.
+    public let directory: String
+    private let name: String
+    private var process: pid_t = -1
+
+    /// Starts a daemon with an empty journal.
+    ///
+    /// - Parameter settings: lines for journald.conf; its limits on rates are off.
+    public init(_ settings: String = "") throws {
+        name = "spoolship\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let machine = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
+        directory = "/run/log/journal/\(machine).\(name)"
+        let configuration = "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n\(settings)\n"
+        let file = try Descriptor(checking: open(conf, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644), "open")
+        guard Glibc.write(file.raw, configuration, configuration.utf8.count) == configuration.utf8.count else {
+            throw SystemError("write")
+        }
+        try start()
+    }
+
+    deinit {
+        stop()
+        unlink(conf)
+        removeTree(directory)
+        removeTree(sockets)
+    }
+
+    private var conf: String { "/etc/systemd/journald@\(name).conf" }
+    private var sockets: String { "/run/systemd/journal.\(name)" }
+
+    /// Starts journald, which ends by itself after half a minute without work.
+    public func start() throws {
+        process = try JournalDaemon.spawn(["/lib/systemd/systemd-journald", name])
+        let time = SystemTime()
+        let end = time.bootTime + .seconds(30)
+        while access("\(sockets)/io.systemd.journal", F_OK) != 0 || !exists("system.journal") {
+            guard time.bootTime < end else { throw SystemError("journald", number: ETIMEDOUT) }
+            usleep(2000)
+        }
+    }
+
+    /// Stops journald as systemd does.
+    public func stop() {
+        guard process > 0 else { return }
+        kill(process, SIGTERM)
+        waitpid(process, nil, 0)
+        process = -1
+    }
+
+    private func exists(_ file: String) -> Bool { access("\(directory)/\(file)", F_OK) == 0 }
+
+    /// Asks journald for something, as `journalctl` does, and waits until it is done: `--rotate`, `--sync`, `--vacuum-files=1`.
+    public func ask(_ words: String...) throws {
+        let process = try JournalDaemon.spawn(["journalctl", "--namespace=\(name)", "--quiet"] + words)
+        var status: Int32 = 0
+        guard waitpid(process, &status, 0) == process, status == 0 else { throw SystemError("journalctl", number: EIO) }
+    }
+
+    /// Writes entries by the native protocol, and waits until journald has them all.
+    ///
+    /// - Parameter entries: each its fields, in their order. Values may be any bytes.
+    public func write(_ entries: [[(name: String, value: [UInt8])]]) throws {
+        let socket = try Descriptor(
+            checking: socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0), "socket")
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let path = Array("\(sockets)/socket".utf8)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        let connected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket.raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard connected == 0 else { throw SystemError("connect") }
+        for entry in entries {
+            var datagram: [UInt8] = []
+            for (name, value) in entry {
+                // With its length in front: so a value may have line feeds.
+                datagram += Array(name.utf8) + [0x0A]
+                withUnsafeBytes(of: UInt64(value.count).littleEndian) { datagram.append(contentsOf: $0) }
+                datagram += value + [0x0A]
+            }
+            guard send(socket.raw, datagram, datagram.count, 0) == datagram.count else { throw SystemError("send") }
+        }
+        try ask("--sync")
+    }
+
+    /// Writes messages of one unit's program.
+    public func write(_ messages: [String], priority: Int = 6) throws {
+        try write(messages.map { [("MESSAGE", Array($0.utf8)), ("PRIORITY", Array("\(priority)".utf8))] })
+    }
+
+    private static func spawn(_ words: [String]) throws -> pid_t {
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var quiet = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&quiet)
+        defer { posix_spawn_file_actions_destroy(&quiet) }
+        posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0)
+        var process = pid_t()
+        let result = posix_spawnp(&process, words[0], &quiet, nil, &arguments, environ)
+        guard result == 0 else { throw SystemError("posix_spawnp", number: result) }
+        return process
+    }
+
+    private static func text(of path: String) throws -> String {
+        let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open")
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let count = read(file.raw, &buffer, buffer.count)
+        guard count > 0 else { throw SystemError("read") }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+}

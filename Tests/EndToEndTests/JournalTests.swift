@@ -1,0 +1,90 @@
+import EventLoops
+import Glibc
+import TestKit
+import Testing
+
+extension EndToEnd {
+    @Suite("The journal")
+    struct JournalTests {
+        @Test("entries arrive once, with their severity, through rotations, three kills and a queue that is too small")
+        func onceThroughKills() throws {
+            let daemon = try JournalDaemon()
+            let bench = try Workbench()
+            bench.settings["apps.system.journal"] = "true"
+            bench.settings["apps.system.journal_directory"] = "\"\(daemon.directory)\""
+            bench.settings["apps.system.journal_since"] = "\"beginning\""
+            bench.settings["queue.max_size"] = "\"64KiB\""
+            bench.settings["dispatch.interval"] = "\"1s\""
+            bench.settings["priorities.rule"] = #"[{ level = "error" }]"#
+            try daemon.write((0..<500).map { "before \($0)" })
+            try bench.startReceiver()
+            try bench.startAgent(waits: false)
+            var keys: Set<String> = []
+            for round in 0..<4 {
+                // Some messages are JSON objects, some are larger than the queue's commits.
+                let fill = String(repeating: "x", count: round == 2 ? 9000 : 40)
+                let names = (0..<400).map { "r\(round)-\($0)" }
+                keys.formUnion(names)
+                try daemon.write(names.map { #"{"key":"\#($0)","text":"\#(fill)"}"# }, priority: round == 1 ? 3 : 6)
+                try daemon.ask("--rotate")
+                guard round < 3 else { continue }
+                try wait(.seconds(60), "some of the round to arrive") {
+                    try bytes(of: bench.events).count > 20_000 * (round + 1)
+                }
+                bench.killAgent()
+                try bench.startAgent(waits: false)
+            }
+            try bench.waitForAgent()
+            try wait(.seconds(120), "all to arrive") {
+                values(of: "key", in: try bytes(of: bench.events)).count >= keys.count
+            }
+            try bench.expectOnce(keys, member: "key")
+            let text = try contents(of: bench.events).split(separator: "\n")
+            #expect(Set((0..<500).filter { n in text.contains { $0.contains("\"before \(n)\"") } }).count == 500)
+            let figures = try bench.figures()
+            let critical = #"spoolship_deliveries_acknowledged_total{destination="main",priority="critical"}"#
+            #expect(figures.value(critical) == 400)
+            #expect(figures.value(#"spoolship_journal_readable{app="system"}"#) == 1)
+            #expect(figures.value(#"spoolship_journal_gaps_total{app="system"}"#) == 0)
+            let status = try bench.command("status").text
+            #expect(status.contains("of the journal in \(daemon.directory) for system"), "\(status)")
+            try bench.expectBalance()
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test(
+            "what is removed before it was read is told; a journal that is not there is told by check, status and a metric"
+        )
+        func gapAndMissing() throws {
+            let daemon = try JournalDaemon()
+            let bench = try Workbench()
+            bench.settings["apps.system.journal"] = "true"
+            bench.settings["apps.system.journal_directory"] = "\"\(daemon.directory)\""
+            bench.settings["apps.system.journal_since"] = "\"beginning\""
+            try daemon.write(["one"])
+            try bench.startReceiver()
+            try bench.startAgent()
+            try wait(.seconds(60), "the first entry") { try contents(of: bench.events).contains("\"one\"") }
+            #expect(try bench.stopAgent() == 0)
+            try daemon.write(["two", "three"])
+            try daemon.ask("--rotate")
+            try daemon.write(["four"])
+            try daemon.ask("--vacuum-files=1")
+            try bench.startAgent()
+            try wait(.seconds(60), "what is left") { try contents(of: bench.events).contains("\"four\"") }
+            #expect(try bench.figures().value(#"spoolship_journal_gaps_total{app="system"}"#) == 1)
+            #expect(try bench.command("status").text.contains("entries were removed before they were read, 1 time"))
+            #expect(try bench.stopAgent() == 0)
+
+            bench.settings["apps.system.journal_directory"] = "\"\(bench.path)/nowhere\""
+            try bench.configure()
+            let check = try run(spoolship, ["check", "--config", bench.configuration])
+            #expect(check.text.contains("there is no directory \(bench.path)/nowhere"), "\(check)")
+            try bench.startAgent()
+            try wait(.seconds(30), "the journal to be missed") {
+                try bench.figures().value(#"spoolship_journal_readable{app="system"}"#) == 0
+            }
+            #expect(try bench.command("status").text.contains("not read: there is no directory"))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Events
+
+@Suite("Lines that a container's runtime has wrapped")
+struct WrappedLineTests {
+    private func options(_ format: LineFormat) -> EventOptions {
+        var options = EventOptions()
+        options.defaults.kind = .log
+        options.defaults.takesText = true
+        options.defaults.format = format
+        return options
+    }
+
+    /// What the lines of a block become: what was added at the end is left out.
+    private func read(
+        _ text: String, _ format: LineFormat, path: String = ""
+    ) -> [(line: String, time: Timestamp)] {
+        var reading = Reading(options(format))
+        let bytes = Array((text + "\n").utf8)
+        return bytes.withUnsafeBufferPointer { block in
+            guard let base = block.baseAddress else { return [] }
+            var found: [(line: String, time: Timestamp)] = []
+            var position = 0
+            reading.pass.begin(
+                reading.source, path: path, at: Reading.now, isSynchronised: true, using: &reading.random)
+            while position < block.count {
+                let verdict = reading.pass.read(base, from: position, to: block.count)
+                precondition(verdict.next > position && verdict.next <= block.count)
+                position = verdict.next
+                guard verdict.kind == .accepted else {
+                    found.append(("\(verdict.kind)", verdict.eventTime))
+                    continue
+                }
+                reading.buffer.removeAll()
+                reading.pass.write(into: &reading.buffer)
+                let line = String(decoding: reading.buffer.array(), as: UTF8.self)
+                let own = line.firstRange(of: ",\"name\":\"log\"").map { String(line[..<$0.lowerBound]) } ?? line
+                found.append((own, verdict.eventTime))
+            }
+            return found
+        }
+    }
+
+    private func time(_ text: String) -> Timestamp? {
+        Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) }
+    }
+
+    @Test("docker: JSON is the record with its own time, text a message with the runtime's; parts are joined")
+    func docker() {
+        let lines = read(
+            #"""
+            {"log":"{\"level\":30,\"time\":1795168800123,\"msg\":\"a \\\"b\\\"\"}\n","stream":"stdout","time":"2026-11-20T10:00:00.5Z"}
+            {"log":"plain \u003ctext\u003e\r\n","stream":"stderr","time":"2026-11-20T10:00:01.123456789Z"}
+            {"log":"{\"msg\":\"first ","stream":"stdout","time":"2026-11-20T10:00:02Z"}
+            {"log":"second \\n","stream":"stdout","time":"2026-11-20T10:00:03Z"}
+            {"log":"third\"}\n","stream":"stdout","attrs":{"tag":"x"},"time":"2026-11-20T10:00:04Z"}
+            {"log":"of one stream ","stream":"stdout","time":"2026-11-20T10:00:05Z"}
+            {"log":"of the other\n","stream":"stderr","time":"2026-11-20T10:00:06Z"}
+            {"other":"not docker's"}
+            no JSON
+            {"log":"cut off","stream":"stdout","time":"2026-11-20T10:00:07Z"}
+            """#, .docker)
+        #expect(
+            lines.map(\.line) == [
+                #"{"level":30,"time":1795168800123,"msg":"a \"b\""}"#.dropLast().description,
+                #"{"message":"plain <text>","stream":"stderr""#, #"{"msg":"first second \nthird""#,
+                #"{"message":"of one stream ","stream":"stdout""#, #"{"message":"of the other","stream":"stderr""#,
+                #"{"other":"not docker's""#, #"{"message":"no JSON""#, #"{"message":"cut off","stream":"stdout""#,
+            ])
+        #expect(lines[0].time == Timestamp(milliseconds: 1_795_168_800_123))
+        #expect(lines[1].time == time("2026-11-20T10:00:01.123456789Z"))
+        #expect(lines[2].time == time("2026-11-20T10:00:02Z") && lines[5].time == Reading.now)
+    }
+
+    @Test("cri: text after the stream, parts are joined; namespace, pod and container are those of the path")
+    func cri() {
+        let lines = read(
+            """
+            2026-11-20T10:00:00.5+01:00 stdout F {"level":"error","msg":"x"}
+            2026-11-20T10:00:01Z stderr P one\u{20}
+            2026-11-20T10:00:02Z stderr P two\u{20}
+            2026-11-20T10:00:03Z stderr F three
+            2026-11-20T10:00:04Z stdout F\u{20}
+            no such line
+            2026-11-20T10:00:05Z stdout P \u{e9}
+            """, .cri, path: "/var/log/pods/shop_cart-7d9_0a1b-2c/web/0.log")
+        let pod = #","kubernetes":{"namespace":"shop","pod":"cart-7d9","container":"web"}"#
+        #expect(
+            lines.map(\.line) == [
+                #"{"level":"error","msg":"x""#, #"{"message":"one two three","stream":"stderr""#,
+                #"{"message":"","stream":"stdout""#, #"{"message":"no such line""#,
+                "{\"message\":\"\u{e9}\",\"stream\":\"stdout\"",
+            ])
+        #expect(lines[0].time == time("2026-11-20T09:00:00.5Z") && lines[1].time == time("2026-11-20T10:00:01Z"))
+        var reading = Reading(options(.cri))
+        reading.pass.begin(
+            reading.source, path: "/var/log/pods/shop_cart-7d9_0a1b-2c/web/0.log", at: Reading.now,
+            isSynchronised: true, using: &reading.random)
+        let block = Array("2026-11-20T10:00:00Z stdout F {\"a\":1}\n".utf8)
+        block.withUnsafeBufferPointer { block in
+            guard let base = block.baseAddress else { return }
+            _ = reading.pass.read(base, from: 0, to: block.count)
+            let (length, most) = (reading.pass.length, reading.pass.maxAddition)
+            reading.pass.write(into: &reading.buffer)
+            let line = String(decoding: reading.buffer.array(), as: UTF8.self)
+            #expect(line.contains(pod) && line.utf8.count <= length + most + 1, "\(line)")
+        }
+    }
+
+    @Test(
+        "random bytes in wrapped lines: each call goes on, and what is accepted is one object on one line",
+        arguments: 1...200)
+    func random(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let pieces = [
+            "{\"log\":\"", "\\n", "\"", "\\", "stdout", ",\"stream\":\"stdout\"", ",\"time\":\"2026-11-20T10:00:00Z\"}",
+            "\n",
+            "2026-11-20T10:00:00Z ", "stderr ", "P ", "F ", "{\"a\":1}", "x", "\r", " ", "\\u00e9", "\u{e9}",
+        ]
+        let text = (0..<40).map { _ in pieces.randomElement(using: &random) ?? "" }.joined()
+        for format in [LineFormat.docker, .cri] {
+            for (line, _) in read(text, format) where line.hasPrefix("{") {
+                #expect(!line.dropLast().contains("\n"), "\(line)")
+            }
+        }
+    }
+}

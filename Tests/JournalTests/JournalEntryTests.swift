@@ -1,0 +1,115 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Journal
+
+@Suite("Journal entries")
+struct JournalEntryTests {
+    private let time = Timestamp(milliseconds: 1_795_168_800_123)
+
+    /// The line of an entry, and whether it was cut.
+    private func line(
+        _ entry: [(String, [UInt8])], fields: [String] = [], limit: Int = 65_536
+    ) -> (text: String, isCut: Bool) {
+        var made = JournalEntry(
+            JournalOptions(
+                directory: nil, units: [], priority: 7, since: .beginning, fields: fields, maxEventSize: limit))
+        made.begin()
+        for (name, value) in entry { (Array("\(name)=".utf8) + value).withUnsafeBufferPointer { made.take($0) } }
+        var lines: [UInt8] = []
+        let isCut = made.write(into: &lines, time: time, limit: limit)
+        #expect(lines.last == 0x0A && lines.dropLast().allSatisfy { $0 != 0x0A } && lines.count <= limit + 1)
+        return (String(decoding: lines.dropLast(), as: UTF8.self), isCut)
+    }
+
+    private func line(_ entry: [(String, String)], fields: [String] = [], limit: Int = 65_536) -> String {
+        line(entry.map { ($0.0, Array($0.1.utf8)) }, fields: fields, limit: limit).text
+    }
+
+    @Test("a message is a member, its usual fields have the names of OpenTelemetry or their own")
+    func message() {
+        let text = line([
+            ("_BOOT_ID", "83dc"), ("_PID", "17"), ("_UID", "0"), ("_HOSTNAME", "web-1"), ("PRIORITY", "3"),
+            ("_SYSTEMD_UNIT", "nginx.service"), ("SYSLOG_IDENTIFIER", "nginx"), ("MESSAGE", "a \"b\"\nc"),
+        ])
+        #expect(
+            text
+                == #"{"timestamp":"2026-11-20T10:00:00.123Z","_BOOT_ID":"83dc","process.pid":17,"host.name":"web-1","#
+                + #""PRIORITY":3,"_SYSTEMD_UNIT":"nginx.service","SYSLOG_IDENTIFIER":"nginx","message":"a \"b\"\u000ac"}"#
+        )
+    }
+
+    @Test("a message that is a JSON object is the record: its own members stay first, and none comes twice")
+    func object() {
+        #expect(
+            line([("MESSAGE", #"{"level":"warn","host.name":"x"} "#), ("_HOSTNAME", "web-1"), ("PRIORITY", "6")])
+                == #"{"level":"warn","host.name":"x","PRIORITY":6,"__REALTIME_TIMESTAMP":1795168800123000}"#)
+        #expect(
+            line([("MESSAGE", "{\n \"a\": 1,\n \"b\": 2 }"), ("_PID", "1")])
+                == #"{  "a": 1,  "b": 2 ,"process.pid":1,"__REALTIME_TIMESTAMP":1795168800123000}"#)
+        #expect(line([("MESSAGE", "{}")]) == #"{"__REALTIME_TIMESTAMP":1795168800123000}"#)
+    }
+
+    @Test(
+        "what only looks like an object is a text",
+        arguments: [#"{"a":1"#, #"{"a":1} b"#, #"{"a":1}{"b":2}"#, "{a}", "[1]", "", "{\"a\":\"\n\"}"])
+    func noObject(message: String) throws {
+        let text = line([("MESSAGE", message)])
+        let members = try JSONValue(parsing: text)
+        #expect(members["message"]?.string == message)
+    }
+
+    @Test("named fields, and all with *, numbers only where they are some")
+    func fields() {
+        let entry = [("MESSAGE", "m"), ("CODE_LINE", "12"), ("_UID", "007"), ("N", "3"), ("N", "4")]
+        #expect(line(entry) == #"{"timestamp":"2026-11-20T10:00:00.123Z","message":"m"}"#)
+        #expect(
+            line(entry, fields: ["CODE_LINE", "_UID"])
+                == #"{"timestamp":"2026-11-20T10:00:00.123Z","message":"m","code.line.number":12,"process.user.id":"007"}"#
+        )
+        #expect(
+            line(entry, fields: ["*"]).hasSuffix(
+                #""message":"m","code.line.number":12,"process.user.id":"007","N":"3"}"#))
+        #expect(line([("MESSAGE", "m"), ("a\"b", "x")], fields: ["*"]).hasSuffix(#""message":"m"}"#))
+    }
+
+    @Test("bytes stay as they are: what is no UTF-8 is replaced and counted by whoever takes the line")
+    func binary() {
+        var entry = JournalEntry(
+            JournalOptions(directory: nil, units: [], priority: 7, since: .now, fields: [], maxEventSize: 1000))
+        entry.begin()
+        (Array("MESSAGE=".utf8) + [0xFF, 0x00, 0x41]).withUnsafeBufferPointer { entry.take($0) }
+        var lines: [UInt8] = []
+        #expect(!entry.write(into: &lines, time: time, limit: 1000))
+        #expect(lines.contains(0xFF) && lines.suffix(10).elementsEqual("\\u0000A\"}\n".utf8))
+    }
+
+    @Test("an entry that is too long is cut in its longest field, and says so; whatever it holds, it fits")
+    func cut() throws {
+        let (text, isCut) = line(
+            [("MESSAGE", Array(repeating: 0x61, count: 5000)), ("_PID", Array("7".utf8))], limit: 1000)
+        #expect(isCut && text.contains(#""process.pid":7"#) && text.contains(#""truncated_member":"message""#))
+        let members = try JSONValue(parsing: text)
+        let kept = try #require(members["message"]?.string).utf8.count
+        #expect(members["truncated_bytes"] == .integer(5000 - kept) && kept > 800)
+        #expect(
+            line([("MESSAGE", "{\"a\":\"\(String(repeating: "b", count: 3000))\"}")], limit: 500).contains("truncated"))
+
+        var random = SplitMix64(seed: Seeds.one(7))
+        for _ in 0..<2000 {
+            let entry = (0..<Int.random(in: 1...6, using: &random)).map { number -> (String, [UInt8]) in
+                let name = number == 0 ? "MESSAGE" : "F\(number)"
+                let text = (0..<Int.random(in: 0...900, using: &random)).map { _ in
+                    ["a", "\"", "\n", "é", "€", "😀"].randomElement(using: &random) ?? ""
+                }
+                return (name, Array(text.joined().utf8))
+            }
+            let limit = Int.random(in: 300...2000, using: &random)
+            let (text, isCut) = line(entry, fields: ["*"], limit: limit)
+            let members = try JSONValue(parsing: text)
+            #expect((members["truncated_bytes"] != nil) == isCut)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Testing
+
+@testable import Journal
+
+@Suite("Journal filter")
+struct JournalFilterTests {
+    private func options(_ units: [String], priority: Int = 7) -> JournalOptions {
+        JournalOptions(
+            directory: nil, units: units, priority: priority, since: .beginning, fields: [], maxEventSize: 65_536)
+    }
+
+    private func subject(_ fields: [String: String]) -> JournalFilter.Subject {
+        var entry = JournalEntry(options(["any"]))
+        entry.begin()
+        for (name, value) in fields { Array("\(name)=\(value)".utf8).withUnsafeBufferPointer { entry.take($0) } }
+        return entry.subject
+    }
+
+    @Test(
+        "patterns",
+        arguments: [
+            ("nginx.service", "nginx.service", true), ("app-1.service", "app-*", true), ("app", "app-*", false),
+            ("a.b.c", "a*c", true), ("a.b.cd", "a*c", false), ("aXb", "a?b", true), ("ab", "a?b", false),
+            ("", "*", true),
+            ("abcabc", "*abc", true), ("abcab", "*abc", false), ("x", "", false), ("", "", true),
+        ])
+    func patterns(name: String, pattern: String, fits: Bool) {
+        #expect(JournalFilter.fits(Array(name.utf8), Array(pattern.utf8)) == fits)
+    }
+
+    @Test("a pattern of many stars is no attack: a name that does not fit takes no longer than length times length")
+    func manyStars() {
+        let name = [UInt8](repeating: UInt8(ascii: "a"), count: 4000)
+        let pattern = Array(String(repeating: "*a", count: 1000).utf8) + [UInt8(ascii: "b")]
+        #expect(!JournalFilter.fits(name, pattern))
+    }
+
+    @Test("a unit has what it wrote and what was written about it, by those who may")
+    func units() {
+        let filter = JournalFilter(options(["nginx", "app-*"]))
+        #expect(filter.passes(subject(["_SYSTEMD_UNIT": "nginx.service"])))
+        #expect(filter.passes(subject(["_SYSTEMD_UNIT": "app-7.service"])))
+        #expect(filter.passes(subject(["UNIT": "nginx.service", "_PID": "1"])))
+        #expect(!filter.passes(subject(["UNIT": "nginx.service", "_PID": "17"])))
+        #expect(filter.passes(subject(["COREDUMP_UNIT": "nginx.service", "_UID": "0"])))
+        #expect(!filter.passes(subject(["COREDUMP_UNIT": "nginx.service", "_UID": "1000"])))
+        #expect(filter.passes(subject(["OBJECT_SYSTEMD_UNIT": "app-x.service", "_UID": "0"])))
+        #expect(!filter.passes(subject(["_SYSTEMD_UNIT": "sshd.service"])))
+        #expect(!filter.passes(subject([:])))
+        #expect(filter.matches.isEmpty, "the index knows no wildcards")
+        #expect(JournalFilter(options(["nginx"])).matches.count == 4)
+    }
+
+    @Test("this priority and worse; an entry without one is information")
+    func priorities() {
+        let filter = JournalFilter(options([], priority: 4))
+        for priority in 0...7 { #expect(filter.passes(subject(["PRIORITY": "\(priority)"])) == (priority <= 4)) }
+        #expect(!filter.passes(subject([:])))
+        #expect(JournalFilter(options([], priority: 6)).passes(subject([:])))
+        #expect(JournalFilter(options([], priority: 6)).passes(subject(["PRIORITY": "x"])))
+    }
+}

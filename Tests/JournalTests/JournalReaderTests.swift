@@ -1,0 +1,226 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Journal
+
+/// Real journals, written by journald.
+@Suite("Journal reader", .serialized, .timeLimit(.minutes(3)))
+struct JournalReaderTests {
+    private let loop: EventLoop
+    private let log = KeptLog()
+
+    init() throws {
+        loop = try EventLoop(name: "journal")
+        try loop.start()
+    }
+
+    private func reader(
+        _ directory: String, since: JournalOptions.Since = .beginning, from place: JournalPlace? = nil,
+        _ change: (inout JournalOptions) -> Void = { _ in }
+    ) -> JournalReader {
+        var options = JournalOptions(
+            directory: directory, units: [], priority: 7, since: since, fields: [], maxEventSize: 65_536)
+        change(&options)
+        return JournalReader(options, from: place, on: loop, log: Log(log))
+    }
+
+    /// The messages of a piece that the tests wrote, not journald itself.
+    private func messages(_ piece: JournalPiece) throws -> [String] {
+        try piece.lines.split(separator: 0x0A).compactMap { line in
+            let members = try JSONValue(parsing: Array(line))
+            return members["SYSLOG_IDENTIFIER"] == .string("systemd-journald") ? nil : members["message"]?.string
+        }
+    }
+
+    /// Reads until so many messages have come; the places on the way.
+    private func read(_ count: Int, _ reader: JournalReader) async throws -> (
+        messages: [String], places: [JournalPlace]
+    ) {
+        var (found, places): ([String], [JournalPlace]) = ([], [])
+        while found.count < count {
+            let piece = try #require(await reader.next())
+            found += try messages(piece)
+            places.append(piece.place)
+        }
+        return (found, places)
+    }
+
+    @Test("what was written is read, and then what is written while it waits; from each place on only what follows")
+    func followsAndGoesOn() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write((0..<500).map { "first \($0)" })
+        let first = reader(daemon.directory)
+        var (found, places) = try await read(500, first)
+        #expect(found == (0..<500).map { "first \($0)" })
+        async let more = read(20, first)
+        try daemon.write((0..<20).map { "then \($0)" })
+        let then = try await more
+        #expect(then.messages == (0..<20).map { "then \($0)" })
+        found += then.messages
+        places += then.places
+        await first.stop()
+        #expect(await first.next() == nil)
+        for place in [places[0], places[places.count / 2]] {
+            let again = reader(daemon.directory, from: place)
+            try daemon.write(["end"])
+            var rest: [String] = []
+            while rest.last != "end" { rest += try messages(try #require(await again.next())) }
+            #expect(found.suffix(rest.count - 1) == rest.dropLast())
+            found += ["end"]
+            await again.stop()
+        }
+    }
+
+    @Test("since now: what is there is left, and a kill before the first entry leaves nothing out that comes later")
+    func sinceNow() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write(["old"])
+        let killed = reader(daemon.directory, since: .now)
+        let place = try #require(await killed.next()).place
+        try daemon.write(["while nobody reads"])
+        let next = reader(daemon.directory, since: .now, from: place)
+        #expect(try await read(1, next).messages == ["while nobody reads"])
+        await next.stop()
+        await killed.stop()
+        let boot = reader(daemon.directory, since: .boot)
+        #expect(try await read(2, boot).messages == ["old", "while nobody reads"])
+        await boot.stop()
+    }
+
+    @Test("rotation takes nothing away and repeats nothing, at any moment", arguments: Seeds.list(1...3))
+    func rotation(seed: UInt64) async throws {
+        var random = SplitMix64(seed: seed)
+        let daemon = try JournalDaemon()
+        var current = reader(daemon.directory)
+        var (written, found): ([String], [String]) = ([], [])
+        var place: JournalPlace?
+        for round in 0..<12 {
+            let messages = (0..<Int.random(in: 1...300, using: &random)).map { "\(round) \($0)" }
+            try daemon.write(messages)
+            written += messages
+            if Bool.random(using: &random) { try daemon.ask("--rotate") }
+            while found.count < written.count, Int.random(in: 0...9, using: &random) > 1 || round == 11 {
+                let piece = try #require(await current.next())
+                found += try self.messages(piece)
+                place = piece.place
+            }
+            if Bool.random(using: &random) {
+                await current.stop()
+                current = reader(daemon.directory, from: place)
+            }
+        }
+        await current.stop()
+        #expect(found == written, "\(Seeds.again(seed))")
+        #expect(current.figures.gaps == 0)
+    }
+
+    @Test(
+        "what journald removes before it is read is reported with its times and how many it was at most; the rest comes"
+    )
+    func vacuum() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write((0..<100).map { "read \($0)" })
+        let first = reader(daemon.directory)
+        let place = try #require(try await read(100, first).places.last)
+        await first.stop()
+        for part in 0..<3 {
+            try daemon.write((0..<50).map { "lost \(part) \($0)" })
+            try daemon.ask("--rotate")
+        }
+        try daemon.ask("--vacuum-files=1")
+        try daemon.write(["left"])
+        let next = reader(daemon.directory, from: place)
+        var gap: JournalGap?
+        var found: [String] = []
+        while !found.contains("left") {
+            let piece = try #require(await next.next())
+            gap = gap ?? piece.gap
+            found += try messages(piece)
+        }
+        let lost = try #require(gap?.atMost)
+        #expect(found == ["left"] && lost >= 150 && lost < 170)
+        #expect(next.figures.gaps == 1 && log.messages.contains { $0.text.contains("removed before it was read") })
+        await next.stop()
+    }
+
+    @Test("entries that are removed after they were read are no gap, while reading or between two starts")
+    func vacuumOfWhatWasRead() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write(["a", "b"])
+        let first = reader(daemon.directory)
+        _ = try await read(2, first)
+        try daemon.ask("--rotate")
+        try daemon.ask("--vacuum-files=1")
+        try daemon.write(["c"])
+        let (found, places) = try await read(1, first)
+        #expect(found == ["c"] && first.figures.gaps == 0)
+        await first.stop()
+        try daemon.ask("--rotate")
+        try daemon.ask("--vacuum-files=1")
+        try daemon.write(["d"])
+        let next = reader(daemon.directory, from: places.last)
+        #expect(try await read(1, next).messages == ["d"])
+        #expect(next.figures.gaps == 0)
+        await next.stop()
+    }
+
+    @Test("a file that is no journal any more is named, and the others are read")
+    func corruptFile() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write(["in the file that is destroyed"])
+        try daemon.ask("--rotate")
+        try daemon.write(["whole"])
+        let archived = try #require(JournalReaderTests.files(daemon.directory).first { $0.contains("@") })
+        let file = try Descriptor(checking: open("\(daemon.directory)/\(archived)", O_WRONLY | O_CLOEXEC), "open")
+        let zeros = [UInt8](repeating: 0, count: 4096)
+        #expect(pwrite(file.raw, zeros, zeros.count, 0) == zeros.count)
+        let reader = reader(daemon.directory)
+        #expect(try await read(1, reader).messages == ["whole"])
+        #expect(reader.figures.unreadableFiles == 1)
+        #expect(log.messages.contains { "\($0)".contains(archived) })
+        await reader.stop()
+    }
+
+    @Test("a directory that comes later is read then; until that the reason is known")
+    func missing() async throws {
+        let directory = try TemporaryDirectory()
+        let reader = reader("\(directory.path)/none")
+        async let piece = reader.next()
+        #expect(await eventually { reader.figures.problem?.code == .missing })
+        await reader.stop()
+        #expect(await piece == nil)
+    }
+
+    @Test("of an entry that is too long for the library's threshold the beginning comes, marked")
+    func longEntries() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write([[("MESSAGE", Array(repeating: 0x61, count: 120_000))], [("MESSAGE", [0x62])]])
+        let reader = reader(daemon.directory) { $0.maxEventSize = 10_000 }
+        var lines: [String] = []
+        while lines.count < 2 {
+            let piece = try #require(await reader.next())
+            lines += piece.lines.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+                .filter { !$0.contains("systemd-journald") }
+        }
+        #expect(
+            lines[0].utf8.count <= 10_000 && lines[0].contains("truncated_member")
+                && lines[1].contains(#""message":"b""#))
+        #expect(reader.figures.cut == 1)
+        await reader.stop()
+    }
+
+    private static func files(_ directory: String) -> [String] {
+        guard let stream = opendir(directory) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+        }
+        return names
+    }
+}

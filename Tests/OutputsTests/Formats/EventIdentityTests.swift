@@ -1,0 +1,62 @@
+import EventLoops
+import Model
+import Testing
+
+@testable import Outputs
+
+@Suite("The id by which receivers know a repeat")
+struct EventIdentityTests {
+    private let batch = BatchID(high: 0x0193_0000_0000_7000, low: 1)
+
+    private func key(_ line: String, in other: BatchID? = nil, at index: Int = 0) throws -> String {
+        try #require(EventView(Array(line.utf8)[...])).stableID(in: other ?? batch, at: index)
+    }
+
+    @Test(
+        "an app's id is unique within the app only: no other app can choose it",
+        arguments: [
+            #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#, #"{"id":"order-1001"}"#,
+            #"{"app":"web/order-1001","id":"x"}"#, #"{"app":"web","id":"order-1001/x"}"#,
+            #"{"app":"web%2Forder-1001","id":"x"}"#,
+            #"{"id":"web/order-1001"}"#, #"{"id":"/order-1001"}"#, #"{"app":"web"}"#,
+            #"{"app":"web","id":"01930000-0000-7000-0000-000000000001-0"}"#,
+        ])
+    func apart(line: String) throws {
+        let lines = [
+            #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#, #"{"id":"order-1001"}"#,
+            #"{"app":"web/order-1001","id":"x"}"#, #"{"app":"web","id":"order-1001/x"}"#,
+            #"{"app":"web%2Forder-1001","id":"x"}"#, #"{"id":"web/order-1001"}"#, #"{"id":"/order-1001"}"#,
+            #"{"app":"web"}"#, #"{"app":"web","id":"01930000-0000-7000-0000-000000000001-0"}"#,
+        ]
+        let key = try key(line)
+        #expect(try lines.filter { try self.key($0) == key } == [line])
+    }
+
+    @Test("a number is an id like a text: the same after a split, in another batch and at another place")
+    func numbers() throws {
+        let other = BatchID(high: 0x0193_0000_0000_7000, low: 2)
+        for line in [#"{"app":"web","id":42}"#, #"{"app":"web","id":"42"}"#, #"{"app":"web","id":"a","record_id":42}"#]
+        {
+            #expect(try key(line) == "web/42" && key(line, in: other, at: 7) == "web/42")
+        }
+        #expect(try key(#"{"app":"web"}"#) != key(#"{"app":"web"}"#, in: other))
+    }
+
+    @Test("a key that is too long for a receiver is its hash, another one for another id")
+    func long() throws {
+        let long = String(repeating: "x", count: 600)
+        let first = try key(#"{"app":"web","id":"\#(long)"}"#)
+        #expect(try first.utf8.count == 64 && first != key(#"{"app":"shop","id":"\#(long)"}"#))
+    }
+
+    @Test("all formats send the same key")
+    func oneRule() throws {
+        let line = #"{"name":"a","app":"web","id":42,"timestamp":"2026-11-20T10:00:00Z"}"# + "\n"
+        #expect(try encoded(ElasticsearchEncoder(), line).contains(#""_id":"web/42""#))
+        #expect(try encoded(LokiEncoder(), line).contains(#""event_id":"web/42""#))
+        #expect(
+            try encoded(OTLPEncoder(.json), line).contains(
+                #"{"key":"log.record.uid","value":{"stringValue":"web/42"}}"#))
+        #expect(try encoded(AppCenterEncoder(installID: "i"), line).contains(AppCenterEncoder.uuid("web/42")))
+    }
+}

@@ -1,0 +1,171 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+@testable import Spool
+import TestKit
+import Testing
+
+/// What users may make of names, directories, owners and renames: it takes a bounded part of the reader's memory, and none of another
+/// user's events or complaints.
+@Suite("Bounds of what is held", .enabled(if: getuid() == 0), .timeLimit(.minutes(5)))
+struct BoundsTests {
+    private func drop(_ number: Int, of owner: UInt32, in spool: SpoolHarness, mode: UInt32 = 0o644) {
+        let hidden = "\(spool.path)/incoming/.\(owner).\(number)"
+        spool.write("{\"n\":\(number)}", to: "incoming/.\(owner).\(number)")
+        #expect(chown(hidden, owner, owner) == 0 && chmod(hidden, mode) == 0)
+        spool.rename("incoming/.\(owner).\(number)", to: "incoming/\(owner).\(number).json")
+    }
+
+    @Test(
+        "the drop box is flat: a directory in it is told once, and neither listed nor watched",
+        arguments: [true, false])
+    func flatBox(isWatching: Bool) async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        func nest(_ number: Int) {
+            spool.makeDirectory("incoming/d\(number)")
+            spool.write("{\"n\":\(number)}", to: "incoming/d\(number)/x.json")
+        }
+        for number in 0..<50 { nest(number) }
+        let reader = try await spool.start { $0.isWatching = isWatching }
+        for number in 50..<100 { nest(number) }
+        drop(1000, of: 1001, in: spool)
+        await spool.untilLines(["{\"n\":1000}"])
+        await spool.until("it is told") { reader.figures.complaints.count == 1 }
+        #expect(reader.figures.directories == 2 && reader.figures.inaccessible == 1)
+        #expect(spool.log.messages.count { $0.text == "cannot access" } == 1)
+        for number in 0..<100 {
+            spool.remove("incoming/d\(number)/x.json")
+            rmdir("\(spool.path)/incoming/d\(number)")
+        }
+        await spool.until("all is well") { reader.figures.inaccessible == 0 }
+        await reader.stop()
+    }
+
+    @Test("32.11: lost+found is no app's directory")
+    func lostAndFound() async throws {
+        let spool = try SpoolHarness()
+        chmod(spool.path, 0o777)
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        mkdir("\(spool.path)/lost+found", 0o700)
+        let reader = try await spool.start()
+        spool.write("1\n", to: "x.jsonl")
+        chmod("\(spool.path)/x.jsonl", 0o666)
+        await spool.untilLines(["1"])
+        #expect(reader.figures.inaccessible == 0 && reader.figures.secondTries.isEmpty)
+        #expect(reader.figures.directories == 1 && reader.figures.polledDirectories == 0)
+        await reader.stop()
+    }
+
+    @Test("empty append files are not remembered beyond the descriptors; what comes into them is read")
+    func emptyFiles() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        let names = (0..<2000).map { "app/x\($0).jsonl" }
+        for name in names[..<1000] { spool.write("", to: name) }
+        let reader = try await spool.start { $0.maxOpenFiles = 20 }
+        for name in names[1000...] { spool.write("", to: name) }
+        spool.write("1\n", to: "app/last.jsonl")
+        await spool.untilLines(["1"])
+        #expect(await reader.knownFiles <= 21)
+        for (number, name) in names.enumerated() { spool.append("\(number)\n", to: name) }
+        await spool.untilLines(["1"] + names.indices.map { "\($0)" })
+        await reader.stop()
+    }
+
+    @Test("a directory that is renamed to and fro, with others in it that cannot be read, leaves nothing behind")
+    func renamedDirectories() async throws {
+        let spool = try SpoolHarness()
+        chmod(spool.path, 0o777)
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        spool.makeDirectory("app")
+        spool.makeDirectory("app/a")
+        for number in 0..<10 { mkdir("\(spool.path)/app/a/d\(number)", 0o700) }
+        for path in ["app", "app/a"] { chmod("\(spool.path)/\(path)", 0o777) }
+        let reader = try await spool.start()
+        await spool.until("they are told") { reader.figures.inaccessible >= 10 }
+        for round in 0..<400 {
+            let names = round % 2 == 0 ? ["app/a", "app/b"] : ["app/b", "app/a"]
+            spool.rename(names[0], to: names[1])
+            if round % 20 == 0 { await spool.pause(.milliseconds(10)) }
+        }
+        spool.write("1\n", to: "x.jsonl")
+        chmod("\(spool.path)/x.jsonl", 0o666)
+        await spool.untilLines(["1"])
+        await spool.until("all that was renamed is forgotten") { reader.figures.directories == 13 }
+        let held = await reader.heldInAll
+        #expect(held.errands < 60 && held.listings <= 13, "\(held)")
+        await reader.stop()
+    }
+
+    @Test("directories beyond an app's bound are told, and read when there is room; other apps have their own")
+    func directories() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        func make(_ number: Int) {
+            spool.makeDirectory("app/d\(number)")
+            spool.write("{\"n\":\(number)}", to: "app/.new")
+            spool.rename("app/.new", to: "app/d\(number)/x.json")
+        }
+        for number in 0..<150 { make(number) }
+        let reader = try await spool.start { $0.mostDirectories = 4 }
+        spool.makeDirectory("other")
+        spool.write("{\"n\":1000}", to: "other/.new")
+        spool.rename("other/.new", to: "other/x.json")
+        for number in 150..<300 { make(number) }
+        await spool.until("the other is read") { spool.queue.lines.contains("{\"n\":1000}") }
+        await spool.until("it is told") { reader.figures.complaints.map(\.path) == ["app/*"] }
+        #expect(reader.figures.directories == 6)
+        let told = spool.log.messages.count { $0.text == "cannot access" }
+        #expect(told == 1)
+        // Whoever makes room has the others read.
+        while spool.queue.lines.count < 301 {
+            for number in 0..<300 { rmdir("\(spool.path)/app/d\(number)") }
+            await spool.pause(.milliseconds(10))
+        }
+        #expect(Set(spool.queue.lines).count == 301)
+        await reader.stop()
+    }
+
+    @Test("drop files of many owners: each has room for some, and those beyond are found again")
+    func owners() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        let reader = try await spool.start { $0.mostDropsInAll = 40 }
+        spool.queue.with { $0.isFull = true }
+        for owner in 0..<100 { for number in 0..<8 { drop(owner * 100 + number, of: 2000 + UInt32(owner), in: spool) } }
+        await spool.until("some wait") { reader.figures.waitingDropFiles > 0 }
+        #expect(reader.figures.waitingDropFiles <= 500)
+        spool.queue.with { $0.isFull = false }
+        await spool.until("all arrive") { spool.queue.lines.count == 800 }
+        await reader.stop()
+        #expect(Set(spool.queue.lines).count == 800)
+    }
+
+    @Test("a thousand complaints of one user do not hide another's")
+    func complaintsOfAll() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        for path in ["", "/incoming"] { chmod("\(spool.path)\(path)", 0o777) }
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        for number in 0..<(Complaints.most + 100) { drop(number, of: 1001, in: spool, mode: 0o600) }
+        let reader = try await spool.start()
+        await spool.until("there are as many as are told") { reader.figures.inaccessible == Complaints.most }
+        drop(5000, of: 1002, in: spool, mode: 0o600)
+        await spool.until("the other's is told") { reader.figures.complaints.contains { $0.owner == 1002 } }
+        #expect(spool.log.messages.contains { $0.fields.contains { $0.value == "incoming/1002.5000.json" } })
+        #expect(reader.figures.inaccessible == Complaints.most)
+        // What was not told is read as well when it may be.
+        for number in 0..<(Complaints.most + 100) { chmod("\(spool.path)/incoming/1001.\(number).json", 0o644) }
+        chmod("\(spool.path)/incoming/1002.5000.json", 0o644)
+        await spool.until("all is read") { spool.queue.lines.count == Complaints.most + 101 }
+        await reader.stop()
+        #expect(Set(spool.queue.lines).count == Complaints.most + 101)
+    }
+}
+
+extension SpoolReader {
+    fileprivate var knownFiles: Int { appends.known.count }
+    fileprivate var heldInAll: (errands: Int, listings: Int) { (errands.agenda.count, listing.waiting.count) }
+}

@@ -1,0 +1,48 @@
+import Glibc
+import Logs
+@testable import Spool
+import TestKit
+import Testing
+
+/// Files whose bad lines the quarantine could not hold: they are all that is left of these lines.
+@Suite("Spool: files that have to stay", .timeLimit(.minutes(2)))
+struct StayingTests {
+    @Test(
+        "a file that has to stay is read once, keeps its name across restarts, and goes when nothing keeps it any more",
+        arguments: [("a.json", "a.json"), ("a.jsonl", "a.jsonl.1")])
+    func stays(name: String, last: String) async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("shop")
+        // A hidden name: it is not read yet.
+        spool.write("{\"name\":\"a\"}\n", to: "shop/.new")
+        let file = spool.handle(of: "shop/.new")
+        spool.queue.with { _ = $0.staying.insert(file) }
+        var reader = try await spool.start()
+        spool.rename("shop/.new", to: "shop/\(name)")
+        await spool.untilLines(["{\"name\":\"a\"}"])
+        if last != name { spool.rename("shop/\(name)", to: "shop/\(last)") }
+        for round in 0..<2 {
+            // Another that was read and rotated in the same way goes: so there was time enough.
+            spool.write("{\"name\":\"b\(round)\"}\n", to: "shop/.other")
+            spool.rename("shop/.other", to: "shop/b\(round)\(last.dropFirst())")
+            await spool.until("the other one goes") {
+                spool.queue.lines.count == 2 + round && !spool.names(in: "shop").contains { $0.contains("b\(round)") }
+            }
+            await spool.until("it has its name") { spool.names(in: "shop") == [last] }
+            #expect(spool.queue.lines.filter { $0 == "{\"name\":\"a\"}" }.count == 1)
+            #expect(await reader.path(ofFile: file) == "shop/\(last)")
+            await reader.stop()
+            reader = try await spool.start()
+            if name == last {
+                await spool.until("it is found") {
+                    spool.log.messages.filter { $0.text.hasPrefix("file stays") }.count == 2 + round
+                }
+            }
+        }
+        spool.queue.with { $0.staying = [] }
+        await reader.removeReleased()
+        await spool.until("it goes") { spool.names(in: "shop").isEmpty }
+        #expect(spool.queue.lines.filter { $0 == "{\"name\":\"a\"}" }.count == 1)
+        await reader.stop()
+    }
+}
