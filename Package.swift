@@ -32,9 +32,12 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 }
 
 /// The few C or C++ lines that Swift cannot import by itself.
-func shim(_ name: String, _ dependencies: [Target.Dependency] = [], linked: String? = nil) -> Target {
+func shim(
+    _ name: String, _ dependencies: [Target.Dependency] = [], linked: String? = nil,
+    under folder: String = "Sources/CShims"
+) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: "Sources/CShims/\(name)",
+        name: name, dependencies: dependencies, path: "\(folder)/\(name)",
         linkerSettings: linked.map { [.linkedLibrary($0)] } ?? [])
 }
 
@@ -210,13 +213,15 @@ let package = Package(
         module("SpoolshipClient", []),
         tests("SpoolshipClient", ["TestKit"]),
 
-        // TestKit
-        shim("CCrashDisk", ["CSQLite"]),
-        module("TestKit", ["CCrashDisk", "EventLoops", "Logs"]),
+        // What the tests share
+        shim("CCrashDisk", ["CSQLite"], under: "Tests"),
+        .target(
+            name: "TestKit", dependencies: ["CCrashDisk", "EventLoops", "Logs"], path: "Tests/TestKit",
+            swiftSettings: settings(of: "TestKit")),
 
         // Tests of the built binary
         .executableTarget(
-            name: "client-writer", dependencies: ["SpoolshipClient"], path: "Sources/ClientWriter",
+            name: "client-writer", dependencies: ["SpoolshipClient"], path: "Tests/ClientWriter",
             swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests", dependencies: ["EventLoops", "Model", "Receiver", "TestKit", "client-writer"],

@@ -4,7 +4,7 @@
 usage: ports.py [COUNT]: prints so many, on a line
 
 They are from below those that the kernel gives to connections (32768 by default): between the look and the start, one of the many
-connections beside it would now and then get the same. Sources/TestKit/FreePort.swift does the same for tests in Swift.
+connections beside it would now and then get the same. Tests/TestKit/FreePort.swift does the same for tests in Swift.
 """
 
 import random

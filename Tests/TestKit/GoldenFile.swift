@@ -13,7 +13,7 @@ public struct GoldenFile {
 
     /// The package's root directory.
     public static let root: String = {
-        // Sources/TestKit/GoldenFile.swift
+        // Tests/TestKit/GoldenFile.swift
         "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     }()
 
