@@ -65,6 +65,8 @@ extension DestinationMachine {
 
     /// What tells most when it is tried now; nil when all has been tried.
     func untried(in doubt: Doubt) -> Start? {
+        // In order, only the rejected event itself is passed by what comes after it.
+        if options.order != .free { return firstInOrder(untriedSince: doubt.began) }
         let fresh = freshLane
         if let fresh, doubt.prefersFresh { return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true) }
         let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min {
@@ -90,6 +92,14 @@ extension DestinationMachine {
     private var freshLane: Priority? {
         guard hasRoomForRejected else { return nil }
         return Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
+    }
+
+    /// Whether what comes after a batch may go before it in a doubt: where the order is promised, only if it is an event that was rejected.
+    func mayBePassed(_ batch: TrackedBatch, since began: BootInstant) -> Bool {
+        if options.order == .kept { return !isUntried(batch, since: began) }
+        guard batch.header.events == 1, let rejectedAt = batch.rejectedAt, let attemptedAt = batch.attemptedAt
+        else { return false }
+        return attemptedAt >= began && rejectedAt >= attemptedAt
     }
 
     private func isUntried(_ batch: TrackedBatch, since began: BootInstant) -> Bool {

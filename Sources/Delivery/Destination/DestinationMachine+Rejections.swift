@@ -27,7 +27,7 @@ extension DestinationMachine {
         _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
     ) {
-        guard batch.header.events > 1, hold == nil || isProbe else {
+        guard batch.header.events > 1, hold == nil || isProbe || options.order != .free else {
             giveUp(batch, number, failure, isProbe: isProbe, at: now, using: &random)
             return
         }

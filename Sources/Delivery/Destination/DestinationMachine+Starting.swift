@@ -114,7 +114,7 @@ extension DestinationMachine {
         for priority in Priority.inOrder where hasPlace(priority) {
             guard let start = start(in: priority, gate, at: now) else { continue }
             // Whatever causes a sending takes the waiting critical events first (ac06).
-            if priority == .normal, !isFullOfRetries(.critical), available(.critical) > 0 {
+            if priority == .normal, hasPlace(.critical), !isFullOfRetries(.critical), available(.critical) > 0 {
                 return .next(.critical, takesFree: false, isProbe: false)
             }
             if priority == .normal, isCriticalOnItsWay { return nil }
@@ -182,8 +182,9 @@ extension DestinationMachine {
     }
 
     /// The batch that is first in its lane's order, of those that were given back.
-    private func oldest(_ priority: Priority) -> TrackedBatch? {
-        tracked.values.filter { $0.header.priority == priority && !$0.isSetAside }.min(by: DestinationMachine.isOlder)
+    private func oldest(_ priority: Priority, where isMeant: (TrackedBatch) -> Bool = { _ in true }) -> TrackedBatch? {
+        tracked.values.filter { $0.header.priority == priority && !$0.isSetAside && isMeant($0) }
+            .min(by: DestinationMachine.isOlder)
     }
 
     private static func isOlder(_ left: TrackedBatch, _ right: TrackedBatch) -> Bool {
@@ -220,14 +221,16 @@ extension DestinationMachine {
         return batch.map { .again($0.header.id, isProbe: true) }
     }
 
-    /// What is first in its lane, of the lane that was attempted longer ago.
-    private func firstInOrder() -> Start? {
+    /// What is first in its lane, of the lane that was attempted longer ago; in a doubt, what was not tried since.
+    func firstInOrder(untriedSince began: BootInstant? = nil) -> Start? {
         let firsts = Priority.inOrder.compactMap { priority -> (start: Start, at: Int64)? in
-            if let batch = oldest(priority) {
-                return (.again(batch.header.id, isProbe: true), batch.attemptedAt?.nanoseconds ?? .min)
+            guard hasPlace(priority) else { return nil }
+            let first = oldest(priority) { batch in began.map { !mayBePassed(batch, since: $0) } ?? true }
+            if let first {
+                return (.again(first.header.id, isProbe: true), first.attemptedAt?.nanoseconds ?? .min)
             }
             let takesFree = freeToTake(priority) > 0
-            guard takesFree || available(priority) > 0 else { return nil }
+            guard hasRoomForRejected, takesFree || available(priority) > 0 else { return nil }
             return (.next(priority, takesFree: takesFree, isProbe: true), .min)
         }
         return firsts.min { $0.at < $1.at }?.start
@@ -258,19 +261,21 @@ extension DestinationMachine {
                 takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: push != nil)
             if takesFree { push?.free[priority] -= 1 }
             if isProbe { push?.probe = false }
-            effects.append(.leaseNext(id, request(priority, at: now)))
+            // In order, what passes the first of its lane is one event, close behind it.
+            let most = isProbe && options.order != .free && !takesFree && oldest(priority) != nil ? 1 : nil
+            effects.append(.leaseNext(id, request(priority, atMost: most, at: now)))
         }
     }
 
     /// The next batch of a lane, other than those whose waits are known here.
-    func request(_ priority: Priority, at now: Moment) -> LeaseRequest {
+    func request(_ priority: Priority, atMost most: Int? = nil, at now: Moment) -> LeaseRequest {
         var known = Set(tracked.keys)
         attempts.forEach { _, attempt in
             if let batch = attempt.wishedBatch { known.insert(batch.header.id) }
         }
         let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(
-            destination: name, priority: priority, maxEvents: options.mostEvents, maxBytes: maxBytes,
+            destination: name, priority: priority, maxEvents: most ?? options.mostEvents, maxBytes: maxBytes,
             urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: known)
     }
 
