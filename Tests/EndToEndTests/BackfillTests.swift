@@ -50,6 +50,7 @@ extension EndToEnd {
         @Test("everything else goes first: old events wait while others do, and say so")
         func afterEverythingElse() throws {
             let bench = try Workbench()
+            bench.settings["dispatch.batch_most_events"] = "50"
             try bench.startReceiver()
             try bench.startAgent()
             #expect(try bench.command("pause").code == 0)

@@ -52,6 +52,7 @@ extension EndToEnd {
         )
         func ac11_capBelowStored() throws {
             let bench = try Workbench()
+            bench.settings["queue.compression"] = "\"none\""
             try bench.startReceiver()
             try bench.startAgent()
             #expect(try bench.command("pause").code == 0)

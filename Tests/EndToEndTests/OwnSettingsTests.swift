@@ -72,10 +72,7 @@ extension EndToEnd {
             arguments: [true, false])
         func ownAge(isTrusted: Bool) throws {
             let bench = try Workbench()
-            let library = "\(bench.path)/clock.so"
-            let here = #filePath.split(separator: "/").dropLast().joined(separator: "/")
-            let built = try run("cc", ["-shared", "-fPIC", "-o", library, "/\(here)/Fixtures/clock.c"])
-            try #require(built.code == 0, "\(built.text)")
+            let library = try bench.clockLibrary()
             for name in ["url", "tls.ca_file"] { bench.settings["destination.\(name)"] = nil }
             for (section, name) in [("destination", "brief"), ("destination2", "long")] {
                 bench.settings["\(section).name"] = "\"\(name)\""

@@ -96,7 +96,7 @@ extension EndToEnd {
                 }.joined()
             }
             for file in 0..<6 { try bench.append(lines(file), to: "app.jsonl.\(file + 1)") }
-            try bench.waitUntilDelivered(1_200)
+            try bench.waitUntilDelivered(12_000, quarantined: 10_800)
             try wait(.seconds(60), "the agent to say that files stay") {
                 try bench.figures().value("spoolship_spool_files_staying") >= 5
             }
@@ -124,7 +124,8 @@ extension EndToEnd {
             #expect(try bench.command("quarantine", "retry").code == 0)
             let again = try bench.command("quarantine", "retry", "--files")
             #expect(again.code == 0, "\(again)")
-            try bench.waitUntilDelivered(12_000)
+            // Each line that was refused is read once more.
+            try bench.waitUntilDelivered(22_800, quarantined: 10_800)
             let texts = try contents(of: bench.events).split(separator: "\n").compactMap { line in
                 line.firstRange(of: "text of k").map { String(line[$0.lowerBound...].prefix { $0 != "\"" }) }
             }

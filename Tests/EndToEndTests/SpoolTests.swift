@@ -119,7 +119,7 @@ extension EndToEnd {
             try bench.waitUntilDelivered(50)
             #expect(try bench.figures().value("spoolship_spool_polling") == 1)
             #expect(bench.agentLog.contains("directories are polled") && bench.agentLog.contains("max_user_watches"))
-            #expect(try bench.command("status").text.contains("directories are polled"))
+            #expect(try bench.command("status").text.contains("directories that are polled"))
             agent.send(SIGTERM)
             #expect(try agent.exit() == 0)
         }

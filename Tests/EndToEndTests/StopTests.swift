@@ -9,6 +9,7 @@ extension EndToEnd {
         func stopUnderLoad() throws {
             let bench = try Workbench()
             bench.settings["agent.shutdown_drain_timeout"] = "\"1s\""
+            bench.settings["dispatch.batch_most_events"] = "50"
             try bench.startReceiver("--delay", "20ms")
             try bench.startAgent()
             let count = 20_000

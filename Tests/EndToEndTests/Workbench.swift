@@ -65,6 +65,16 @@ final class Workbench {
 
     // MARK: Programs
 
+    /// To be preloaded: a clock that variables set, see Fixtures/clock.c.
+    func clockLibrary() throws -> String {
+        let library = "\(path)/clock.so"
+        let built = try run(
+            "cc",
+            ["-shared", "-fPIC", "-o", library, "\(GoldenFile.root)/Tests/EndToEndTests/Fixtures/clock.c"])
+        try #require(built.code == 0, "\(built.text)")
+        return library
+    }
+
     /// Writes the configuration file from `settings`.
     func configure() throws {
         var sections: [String: [String]] = [:]

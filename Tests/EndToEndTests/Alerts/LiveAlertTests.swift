@@ -23,11 +23,12 @@ extension EndToEnd {
         @Test("every alert is brought about here, fires, and resolves")
         func everyAlertIsHere() throws {
             let tests = "\(GoldenFile.root)/Tests/EndToEndTests/Alerts"
-            let source = try ["LiveAlertTests", "LiveContainerAlertTests", "LiveFleetTests"].map {
-                try contents(of: "\(tests)/\($0).swift")
-            }
-            .joined().split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            .replacing("expect( ", with: "expect(")
+            let source = try ["LiveAlertTests", "LiveContainerAlertTests", "LiveFleetTests", "LiveMachineAlertTests"]
+                .map {
+                    try contents(of: "\(tests)/\($0).swift")
+                }
+                .joined().split(whereSeparator: \.isWhitespace).joined(separator: " ")
+                .replacing("expect( ", with: "expect(")
             let rules = try contents(of: "\(GoldenFile.root)/monitoring/alerts.yml")
             let names = rules.split(separator: "\n").compactMap { line -> Substring? in
                 let text = line.drop { $0 == " " }
@@ -170,6 +171,7 @@ extension EndToEnd {
         @Test("ac11: a cap below what is stored, until there is room for it and a reload")
         func refusedCap() throws {
             let bench = try Workbench()
+            bench.settings["queue.compression"] = "\"none\""
             try bench.startReceiver()
             try bench.startAgent()
             let prometheus = try LivePrometheus(bench)

@@ -20,7 +20,7 @@ extension EndToEnd {
             bench.settings["container.ca_file"] = "\"\(bench.caFile)\""
             bench.settings["container.public_key"] = "\"\(made.text.filter { $0 != "\n" })\""
             bench.settings["container.may_set"] = #"["dispatch.interval"]"#
-            bench.settings["container.required"] = "true"
+            bench.settings["container.required"] = #"["document"]"#
             bench.settings["queue.max_size"] = "\"128KiB\""
             func publish(_ version: Int, interval: String = "2s", signs: Bool = true, _ more: String = "") throws {
                 let file = "\(bench.path)/document.json"

@@ -88,7 +88,7 @@ struct KafkaBrokerTests {
             let number = try #require(record.number)
             #expect(record.key == "s-\(number % 5)")
             #expect(
-                record.headers == ["batch_id": "\(batch.header.id)", "event_id": "event-\(number)", "source": "shop"])
+                record.headers == ["batch_id": "\(batch.header.id)", "event_id": "/event-\(number)", "source": "shop"])
         }
         for session in 0..<5 {
             let own = records.filter { $0.key == "s-\(session)" }

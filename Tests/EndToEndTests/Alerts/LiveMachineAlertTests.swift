@@ -1,0 +1,69 @@
+import Glibc
+import TestKit
+import Testing
+
+extension EndToEnd {
+    @Suite("Alerts of the machine and its journal, live")
+    struct LiveMachineAlertTests {
+        @Test("a file system that runs full", .enabled(if: getuid() == 0))
+        func fullSoon() throws {
+            let bench = try Workbench()
+            let mounted = try run("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", bench.spool])
+            try #require(mounted.code == 0, "\(mounted)")
+            defer {
+                bench.killAgent()
+                _ = try? run("umount", [bench.spool])
+            }
+            try bench.startReceiver()
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            try prometheus.expect(fires: "SpoolshipDiskFullSoon")
+            #expect(try run("mount", ["-o", "remount,size=256m", bench.spool]).code == 0)
+            // The state directory's file system is the machine's, which may be busy with other tests.
+            try prometheus.expect(resolves: "SpoolshipDiskFullSoon")
+        }
+
+        @Test("a clock that is not synchronised")
+        func clock() throws {
+            let bench = try Workbench()
+            let library = try bench.clockLibrary()
+            try bench.startReceiver()
+            try bench.startAgent(environment: ["LD_PRELOAD=\(library)", "CLOCK_UNSYNCHRONISED=1"])
+            let prometheus = try LivePrometheus(bench)
+            try prometheus.expect(fires: "SpoolshipClockUnsynchronised")
+            #expect(try bench.stopAgent() == 0)
+            try bench.startAgent(environment: ["LD_PRELOAD=\(library)"])
+            try prometheus.expect(resolves: "SpoolshipClockUnsynchronised")
+        }
+
+        @Test("a journal that is not there, and one whose entries were removed before they were read")
+        func journal() throws {
+            let daemon = try JournalDaemon()
+            let bench = try Workbench()
+            bench.settings["apps.system.journal"] = "true"
+            bench.settings["apps.system.journal_since"] = "\"beginning\""
+            bench.settings["apps.system.journal_directory"] = "\"\(bench.path)/nowhere\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            try prometheus.expect(fires: "SpoolshipJournalNotRead")
+            #expect(try bench.stopAgent() == 0)
+
+            bench.settings["apps.system.journal_directory"] = "\"\(daemon.directory)\""
+            try daemon.write(["one"])
+            try bench.startAgent()
+            try prometheus.expect(resolves: "SpoolshipJournalNotRead")
+            try wait(.seconds(60), "the first entry") { try contents(of: bench.events).contains("\"one\"") }
+            // The counter has to be seen at zero first.
+            _ = try prometheus.samples(of: "spoolship_journal_gaps_total")
+            bench.agent?.send(SIGSTOP)
+            try daemon.write(["two", "three"])
+            try daemon.ask("--rotate")
+            try daemon.write(["four"])
+            try daemon.ask("--vacuum-files=1")
+            bench.agent?.send(SIGCONT)
+            try prometheus.expect(fires: "SpoolshipJournalGap")
+            try prometheus.expect(resolves: "SpoolshipJournalGap")
+        }
+    }
+}
