@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
@@ -55,12 +56,19 @@ extension AgentService {
                 message: "there is no destination left, and events would have nowhere to go; stop the agent instead")
         }
         let changes = configured.changes(to: new)
+        let hashKeys: [String: HashKey]
+        do throws(AgentError) {
+            hashKeys = try new.hashKeys()
+        } catch {
+            throw ControlRefusal(status: 400, code: error.code.rawValue, message: error.message)
+        }
         // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
         try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
-        await parts.containers.configure(new.containers, keyLengths: new.keyLengths)
+        await parts.containers.configure(
+            new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
         await applyContainers(parts)
         return ReloadResult(
             changed: changes.filter { !$0.needsRestart }.map(\.description),

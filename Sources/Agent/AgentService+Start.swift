@@ -40,6 +40,7 @@ extension AgentService {
         isCollecting = switches[AgentSwitch.collecting] != "off"
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
         let options = try settings.deliveryOptions()
+        let hashKeys = try settings.hashKeys()
         deadlines = options.deadlines
         let driver = DeliveryDriver(
             on: loop, store: queue, senders: try senders(for: settings), options: options, switches: switches,
@@ -130,7 +131,7 @@ extension AgentService {
         await expiry.queueChanged()
         await unread.configure(most: settings.unreadBound)
         finishDisabling(queue)
-        await startContainers(keeper, driver)
+        await startContainers(keeper, driver, hashKeys)
         keep(keeper)
         // Writers go on; only reading waits, and no longer than the containers' timeouts (tm05).
         await keeper.waitUntilOpen()

@@ -237,6 +237,11 @@ extension ReadContext {
             } else if container.defaultFile == nil {
                 add(.missing, "\(path) has neither default_file nor url", at: position(of: path))
             }
+            if container.hashKeyFile != nil && container.hashKeyCredential != nil {
+                add(
+                    .conflict, "\(path) has hash_key_file and hash_key_credential; keep one",
+                    at: position(of: "\(path).hash_key_credential"))
+            }
             checkNames(container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call")
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")
             for setting in container.maySet where settable[setting] == true {

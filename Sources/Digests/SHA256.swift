@@ -17,3 +17,13 @@ public enum SHA256 {
     /// The hash as 64 hexadecimal digits.
     public static func hexadecimal(_ bytes: [UInt8]) -> String { Hexadecimal.text(SHA256.bytes(bytes)) }
 }
+
+/// Source: RFC 2104, with SHA-256.
+public enum HMAC {
+    /// The 32 bytes that tell a message and a key.
+    public static func bytes(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
+        let short = key.count > 64 ? SHA256.bytes(key) : key
+        let block = short + [UInt8](repeating: 0, count: 64 - short.count)
+        return SHA256.bytes(block.map { $0 ^ 0x5C } + SHA256.bytes(block.map { $0 ^ 0x36 } + message))
+    }
+}

@@ -132,7 +132,8 @@ extension MetricFamily {
             .closed(
                 "problem",
                 [
-                    "event_too_large", "function_not_allowed", "not_a_name", "data_layer_full", "unknown_destination",
+                    "event_too_large", "function_not_allowed", "hash_key_missing", "not_a_name", "data_layer_full",
+                    "unknown_destination",
                 ])
         ])
 

@@ -244,6 +244,25 @@ struct StartupCheckTests {
         try expect(container(file), says: "rules of \"t\" read from the data layer what tags hide")
     }
 
+    @Test("33.7: a key that cannot be used, or that a default file needs and nobody names, is a mistake")
+    func hashKeys() throws {
+        func hashing(_ more: String) -> String {
+            #"{"id":"GTM-1","version":1,"rules":{"r":{"conditions":[]}},"tags":[{"name":"t","type":"hash","rules":["r"],"paths":["a"]\#(more)}]}"#
+        }
+        let file = try write("GTM-1", hashing(""), mode: 0o644)
+        let container = "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"\n"
+        try expect(container, says: "\"t\" hashes, and there is no key: name a hash_key_file")
+        let key = try write("key", String(repeating: "k", count: 31))
+        let keyed = container + "hash_key_file = \"\(key)\""
+        try expect(keyed, says: "holds 31 bytes; a key has 32 to 4096")
+        _ = try write("key", String(repeating: "k", count: 32), mode: 0o644)
+        try expect(keyed, says: "can be read or changed by others (mode 0644); run chmod 0640")
+        chmod(key, 0o640)
+        #expect(try problems(keyed).isEmpty)
+        _ = try write("GTM-1", hashing(#","salt":"s""#), mode: 0o644)
+        try expect(keyed, says: "tags[0].salt: \"t\" hashes with a salt", warning: true)
+    }
+
     @Test("tm02, tm14: a default file that has expired, or calls what it may not, is warned of")
     func tm02_warnings() throws {
         func container(_ file: String) -> String { "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"" }

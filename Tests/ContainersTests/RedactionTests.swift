@@ -243,7 +243,7 @@ struct RedactionTests {
         _ = blind.push(#"{"type":"data_layer","user":{"plan":"gold"}}"#)
         #expect(blind.apply(#"{"name":"n","properties":{"email":"SECRET"}}"#).line == #"{"name":"n","properties":{}}"#)
         #expect(blind.engine.containers[0].blindTags == ["t"])
-        #expect(blind.engine.containers[0].blindMistake?.contains("use event_property") == true)
+        #expect(blind.engine.containers[0].mistake?.contains("use event_property") == true)
         // What else its rule says still rules it out.
         let other = try trial(#",{"macro":"app","equals":"other"}"#)
         #expect(other.apply(#"{"name":"n","properties":{"email":"x"}}"#).line.contains("email"))

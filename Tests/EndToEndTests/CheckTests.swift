@@ -30,10 +30,17 @@ extension EndToEnd {
                 try bench.figures().total("spoolship_deliveries_queued") == 2000
             }
             #expect(try bench.stopAgent() == 0)
+            try write("short key", to: "\(bench.path)/short.key")
+            chmod("\(bench.path)/short.key", 0o600)
+            try write(#"{"id":"GTM-1","version":1}"#, to: "\(bench.path)/GTM-1")
+            bench.settings["container.id"] = "\"GTM-1\""
+            bench.settings["container.default_file"] = "\"\(bench.path)/GTM-1\""
             for (setting, value, says) in [
                 ("destination.url", "\"http://192.0.2.1/\"", "use https"),
                 ("agent.state_directory", "\"/proc/none\"", "does not exist"),
                 ("destination.tls.ca_file", "\"/none\"", "no such file"),
+                ("container.hash_key_file", "\"\(bench.path)/none.key\"", "none.key cannot be read: no such file"),
+                ("container.hash_key_file", "\"\(bench.path)/short.key\"", "short.key holds 9 bytes"),
             ] {
                 let right = bench.settings[setting]
                 bench.settings[setting] = value

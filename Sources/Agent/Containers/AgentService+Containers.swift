@@ -1,7 +1,9 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
+internal import Glibc
 internal import Intake
 internal import Logs
 internal import Queue
@@ -21,11 +23,11 @@ extension AgentService {
     }
 
     /// Begins to open the configured containers; returns at once.
-    func startContainers(_ keeper: ContainerKeeper, _ driver: DeliveryDriver) async {
+    func startContainers(_ keeper: ContainerKeeper, _ driver: DeliveryDriver, _ keys: [String: HashKey]) async {
         await keeper.connect(isNetworkOn: { driver.snapshot.isNetworkOn }) {
             Task(executorPreference: self.loop) { await self.containersChanged() }
         }
-        await keeper.configure(settings.containers, keyLengths: settings.keyLengths)
+        await keeper.configure(settings.containers, keyLengths: settings.keyLengths, hashKeys: keys)
     }
 
     /// Lets the values of the containers set settings and tells them to apps; several changes make one round.
@@ -113,5 +115,24 @@ extension Settings {
             return StatusReport.Override(
                 setting: setting.path, value: value.toml, origin: origin(of: setting.path).description)
         }
+    }
+}
+
+extension Settings {
+    /// The keys that tags hash with, by container, as they are now.
+    ///
+    /// - Throws: `AgentError` when one cannot be used: without it nothing could be hashed.
+    func hashKeys() throws(AgentError) -> [String: HashKey] {
+        var keys: [String: HashKey] = [:]
+        for container in containers {
+            do throws(ContainerError) {
+                keys[container.id] = try container.hashKeyPath(
+                    credentials: getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
+                ).map { path throws(ContainerError) in try HashKey(reading: path) }
+            } catch {
+                throw AgentError(.configuration, "container.\(container.id): the key for hash tags: \(error.message)")
+            }
+        }
+        return keys
     }
 }

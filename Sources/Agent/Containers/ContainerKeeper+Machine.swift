@@ -25,8 +25,16 @@ extension ContainerKeeper {
             case .apply(let held):
                 slot.current = held.flatMap { slot.container(of: $0.copy) }
                 isChanged = true
-                if let mistake = slot.current?.blindMistake {
-                    log.warning("container reads what it hides", ["container": slot.settings.id, "hint": mistake])
+                for finding in slot.current?.findings ?? [] {
+                    if finding.isMistake {
+                        log.error(
+                            "container cannot do what it says",
+                            ["container": slot.settings.id, "hint": finding.description])
+                    } else {
+                        log.warning(
+                            "container could protect better",
+                            ["container": slot.settings.id, "hint": finding.description])
+                    }
                 }
                 if let denied = slot.current?.deniedFunctions, !denied.isEmpty {
                     log.warning(

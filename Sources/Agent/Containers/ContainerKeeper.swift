@@ -81,11 +81,15 @@ actor ContainerKeeper {
 
     /// Takes the containers of a configuration: new ones are opened, those that are gone rule no longer. One whose sources
     /// have changed (address, keys, file) is opened anew; what it held stays in force until then.
-    func configure(_ settings: [ContainerSettings], keyLengths: Set<Int> = []) {
+    func configure(
+        _ settings: [ContainerSettings], keyLengths: Set<Int> = [], hashKeys: [String: HashKey] = [:]
+    ) {
         facts.keyLengths = keyLengths
         let old = slots
         var isReread: [ContainerSlot] = []
         slots = settings.map { settings in
+            var facts = facts
+            facts.hashKey = hashKeys[settings.id]
             if let known = old.first(where: { $0.settings.id == settings.id }) {
                 if known.facts == facts, known.settings == settings || known.serves(settings) {
                     if known.settings != settings {

@@ -164,7 +164,7 @@ extension ContainerSlot {
         state.freshFor = settings.freshFor
         state.hasAddress = settings.url != nil
         state.heldBack = machine.heldBack
-        state.problem = machine.problem ?? defaultProblem
+        state.problem = machine.problem ?? defaultProblem ?? current?.mistake
         state.previewEnd = machine.previewEnd.map { wall + ($0 - boot) }
         state.results = results
         state.lastFetch = lastFetch

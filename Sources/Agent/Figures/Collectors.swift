@@ -119,6 +119,7 @@ struct IntakeCollector: MetricCollector {
         let problems = [
             ("event_too_large", counts.rules.tooLarge + old.rules.tooLarge),
             ("function_not_allowed", counts.rules.deniedCalls + old.rules.deniedCalls),
+            ("hash_key_missing", counts.rules.missingKeys + old.rules.missingKeys),
             ("not_a_name", counts.rules.badNames + old.rules.badNames),
             ("data_layer_full", counts.rules.refusedPushes + old.rules.refusedPushes),
             ("unknown_destination", counts.unknownDestinations + old.unknownDestinations),

@@ -44,8 +44,19 @@ public struct ContainerSettings: Sendable, Equatable {
     public var required: [Requirement] = []
     /// The apps that it concerns; empty for all.
     public var apps: [String] = []
+    /// The file with the key that `hash` tags make digests with.
+    public var hashKeyFile: String?
+    /// The systemd credential that holds the key.
+    public var hashKeyCredential: String?
     /// Certificates to trust; nil for the system's.
     public var caFile: String?
+
+    /// The file with the key that `hash` tags make digests with; nil: there is none.
+    ///
+    /// - Parameter directory: where systemd puts the service's credentials; nil where it does not.
+    public func hashKeyPath(credentials directory: String?) -> String? {
+        hashKeyFile ?? hashKeyCredential.map { "\(directory ?? "$CREDENTIALS_DIRECTORY")/\($0)" }
+    }
 
     /// A container without an id.
     public init() {}
@@ -91,6 +102,13 @@ extension ContainerSettings: SettingsSection {
         .setting(
             "may_call", \.mayCall, .list(of: .text("function"), unique: true),
             "The functions that it may call; see [functions.NAME].", example: "[\"lookup\"]"),
+        .setting(
+            "hash_key_file", \.hashKeyFile, optional: .path,
+            "The key that hash tags make digests with: 32 bytes or more that others cannot read (openssl rand -hex 32).",
+            example: "\"/etc/spoolship/hash.key\""),
+        .setting(
+            "hash_key_credential", \.hashKeyCredential, optional: .credentialName,
+            "The systemd credential that holds the key.", example: "\"hash-key\""),
         .setting(
             "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
             example: "\"/etc/spoolship/ca.pem\""),

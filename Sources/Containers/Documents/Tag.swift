@@ -25,8 +25,8 @@ public struct Tag: Sendable, Equatable {
         case rename(path: MemberPath, to: String)
         /// Members are taken out, or replaced by a text.
         case redact(paths: [MemberPath], with: String?)
-        /// Members are replaced by the hexadecimal SHA-256 of salt and value.
-        case hash(paths: [MemberPath], salt: String)
+        /// Members are replaced by digests: with the machine's key, or, the old way, by a salt.
+        case hash(paths: [MemberPath], salt: String?)
         /// The event gets a priority.
         case prioritise(Priority)
         /// At most so many events in so many seconds are kept, for each key of its own.
@@ -74,7 +74,7 @@ extension Tag {
         case "hash":
             members = try read("paths", "salt")
             action = .hash(
-                paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text() ?? "")
+                paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text())
         case "prioritise":
             members = try read("priority")
             let node = try members.required("priority")

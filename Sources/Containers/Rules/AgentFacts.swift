@@ -10,6 +10,8 @@ public struct AgentFacts: Sendable, Equatable {
     public var locale: String?
     /// The lengths, in UTF-16 code units, to which the limits cut the names of properties.
     public var keyLengths: Set<Int> = []
+    /// What `hash` tags of the container make digests with; nil where the configuration names no key.
+    public var hashKey: HashKey?
 
     /// What is known.
     public init(

@@ -70,6 +70,23 @@ struct Decimal {
         return "\(isNegative ? "-" : "")0.\(text)e\(exponent)"
     }
 
+    /// It as ECMAScript would write it, with all of its digits. Source: ECMA-262, Number::toString.
+    var canonical: String {
+        guard !digits.isEmpty else { return "0" }
+        let text = digits.map { "\($0)" }.joined()
+        func zeros(_ count: Int) -> String { String(repeating: "0", count: count) }
+        let sign = isNegative ? "-" : ""
+        switch exponent {
+        case ...21 where exponent >= digits.count: return sign + text + zeros(exponent - digits.count)
+        case 1...21: return "\(sign)\(text.prefix(exponent)).\(text.dropFirst(exponent))"
+        case -5...0: return "\(sign)0.\(zeros(-exponent))\(text)"
+        default:
+            let power = exponent - 1
+            return
+                "\(sign)\(text.prefix(1))\(digits.count > 1 ? "." : "")\(text.dropFirst())e\(power < 0 ? "" : "+")\(power)"
+        }
+    }
+
     /// How it compares with another: below zero, zero, or above.
     func order(to other: Decimal) -> Int {
         guard isNegative == other.isNegative else { return isNegative ? -1 : 1 }

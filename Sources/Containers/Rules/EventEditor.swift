@@ -1,4 +1,3 @@
-internal import Digests
 internal import Events
 internal import Model
 
@@ -66,14 +65,10 @@ struct EventEditor: ~Copyable {
         splice(values(of: names)) { _ in text }
     }
 
-    /// Replaces the values of a member that are not null by the SHA-256 of salt and value: of a string's text, of anything
-    /// else's JSON.
-    mutating func hash(_ names: [[UInt8]], salt: [UInt8]) {
+    /// Replaces the values of a member that are not null by their digests.
+    mutating func hash(_ names: [[UInt8]], _ hashing: Hashing) {
         let base = base
-        splice(values(of: names)) { value in
-            guard let text = MacroValue(base, value).text(base) else { return nil }
-            return [UInt8(ascii: "\"")] + Array(SHA256.hexadecimal(salt + text).utf8) + [UInt8(ascii: "\"")]
-        }
+        splice(values(of: names)) { hashing.replacement(base, $0) }
     }
 
     // MARK: Places
@@ -103,17 +98,7 @@ struct EventEditor: ~Copyable {
         if base[value.lowerBound] == UInt8(ascii: "{") { found.append(value.lowerBound) }
         guard base[value.lowerBound] == UInt8(ascii: "[") else { return }
         // Objects of lists in lists, too: nesting is bounded by the events' pass.
-        var position = value.lowerBound + 1
-        while position < value.upperBound - 1 {
-            let byte = base[position]
-            if byte <= 0x20 || byte == UInt8(ascii: ",") {
-                position += 1
-                continue
-            }
-            let end = RawWalk.valueEnd(base, position, value.upperBound - 1)
-            addObjects(at: position..<end, to: &found)
-            position = max(end, position + 1)
-        }
+        for element in RawWalk.elements(base, value) { addObjects(at: element, to: &found) }
     }
 
     /// The values of a member, in their order.

@@ -31,10 +31,10 @@ struct HiddenMembers {
                 let all = all(names, renames)
                 paths.formUnion(all)
                 actions.append(.redact(names: all, with: text))
-            case .hash(let names, let salt):
+            case .hash(let names, let hashing):
                 let all = all(names, renames)
                 paths.formUnion(all)
-                actions.append(.hash(names: all, salt: salt))
+                actions.append(.hash(names: all, hashing))
             default: break
             }
         }

@@ -30,7 +30,8 @@ public final class ContainerTrials {
         public let message: String
     }
 
-    private let container: CompiledContainer
+    /// The document, made ready.
+    public let container: CompiledContainer
     private let engine: RuleEngine
     private var pass: EventPass
     private var random = RepeatingRandom()
@@ -43,6 +44,8 @@ public final class ContainerTrials {
     /// - Throws: `ContainerError`, as `CompiledContainer`.
     public init(_ document: ContainerDocument, facts: AgentFacts = AgentFacts(), now: Timestamp) throws(ContainerError)
     {
+        var facts = facts
+        facts.hashKey = facts.hashKey ?? .trial
         container = try CompiledContainer(document, mayCall: document.functions, facts: facts)
         var options = EventOptions()
         options.session.mode = .off

@@ -237,10 +237,8 @@ extension Command {
         }
         do {
             let document = try ContainerDocument(reading: content)
-            if let mistake = try CompiledContainer(document).blindMistake {
-                throw ContainerError(.form, at: "tags", mistake)
-            }
             let now = SystemTime().wallTime
+            try invocation.report(try ContainerTrials(document, now: now).container.findings, of: file)
             if let expires = document.expires {
                 guard expires > now else {
                     throw ContainerError(.expired, at: "expires", "is over; agents would refuse the document")

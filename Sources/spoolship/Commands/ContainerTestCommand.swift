@@ -51,10 +51,7 @@ private struct ContainerTest {
         bytes = SignedDocument.document(in: bytes)
         do throws(ContainerError) {
             let document = try ContainerDocument(reading: bytes)
-            _ = try ContainerTrials(document, now: now)
-            if let mistake = try CompiledContainer(document).blindMistake {
-                throw ContainerError(.form, at: "tags", mistake)
-            }
+            try invocation.report(try ContainerTrials(document, now: now).container.findings, of: path)
             return document
         } catch {
             throw CommandFailure(.badData, "\(path): \(error)")
@@ -218,6 +215,18 @@ private struct ContainerTest {
             .init("rule", .string(rule.name)), .init("blocking", .bool(rule.isBlocking)),
             .init("holds", .bool(rule.holds)), .init("conditions", .array(conditions)),
         ])
+    }
+}
+
+extension Invocation {
+    /// Prints what is weak in a document.
+    ///
+    /// - Throws: `ContainerError` for what is wrong.
+    func report(_ findings: [DocumentFinding], of file: String) throws(ContainerError) {
+        if let mistake = findings.first(where: \.isMistake) {
+            throw ContainerError(.form, at: mistake.path, mistake.message)
+        }
+        for finding in findings { console.printError("\(file): \(finding)") }
     }
 }
 

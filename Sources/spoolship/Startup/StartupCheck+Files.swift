@@ -32,6 +32,7 @@ extension StartupCheck {
     mutating func checkFiles(of container: ContainerSettings) {
         let path = "container.\(container.id)"
         if let file = container.caFile { checkCertificates(file, "\(path).ca_file", chain: false) }
+        let hashKey = checkHashKey(of: container, path)
         guard let file = container.defaultFile else { return }
         let setting = "\(path).default_file"
         let name = String(file.split(separator: "/").last ?? "")
@@ -58,13 +59,17 @@ extension StartupCheck {
             if let expires = standard.expires, expires <= SystemTime().wallTime {
                 add(setting, "\(file): the document has expired, and rules all the same", severity: .warning)
             }
-            let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall))
+            var facts = AgentFacts()
+            facts.hashKey = hashKey
+            let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall), facts: facts)
             if container.required.contains(.redaction), !compiled.hides {
                 add(
                     setting, "\(file) redacts nothing, and required asks for that: no event is read while it rules",
                     severity: container.url == nil ? .error : .warning)
             }
-            if let mistake = compiled.blindMistake { add(setting, "\(file): \(mistake)") }
+            for finding in compiled.findings {
+                add(setting, "\(file): \(finding)", severity: finding.isMistake ? .error : .warning)
+            }
             let unknown = compiled.deniedFunctions
             if !unknown.isEmpty {
                 add(
@@ -74,6 +79,21 @@ extension StartupCheck {
             }
         } catch {
             add(setting, error.description)
+        }
+    }
+
+    /// The key that a container's tags hash with; nil where there is none, or only the service has it.
+    private mutating func checkHashKey(of container: ContainerSettings, _ path: String) -> HashKey? {
+        let credentials = Console.environment("CREDENTIALS_DIRECTORY")
+        if container.hashKeyCredential != nil, credentials == nil { return .trial }
+        guard let file = container.hashKeyPath(credentials: credentials) else { return nil }
+        let setting = "\(path).\(container.hashKeyFile == nil ? "hash_key_credential" : "hash_key_file")"
+        if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
+        do throws(ContainerError) {
+            return try HashKey(reading: file)
+        } catch {
+            add(setting, error.message)
+            return .trial
         }
     }
 

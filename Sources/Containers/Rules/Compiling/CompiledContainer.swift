@@ -47,7 +47,7 @@ public final class CompiledContainer: Sendable {
     let blindConditions: [Bool]
     /// Tags that redact or hash by rules that read from the data layer what tags hide there: they fire unless something else
     /// rules that out.
-    public let blindTags: [String]
+    public let blindTags: Set<String>
     /// To what limits may cut the names of properties.
     let keyLengths: Set<Int>
     /// Whether a tag that redacts or hashes may have to fire without an answer.
@@ -112,19 +112,12 @@ public final class CompiledContainer: Sendable {
         let hidden = HiddenMembers(compiler.tags, keyLengths: facts.keyLengths).layerPaths
         let blind = compiler.conditions.map { reach.isBlind($0, hidden: hidden) }
         blindConditions = blind
-        blindTags = compiler.tags.filter { tag in
-            tag.action.hides
-                && (tag.rules + tag.blockingRules).contains { compiler.rules[$0].contains { blind[$0] } }
-        }.map(\.name)
+        blindTags = Set(
+            compiler.tags.filter { tag in
+                tag.action.hides
+                    && (tag.rules + tag.blockingRules).contains { compiler.rules[$0].contains { blind[$0] } }
+            }.map(\.name))
         failsClosed = !blindTags.isEmpty || conditionFunctions.contains { !$0.isEmpty }
-    }
-
-    /// What is wrong with tags whose rules read what is hidden; nil when there are none.
-    public var blindMistake: String? {
-        guard !blindTags.isEmpty else { return nil }
-        return
-            "rules of \(blindTags.map { quoted($0) }.joined(separator: ", ")) read from the data layer what tags hide, "
-            + "which is never there: use event_property; until then the tags act whatever these rules say"
     }
 
     /// Whether it redacts or hashes anything.

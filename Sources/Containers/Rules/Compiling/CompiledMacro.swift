@@ -57,7 +57,7 @@ struct CompiledTag {
         case set(names: [[UInt8]], value: CompiledOperand)
         case rename(names: [[UInt8]], to: String)
         case redact(names: [[[UInt8]]], with: [UInt8]?)
-        case hash(names: [[[UInt8]]], salt: [UInt8])
+        case hash(names: [[[UInt8]]], Hashing)
         case prioritise(Priority)
         case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
@@ -66,6 +66,9 @@ struct CompiledTag {
 
         /// Whether it is a call that may not be made.
         var isDenied: Bool { if case .denied = self { true } else { false } }
+
+        /// Whether it hashes, and has no key for it.
+        var lacksKey: Bool { if case .hash(_, .withoutKey) = self { true } else { false } }
 
         /// Whether it takes members away from whoever gets the event.
         var hides: Bool {

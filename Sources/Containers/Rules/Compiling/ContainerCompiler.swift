@@ -169,7 +169,9 @@ struct ContainerCompiler {
         case .redact(let paths, let text):
             action = .redact(
                 names: paths.flatMap { spellings($0) }, with: text.map { Array(JSONValue.string($0).description.utf8) })
-        case .hash(let paths, let salt): action = .hash(names: paths.flatMap { spellings($0) }, salt: salt.bytes)
+        case .hash(let paths, let salt):
+            let hashing: Hashing = salt.map { .salted($0.bytes) } ?? facts.hashKey.map { .keyed($0) } ?? .withoutKey
+            action = .hash(names: paths.flatMap { spellings($0) }, hashing)
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
             action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })

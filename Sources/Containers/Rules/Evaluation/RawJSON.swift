@@ -113,6 +113,23 @@ struct RawWalk {
         }
     }
 
+    /// The elements of a list.
+    static func elements(_ base: UnsafePointer<UInt8>, _ list: Range<Int>) -> [Range<Int>] {
+        var found: [Range<Int>] = []
+        var position = list.lowerBound + 1
+        while position < list.upperBound - 1 {
+            let byte = base[position]
+            if byte <= 0x20 || byte == UInt8(ascii: ",") {
+                position += 1
+                continue
+            }
+            let end = valueEnd(base, position, list.upperBound - 1)
+            found.append(position..<end)
+            position = max(end, position + 1)
+        }
+        return found
+    }
+
     private static func nestedEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         var depth = 0
         var p = start

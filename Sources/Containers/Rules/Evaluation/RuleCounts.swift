@@ -12,6 +12,9 @@ public struct RuleCounts: Sendable, Equatable {
     /// Events for which a function was wanted that may not be called.
     public var deniedCalls = 0
 
+    /// Events that were to be hashed without a key: a text took the place of their values.
+    public var missingKeys = 0
+
     /// All figures are zero.
     public init() {}
 }

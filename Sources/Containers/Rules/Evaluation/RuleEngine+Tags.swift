@@ -29,8 +29,8 @@ extension RuleEngine {
             for names in paths {
                 if let text { editor.replaceValues(names, with: text) } else { editor.remove(names) }
             }
-        case .hash(let paths, let salt):
-            for names in paths { editor.hash(names, salt: salt) }
+        case .hash(let paths, let hashing):
+            for names in paths { editor.hash(names, hashing) }
         default: break
         }
     }
@@ -54,6 +54,7 @@ extension RuleEngine {
         case .denied: break
         case .set, .rename, .redact, .hash:
             if !isChanged { editor.begin(arrived) }
+            if tag.action.lacksKey { counts.missingKeys += 1 }
             isChanged = true
             edit(tag.action, evaluation)
         }

@@ -1,0 +1,109 @@
+internal import Digests
+internal import EventLoops
+internal import Glibc
+internal import Model
+
+/// The secret of a machine, or of a fleet, that `hash` tags make their digests with. No document carries it, and nothing shows it.
+public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    private let bytes: [UInt8]
+
+    /// How many bytes it has at least: those of a digest. Source: RFC 2104, section 3.
+    public static let fewestBytes = 32
+
+    /// The key of `container test` and of documents' own tests, which come out the same on every machine: zeros.
+    public static let trial = HashKey(bytes: [UInt8](repeating: 0, count: fewestBytes))
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Reads a key; a line feed at its end does not count.
+    ///
+    /// - Throws: `ContainerError` with code `file` when it cannot be read, is no file, is too short, or others may read or change it.
+    public init(reading path: String) throws(ContainerError) {
+        func mistake(_ text: String) -> ContainerError { ContainerError(.file, "\(path) \(text)") }
+        let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard raw >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
+        let descriptor = Descriptor(raw)
+        var status = stat()
+        guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw mistake("is no regular file")
+        }
+        guard status.st_mode & 0o027 == 0 else {
+            throw mistake(
+                "can be read or changed by others (mode 0\(String(status.st_mode & 0o777, radix: 8))); run chmod 0640 \(path)"
+            )
+        }
+        var content = [UInt8](repeating: 0, count: 4097)
+        let count = read(descriptor.raw, &content, content.count)
+        guard count >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
+        content.removeSubrange(count...)
+        if content.count > HashKey.fewestBytes, content.last == UInt8(ascii: "\n") { content.removeLast() }
+        guard (HashKey.fewestBytes...4096).contains(content.count) else {
+            throw mistake(
+                "holds \(content.count) bytes; a key has \(HashKey.fewestBytes) to 4096: openssl rand -hex 32 makes one"
+            )
+        }
+        bytes = content
+    }
+
+    /// The digest of a value, in hexadecimal digits: of its canonical JSON text, so that 5 and "5" differ, and 5 and 5.0 do not.
+    func digest(_ canonical: [UInt8]) -> String { Hexadecimal.text(HMAC.bytes(canonical, key: bytes)) }
+
+    /// What logs may show.
+    public var description: String { "(secret)" }
+    /// Nothing for `dump` to walk into.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// How a `hash` tag makes digests.
+enum Hashing {
+    /// With the machine's key.
+    case keyed(HashKey)
+    /// By the salt in the document, the old way: whoever has the document can try values, and 5 and "5" are the same.
+    case salted([UInt8])
+    /// Not at all: the key is missing, and what cannot be hashed is not shown either.
+    case withoutKey
+
+    /// What is put in the place of values while the key is missing.
+    static let missing = Array("\"(no hash key)\"".utf8)
+
+    /// What is put in a value's place; nil leaves null as it is.
+    func replacement(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
+        guard let text = MacroValue(base, value).text(base) else { return nil }
+        switch self {
+        case .keyed(let key): return Array("\"\(key.digest(CanonicalJSON.text(base, value)))\"".utf8)
+        case .salted(let salt): return Array("\"\(SHA256.hexadecimal(salt + text))\"".utf8)
+        case .withoutKey: return Hashing.missing
+        }
+    }
+}
+
+/// One text for all spellings of a value: no blanks, members sorted by the bytes of their names, only quotes, backslashes and
+/// control characters escaped, numbers as ECMAScript writes them, with all of their digits. After RFC 8785, where numbers are doubles.
+enum CanonicalJSON {
+    static func text(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8] {
+        guard let first = value.first.map({ base[$0] }) else { return [] }
+        switch first {
+        case UInt8(ascii: "\""):
+            return string(base, value.lowerBound + 1..<max(value.lowerBound + 1, value.upperBound - 1))
+        case UInt8(ascii: "{"):
+            var walk = RawWalk(base, from: value.lowerBound, to: value.upperBound)
+            var members: [(name: [UInt8], text: [UInt8])] = []
+            while let member = walk.next() {
+                members.append((string(base, member.name), text(base, member.value)))
+            }
+            members.sort { $0.name.lexicographicallyPrecedes($1.name) }
+            return Array("{".utf8) + members.map { $0.name + Array(":".utf8) + $0.text }.joined(separator: ",".utf8)
+                + Array("}".utf8)
+        case UInt8(ascii: "["):
+            let elements = RawWalk.elements(base, value).map { text(base, $0) }
+            return Array("[".utf8) + elements.joined(separator: ",".utf8) + Array("]".utf8)
+        default:
+            let spelling = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
+            return Decimal(spelling).map { Array($0.canonical.utf8) } ?? Array(spelling)
+        }
+    }
+
+    private static func string(_ base: UnsafePointer<UInt8>, _ text: Range<Int>) -> [UInt8] {
+        Array(JSONValue.string(String(decoding: RawJSON.decoded(base, text), as: UTF8.self)).description.utf8)
+    }
+}
