@@ -7,7 +7,7 @@ _spoolship() {
         return
     fi
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container privacy receive diagnose version help" -- "$word")
         return
     fi
     case $command in
@@ -67,6 +67,13 @@ _spoolship() {
         fi
         command="$command ${COMP_WORDS[2]}" first=3
         ;;
+    privacy)
+        if ((COMP_CWORD == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "prove" -- "$word")
+            return
+        fi
+        command="$command ${COMP_WORDS[2]}" first=3
+        ;;
     esac
     case $command in
     "run") options="--once --app --timeout --config --help -h" ;;
@@ -117,6 +124,7 @@ _spoolship() {
     "container keygen") options="--public --config --help -h" ;;
     "container sign") options="--key -k --output -o --preview --after --ca-file --config --help -h" ;;
     "container test") options="--events --app --json --config --help -h" ;;
+    "privacy prove") options="--path --document --app --events --config --help -h" ;;
     "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
     "diagnose") options="--output -o --hash-names --log --socket --config --help -h" ;;
     "version") options="--json --config --help -h" ;;
@@ -187,6 +195,10 @@ _spoolship() {
     "container sign --ca-file") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "container test --events") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "container test --app") COMPREPLY=(); return ;;
+    "privacy prove --path") COMPREPLY=(); return ;;
+    "privacy prove --document") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "privacy prove --app") COMPREPLY=(); return ;;
+    "privacy prove --events") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "receive --listen") COMPREPLY=(); return ;;
     "receive --certificates") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "receive --output" | "receive -o") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
@@ -206,7 +218,7 @@ _spoolship() {
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help configuration" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container privacy receive diagnose version help configuration" -- "$word")
     else
         case $command in
         "run") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
@@ -257,6 +269,7 @@ _spoolship() {
         "container keygen") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         "container sign") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         "container test") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "privacy prove") COMPREPLY=() ;;
         "receive") COMPREPLY=() ;;
         "diagnose") COMPREPLY=() ;;
         "version") COMPREPLY=() ;;

@@ -27,6 +27,7 @@ _spoolship() {
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
         'container:list, show, get, refresh, watch, export, preview, keygen, sign, test'
+        'privacy:prove'
         'receive:takes batches over HTTPS and prints or stores them, for development'
         'diagnose:gathers what a bug report needs into one text'
         'version:prints version, commit, toolchain and the libraries it is linked with'
@@ -89,6 +90,13 @@ _spoolship() {
     if [[ $command == container ]]; then
         if ((CURRENT == 3)); then
             compadd list show get refresh watch export preview keygen sign test
+            return
+        fi
+        command="$command $words[3]" shift=2
+    fi
+    if [[ $command == privacy ]]; then
+        if ((CURRENT == 3)); then
+            compadd prove
             return
         fi
         command="$command $words[3]" shift=2
@@ -575,6 +583,17 @@ _spoolship() {
             '-h[show this help]' \
             '*:argument:_files'
         ;;
+    'privacy prove')
+        _arguments \
+            '--path[where the value is, as in a tag\: properties.email]:PATH: ' \
+            '*--document[a container'\''s document; default the configuration'\''s]:FILE:_files' \
+            '--app[whose events; default the first that a container names, else default]:APP: ' \
+            '--events[events to plant the marker in; default one named Proof]:FILE:_files' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument: '
+        ;;
     'receive')
         _arguments \
             '--listen[where to listen; default 127.0.0.1\:8443, port 0 any]:ADDRESS\:PORT: ' \
@@ -625,7 +644,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container receive diagnose version help configuration)'
+            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container privacy receive diagnose version help configuration)'
         ;;
     esac
 }

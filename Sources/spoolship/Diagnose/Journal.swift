@@ -14,8 +14,8 @@ enum Journal {
         let process: pid_t
         do {
             let writing = Descriptor(ends[1])
-            process = start(
-                ["journalctl", "--unit=\(unit)", "--lines=\(lines)", "--no-pager", "--output=short-iso"], writing)
+            process = ChildProgram.start(
+                ["journalctl", "--unit=\(unit)", "--lines=\(lines)", "--no-pager", "--output=short-iso"], writing.raw)
         }
         guard process > 0 else { return "journalctl cannot be run; name the log with --log FILE" }
         var bytes: [UInt8] = []
@@ -27,20 +27,5 @@ enum Journal {
         var status: Int32 = 0
         waitpid(process, &status, 0)
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private static func start(_ words: [String], _ output: borrowing Descriptor) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, output.raw, STDOUT_FILENO)
-        posix_spawn_file_actions_adddup2(&actions, output.raw, STDERR_FILENO)
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-        defer { arguments.forEach { free($0) } }
-        var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=/usr/bin:/bin"), strdup("LC_ALL=C.UTF-8"), nil]
-        defer { environment.forEach { free($0) } }
-        var process: pid_t = 0
-        return posix_spawnp(&process, words[0], &actions, nil, &arguments, &environment) == 0 ? process : -1
     }
 }

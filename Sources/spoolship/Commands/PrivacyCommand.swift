@@ -1,0 +1,117 @@
+internal import Configuration
+internal import Containers
+internal import Control
+internal import Glibc
+internal import Model
+
+extension Command {
+    static let privacyProve = Command(
+        name: "privacy prove", summary: "looks whether a value that containers hide is left anywhere",
+        details: """
+            Starts an agent of this program in a directory of its own, with the containers of the configuration: as the running agent \
+            has them, else their default files; or with --document. It is given events with a marker at --path: good ones, lists, \
+            disguised and doubled members, records, pushes, lines that are cut off, no JSON, too large or without a time. Then the \
+            marker is looked for in the queue, the dead letters, the quarantine, the data layer, the files of all of them, the log, \
+            diagnose, tap and what receivers of each format got. Nothing of the running agent is touched; functions are not called.
+
+            Rules may ask for more than the events here have: --events FILE names events to plant the marker in, an object a line.
+
+            Ends with 0 when the marker is nowhere and events were seen, with 1 when it is somewhere, with 75 when no event arrived, \
+            which proves nothing.
+            """,
+        options: [
+            Option(name: "path", value: "PATH", help: "where the value is, as in a tag: properties.email"),
+            Option(
+                name: "document", value: "FILE", repeats: true,
+                help: "a container's document; default the configuration's"),
+            Option(
+                name: "app", value: "APP", help: "whose events; default the first that a container names, else default"),
+            Option(name: "events", value: "FILE", help: "events to plant the marker in; default one named Proof"),
+        ]
+    ) { invocation in
+        guard let path = invocation.value("path"), !path.isEmpty else {
+            throw CommandFailure(.usage, "--path is missing: --path properties.email")
+        }
+        let settings =
+            invocation.values("document").isEmpty || invocation.has("config")
+            ? try invocation.loadSettings().settings : Settings()
+        let documents = try invocation.documents(settings)
+        let proof = try PrivacyProof(
+            path: path.split(separator: ".").map(String.init),
+            app: invocation.value("app") ?? settings.containers.flatMap(\.apps).first ?? "default",
+            events: try invocation.sampleEvents(), documents: documents,
+            settings: settings.effective.compactMap { setting in
+                guard ["limits", "device", "session"].contains(setting.section.path),
+                    settings.origin(of: setting.path) != .standard
+                else { return nil }
+                return setting.value.map { "\(setting.path) = \($0.toml)" }
+            })
+        try invocation.console.print(
+            "\(path), app \(proof.app), containers \(documents.map(\.id).joined(separator: ", "))")
+        let places = try proof.run()
+        for place in places {
+            let seen =
+                place.controls == 0
+                ? "nor any other value of the events" : "\(place.controls) other values of the events"
+            let verdict = place.found == 0 ? "not found" : "FOUND \(place.found) times"
+            try invocation.console.print(
+                "  \(HelpText.pad(place.name, to: 36))  \(invocation.console.styled(HelpText.pad(verdict, to: 14), place.found == 0 ? .green : .red))  \(seen)"
+            )
+        }
+        guard places.allSatisfy({ $0.found == 0 }) else { return .negative }
+        guard places.contains(where: { $0.name.hasPrefix("receiver") && $0.controls > 0 }) else {
+            throw CommandFailure(
+                .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")
+        }
+        return .success
+    }
+}
+
+extension Invocation {
+    /// The documents to try, by id.
+    fileprivate func documents(_ settings: Settings) throws(CommandFailure) -> [(id: String, bytes: [UInt8])] {
+        var found: [[UInt8]] = []
+        for file in values("document") { found.append(SignedDocument.document(in: try Invocation.contents(of: file))) }
+        if found.isEmpty {
+            let agent = ControlClient(socket: settings.control.socket)
+            for container in settings.containers {
+                if let answer = try? agent.request("GET", "/v1/containers/\(container.id)/document"),
+                    answer.status == 200
+                {
+                    found.append(SignedDocument.document(in: answer.body))
+                } else if let file = container.defaultFile, !file.hasSuffix(".json"), !file.hasSuffix(".plist") {
+                    found.append(SignedDocument.document(in: try Invocation.contents(of: file)))
+                } else if container.defaultFile == nil {
+                    throw CommandFailure(
+                        .unreachable,
+                        "\(container.id): no agent answers, and it has no default_file; name its document with --document FILE"
+                    )
+                }
+            }
+        }
+        // Files of values only hide nothing.
+        guard !found.isEmpty else {
+            throw CommandFailure(.configuration, "there is no [[container]]; name a document with --document FILE")
+        }
+        var documents: [(id: String, bytes: [UInt8])] = []
+        for bytes in found {
+            do throws(ContainerError) {
+                documents.append((try ContainerDocument(reading: bytes).id, bytes))
+            } catch {
+                throw CommandFailure(.badData, "a document cannot be used: \(error)")
+            }
+        }
+        return documents
+    }
+
+    /// The events to plant the marker in.
+    fileprivate func sampleEvents() throws(CommandFailure) -> [JSONValue] {
+        guard let file = value("events") else { return [["name": "Proof"]] }
+        let lines = try InputFile.read(file, most: 1 << 20).split(separator: UInt8(ascii: "\n"))
+        let events = lines.compactMap { try? JSONValue(parsing: Array($0)) }.filter { $0.members != nil }
+        guard !events.isEmpty, events.count == lines.count else {
+            throw CommandFailure(.badData, "\(file): each line must be a JSON object")
+        }
+        return events
+    }
+}

@@ -1,0 +1,82 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+
+/// Takes what is sent to it over plain HTTP on loopback, one request after the other, and keeps each byte, heads included.
+final class KeepingReceiver {
+    let port: UInt16
+    /// What came, by the first part of the path that it was sent to.
+    private(set) var kept: [String: [UInt8]] = [:]
+    /// The path whose batches are rejected, and the text of the events that they are rejected for.
+    private let rejecting: (path: String, text: [UInt8])
+    private let listener: Descriptor
+
+    init(rejecting: (path: String, text: String)) throws(SystemError) {
+        self.rejecting = (rejecting.path, Array(rejecting.text.utf8))
+        listener = try Descriptor(
+            checking: socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0), "socket")
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let raw = listener.raw
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(raw, $0, size) == 0 && listen(raw, 64) == 0 && getsockname(raw, $0, &size) == 0
+            }
+        }
+        guard isBound else { throw SystemError("bind") }
+        port = UInt16(bigEndian: address.sin_port)
+    }
+
+    /// Answers what comes in the next tenth of a second, and what has come.
+    func serve() {
+        var waited = pollfd(fd: listener.raw, events: Int16(POLLIN), revents: 0)
+        var patience: Int32 = 100
+        while poll(&waited, 1, patience) > 0 {
+            patience = 0
+            let raw = accept(listener.raw, nil, nil)
+            guard raw >= 0 else { return }
+            let connection = Descriptor(raw)
+            // bounded: a limit of our own.
+            var limit = timeval(tv_sec: 2, tv_usec: 0)
+            // Without the limit a silent sender makes the command wait for it to end.
+            _ = setsockopt(raw, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+            answer(connection.raw)
+        }
+    }
+
+    private func answer(_ connection: Int32) {
+        var request: [UInt8] = []
+        var wanted = Int.max
+        var path = ""
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while request.count < wanted {
+            let count = recv(connection, &block, block.count, 0)
+            guard count > 0 else { return }
+            request += block[..<count]
+            guard wanted == .max, let end = PrivacyProof.place(of: Array("\r\n\r\n".utf8), in: request) else {
+                continue
+            }
+            let head = String(decoding: request[..<end], as: UTF8.self).split(separator: "\r\n")
+            path = head.first?.split { " ?/".contains($0) }.dropFirst().first.map(String.init) ?? ""
+            let fields = head.dropFirst().map { $0.split(separator: ":", maxSplits: 1) }
+            func field(_ name: String) -> Substring? { fields.first { $0.first?.lowercased() == name }?.last }
+            wanted = end + 4 + (field("content-length").flatMap { Int($0.drop { $0 == " " }) } ?? 0)
+            if field("expect") != nil { send("HTTP/1.1 100 Continue\r\n\r\n", connection) }
+        }
+        kept[path, default: []] += request
+        let isRejected = path == rejecting.path && PrivacyProof.place(of: rejecting.text, in: request) != nil
+        let status = isRejected ? "400 Bad Request" : path == "holding" ? "503 Service Unavailable" : "200 OK"
+        let body = isRejected ? #"{"error":"rejected"}"# : #"{"errors":false,"code":0,"text":"Success"}"#
+        send(
+            "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n"
+                + body, connection)
+    }
+
+    private func send(_ text: String, _ connection: Int32) {
+        let bytes = Array(text.utf8)
+        // Who does not wait for the answer sends again.
+        _ = Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+}

@@ -1,0 +1,64 @@
+import TestKit
+import Testing
+
+extension EndToEnd {
+    /// `privacy prove`: the same proof that an officer runs, over all formats, shapes of events and places.
+    @Suite("Privacy")
+    struct PrivacyTests {
+        private static let places =
+            [
+                "queue", "dead letters", "data layer", "files of the queue, while it runs", "tap",
+                "destination of type file",
+            ]
+            + ["app_center", "elasticsearch", "ga4", "json", "loki", "ndjson", "otlp", "splunk_hec"].map {
+                "receiver, \($0)"
+            }
+
+        /// The last lines of the proof, by the place that they are about, and its exit code.
+        private func prove(_ tag: String, path: String = "properties.email") throws -> (code: Int32, lines: [Substring])
+        {
+            let directory = try TemporaryDirectory()
+            let file = "\(directory.path)/GTM-1"
+            // The data layer is read, so that it is kept.
+            try write(
+                #"{"id":"GTM-1","version":1,"macros":{"m":{"type":"data_layer","path":"privacy_control"}},"rules":{"all":{"conditions":[]}},"tags":[{"name":"t","rules":["all"],\#(tag)},{"name":"s","type":"set","path":"layer","value":{"macro":"m"},"rules":["all"]}]}"#,
+                to: file)
+            let result = try run(spoolship, ["privacy", "prove", "--path", path, "--document", file])
+            return (result.code, result.text.split(separator: "\n"))
+        }
+
+        @Test(
+            "33: a value that a tag takes is nowhere, in no format, shape or place, and its events are everywhere",
+            arguments: [
+                #""type":"redact","paths":["properties.email"]"#,
+                #""type":"redact","with":"-","paths":["properties.email"]"#,
+                #""type":"hash","paths":["properties.email"]"#,
+            ])
+        func nowhere(tag: String) throws {
+            let (code, lines) = try prove(tag)
+            #expect(code == 0, "\(lines.joined(separator: "\n"))")
+            for place in PrivacyTests.places {
+                let line = lines.first { $0.hasPrefix("  \(place) ") }
+                #expect(line?.contains("not found") == true, "\(place): \(line ?? "no line")")
+                #expect(line?.contains("nor any other") == false, "\(place): \(line ?? "no line")")
+            }
+        }
+
+        @Test("33: a tag for another member leaves the value in every place, and the proof says so")
+        func everywhere() throws {
+            let (code, lines) = try prove(#""type":"redact","paths":["properties.mail"]"#)
+            #expect(code == 1)
+            for place in PrivacyTests.places where place != "data layer" {
+                let line = lines.first { $0.hasPrefix("  \(place) ") }
+                #expect(line?.contains("FOUND") == true, "\(place): \(line ?? "no line")")
+            }
+        }
+
+        @Test("33: where no event arrives nothing is proved")
+        func nothing() throws {
+            let (code, lines) = try prove(
+                #""type":"redact","paths":["properties.email"]},{"name":"d","rules":["all"],"type":"discard""#)
+            #expect(code == 75, "\(lines.joined(separator: "\n"))")
+        }
+    }
+}
