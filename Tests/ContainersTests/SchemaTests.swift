@@ -74,6 +74,7 @@ struct SchemaTests {
         tag(#""type":"set","path":"id","value":1"#), tag(#""type":"rename","path":"name","to":"x""#),
         tag(#""type":"throttle","events":0,"seconds":1"#), tag(#""type":"prioritise","priority":"urgent""#),
         tag(#""type":"discard","destinations":["a"]"#),
+        tag(#""type":"redact""#), tag(#""type":"redact","pattern":[]"#), tag(#""type":"redact","pattern":"""#),
         member(#""tags":[{"name":"t","type":"discard","rules":[]}]"#),
         member(#""tests":[{"name":"t","expect":{"kept":true}}]"#),
     ]
@@ -89,6 +90,8 @@ struct SchemaTests {
         tag(#""type":"sample","rate":0.5,"key":{"macro":"app"}"#),
         tag(#""type":"set","path":["a.b"],"value":{"a":[1]}"#),
         tag(#""type":"rename","path":"a.b","to":"c""#), tag(#""type":"redact","paths":["a"],"with":"x""#),
+        tag(#""type":"redact","pattern":"email""#),
+        tag(#""type":"redact","pattern":["jwt","x+"],"paths":["**.a"],"with":"x""#),
         tag(#""type":"hash","paths":["a","b.c"],"salt":"s""#), tag(#""type":"prioritise","priority":"critical""#),
         tag(#""type":"throttle","events":5,"seconds":60"#),
         tag(#""type":"function","function":"f","parameters":{"a":1}"#),

@@ -59,6 +59,17 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
     return re2::RE2::PartialMatch(re2::StringPiece(text, length), expression->expression);
 }
 
+bool cre2_find(
+    const cre2_expression *expression, const char *text, size_t length, size_t from, size_t *start, size_t *end) {
+    re2::StringPiece found;
+    if (!expression->expression.Match(
+            re2::StringPiece(text, length), from, length, re2::RE2::UNANCHORED, &found, 1))
+        return false;
+    *start = found.data() - text;
+    *end = *start + found.size();
+    return true;
+}
+
 /// Whether a text with all of these pieces but one may match; with none of them, where `none`.
 static bool may_match_without(const re2::FilteredRE2 &filter, size_t pieces, size_t without, bool none) {
     std::vector<int> present, possible;

@@ -155,6 +155,7 @@ extension Tag.Action {
         switch self {
         case .set, .rename: 1
         case .redact(let paths, _), .hash(let paths, _): paths.count
+        case .scrub(let paths, let patterns, _): paths.count * patterns.count
         default: 0
         }
     }

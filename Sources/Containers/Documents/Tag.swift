@@ -25,6 +25,8 @@ public struct Tag: Sendable, Equatable {
         case rename(path: MemberPath, to: String)
         /// Members are taken out, or replaced by a text.
         case redact(paths: [MemberPath], with: String?)
+        /// What patterns find in texts of members, however deep, becomes another text.
+        case scrub(paths: [MemberPath], patterns: [String], with: String)
         /// Members are replaced by digests: with the machine's key, or, the old way, by a salt.
         case hash(paths: [MemberPath], salt: String?)
         /// The event gets a priority.
@@ -68,9 +70,16 @@ extension Tag {
             members = try read("path", "to")
             action = .rename(path: try members.required("path").memberPath(), to: try members.required("to").name())
         case "redact":
-            members = try read("paths", "with")
-            action = .redact(
-                paths: try members.required("paths").memberPaths(), with: try members.optional("with")?.text())
+            members = try read("paths", "with", "pattern")
+            let text = try members.optional("with")?.text()
+            if let pattern = members.optional("pattern") {
+                if text == "" { throw node.error("with must not be empty beside a pattern") }
+                action = .scrub(
+                    paths: try members.optional("paths")?.memberPaths() ?? [MemberPath(["**"])],
+                    patterns: try pattern.patterns(), with: text ?? "[redacted]")
+            } else {
+                action = .redact(paths: try members.required("paths").memberPaths(), with: text)
+            }
         case "hash":
             members = try read("paths", "salt")
             action = .hash(
@@ -118,7 +127,7 @@ extension Tag {
         case .redact(let paths, let text):
             changed = paths
             mayTakeName = text.map { !$0.isEmpty } ?? false
-        case .hash(let paths, _):
+        case .hash(let paths, _), .scrub(let paths, _, _):
             changed = paths
             mayTakeName = true
         default: return
@@ -141,6 +150,18 @@ extension Operand {
 }
 
 extension DocumentNode {
+    /// One expression or several.
+    func patterns() throws(ContainerError) -> [String] {
+        var patterns: [String] = []
+        for node in value.string == nil ? try elements(limit: DocumentLimits.parameters) : [self] {
+            patterns.append(try node.text(limit: DocumentLimits.expressionBytes))
+        }
+        guard patterns.allSatisfy({ !$0.isEmpty }), !patterns.isEmpty else {
+            throw error("must name at least one pattern")
+        }
+        return patterns
+    }
+
     func memberPaths() throws(ContainerError) -> [MemberPath] {
         var paths: [MemberPath] = []
         for element in try elements(limit: DocumentLimits.parameters) { paths.append(try element.memberPath()) }

@@ -73,10 +73,20 @@ struct DataLayer: Sendable {
 
     // MARK: Hiding
 
+    /// Takes out what tags hide.
+    ///
+    /// - Returns: whether there was any.
+    mutating func hide(_ hidden: HiddenMembers) -> Bool {
+        var isChanged = false
+        for path in hidden.layerPaths where remove(path[...]) { isChanged = true }
+        for scrubber in hidden.scrubbers where clean(scrubber) { isChanged = true }
+        return isChanged
+    }
+
     /// Takes out what stands at these names, in each element of lists on the way.
     ///
     /// - Returns: whether anything did.
-    mutating func remove(_ names: ArraySlice<[UInt8]>) -> Bool {
+    private mutating func remove(_ names: ArraySlice<[UInt8]>) -> Bool {
         guard !names.isEmpty else {
             defer { self = DataLayer() }
             return !root.isEmpty
@@ -89,6 +99,20 @@ struct DataLayer: Sendable {
     private static func remove(_ names: ArraySlice<[UInt8]>, from members: inout [Name: Node]) -> Bool {
         guard let first = names.first else { return false }
         var isChanged = false
+        if first == PathSteps.anyDepth {
+            guard names.count > 1 else {
+                defer { members = [:] }
+                return !members.isEmpty
+            }
+            isChanged = remove(names.dropFirst(), from: &members)
+            for (name, node) in members {
+                var inner = node
+                guard remove(names, from: &inner) else { continue }
+                members[name] = inner
+                isChanged = true
+            }
+            return isChanged
+        }
         for (name, node) in members where RawJSON.isName(name.bytes, first) {
             var inner = node
             if names.count > 1, !remove(names.dropFirst(), from: &inner) { continue }
@@ -112,20 +136,18 @@ struct DataLayer: Sendable {
         return isChanged
     }
 
-    /// A value without what stands at these names.
-    static func removing(_ names: ArraySlice<[UInt8]>, from value: JSONValue) -> JSONValue {
-        guard let first = names.first else { return value }
-        switch value {
-        case .object(let members):
-            return .object(
-                members.compactMap { member in
-                    guard RawJSON.isName(member.key.utf8, first) else { return member }
-                    if names.count == 1 { return nil }
-                    return JSONValue.Member(member.key, removing(names.dropFirst(), from: member.value))
-                })
-        case .array(let elements): return .array(elements.map { removing(names, from: $0) })
-        default: return value
-        }
+    /// Takes out what patterns find, wherever it is.
+    ///
+    /// - Returns: whether they found anything.
+    private mutating func clean(_ scrubber: Scrubber) -> Bool {
+        let members = json.members ?? []
+        let clean = scrubber.clean(.object(members)).members ?? []
+        guard clean != members else { return false }
+        var layer = DataLayer()
+        // What takes the place of a match may be longer: beyond the bound nothing is kept.
+        _ = layer.push(clean)
+        self = layer
+        return true
     }
 
     // MARK: Merging
@@ -212,23 +234,23 @@ struct DataLayers {
     /// Pushes that would have passed a bound and changed nothing.
     private(set) var refused = 0
 
-    /// Takes out of an app's layer what stands at these names.
-    mutating func hide(_ paths: [[[UInt8]]], of app: String) {
-        for path in paths where layers[app]?.remove(path[...]) == true { changed.insert(app) }
+    /// Takes out of an app's layer what is hidden.
+    mutating func hide(_ hidden: HiddenMembers, of app: String) {
+        if layers[app]?.hide(hidden) == true { changed.insert(app) }
     }
 
-    private static func presentable(_ members: [JSONValue.Member], hiding paths: [[[UInt8]]]) -> [JSONValue.Member] {
-        var left = JSONValue.object(members)
-        for path in paths {
-            guard !path.isEmpty else { return [] }
-            left = DataLayer.removing(path[...], from: left)
+    /// - Parameter hidden: what is not taken.
+    mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: HiddenMembers? = nil) {
+        var members = members
+        if let hidden, !hidden.isEmpty {
+            var pushed = DataLayer()
+            // What is too large for a layer by itself is too large for one with more in it.
+            guard pushed.push(members) else {
+                refused += 1
+                return
+            }
+            if pushed.hide(hidden) { members = pushed.json.members ?? [] }
         }
-        return left.members ?? []
-    }
-
-    /// - Parameter hidden: names at which nothing is taken.
-    mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: [[[UInt8]]] = []) {
-        let members = hidden.isEmpty ? members : DataLayers.presentable(members, hiding: hidden)
         guard layers[app] != nil || layers.count < DataLayers.limit else {
             refused += 1
             return

@@ -17,7 +17,7 @@ struct EventEditor: ~Copyable {
     }
 
     // A buffer of lines always has storage.
-    private var base: UnsafePointer<UInt8> {
+    var base: UnsafePointer<UInt8> {
         line.bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
     }
 
@@ -40,10 +40,11 @@ struct EventEditor: ~Copyable {
         }
     }
 
-    /// Takes a member out, each that has the name, wherever the names lead: lists on the way are gone through.
-    mutating func remove(_ names: [[UInt8]]) {
-        guard let last = names.last else { return }
-        cut(objects(below: names.dropLast()).flatMap { cuts(of: last, in: $0, keepsLast: false) })
+    /// Changes what a path leads to.
+    ///
+    /// - Parameter takesName: whether the event's name may be what it leads to.
+    mutating func change(_ names: [[UInt8]], _ change: PathFinder.Change, takesName: Bool = true) {
+        splice(PathFinder(base, to: line.count, names, change, takesName: takesName).places)
     }
 
     /// Gives a member another name in its place, wherever the names lead; members that had it go.
@@ -58,17 +59,6 @@ struct EventEditor: ~Copyable {
             replace(
                 member.name.lowerBound - 1..<member.name.upperBound + 1, with: JSONValue.string(name).description.utf8)
         }
-    }
-
-    /// Replaces the values of a member, of each that has the name, wherever the names lead.
-    mutating func replaceValues(_ names: [[UInt8]], with text: [UInt8]) {
-        splice(values(of: names)) { _ in text }
-    }
-
-    /// Replaces the values of a member that are not null by their digests.
-    mutating func hash(_ names: [[UInt8]], _ hashing: Hashing) {
-        let base = base
-        splice(values(of: names)) { hashing.replacement(base, $0) }
     }
 
     // MARK: Places
@@ -101,19 +91,6 @@ struct EventEditor: ~Copyable {
         for element in RawWalk.elements(base, value) { addObjects(at: element, to: &found) }
     }
 
-    /// The values of a member, in their order.
-    private func values(of names: [[UInt8]]) -> [Range<Int>] {
-        guard let last = names.last else { return [] }
-        var found: [Range<Int>] = []
-        for object in objects(below: names.dropLast()) {
-            var walk = RawWalk(base, from: object, to: line.count)
-            while let member = walk.next() {
-                if RawJSON.hasName(member, last, in: base) { found.append(member.value) }
-            }
-        }
-        return found
-    }
-
     // MARK: Splices
 
     private mutating func replace(_ range: Range<Int>, with bytes: some Collection<UInt8>) {
@@ -127,16 +104,13 @@ struct EventEditor: ~Copyable {
 
     /// Writes other bytes in some places, in one copy: what a list holds may be 100,000 values.
     ///
-    /// - Parameters:
-    ///   - places: in their order; none within another.
-    ///   - bytes: those of a place; nil leaves it as it is.
-    private mutating func splice(_ places: [Range<Int>], with bytes: (Range<Int>) -> [UInt8]?) {
+    /// - Parameter places: in their order; none within another.
+    private mutating func splice(_ places: [(range: Range<Int>, bytes: [UInt8])]) {
         guard !places.isEmpty else { return }
         next.removeAll(keepingCapacity: 1 << 20)
         let all = line.bytes
         var position = 0
-        for place in places {
-            guard let bytes = bytes(place) else { continue }
+        for (place, bytes) in places {
             next.append(UnsafeRawBufferPointer(rebasing: all[position..<place.lowerBound]))
             bytes.withUnsafeBytes { next.append($0) }
             position = place.upperBound
@@ -147,35 +121,8 @@ struct EventEditor: ~Copyable {
 
     /// Takes the members of a name out of the object that begins at `object`, with their commas.
     private mutating func removeMembers(_ name: [UInt8], in object: Int, keepsLast: Bool) {
-        cut(cuts(of: name, in: object, keepsLast: keepsLast))
-    }
-
-    private mutating func cut(_ places: [Range<Int>]) { splice(places) { _ in [] } }
-
-    /// Where the members of a name are in the object that begins at `object`, with their commas.
-    private func cuts(of name: [UInt8], in object: Int, keepsLast: Bool) -> [Range<Int>] {
-        guard object < line.count, base[object] == UInt8(ascii: "{") else { return [] }
-        var members: [RawMember] = []
-        var goes: [Bool] = []
-        var lastFound: Int?
-        var walk = RawWalk(base, from: object, to: line.count)
-        while let member = walk.next() {
-            let isFound = RawJSON.hasName(member, name, in: base)
-            if isFound { lastFound = members.count }
-            members.append(member)
-            goes.append(isFound)
-        }
-        guard let lastFound else { return [] }
-        if keepsLast { goes[lastFound] = false }
-        guard goes.contains(true), let last = members.last else { return [] }
-        let lastKept = goes.lastIndex(of: false)
-        var places = (0..<(lastKept ?? 0)).filter { goes[$0] }.map {
-            members[$0].name.lowerBound - 1..<members[$0 + 1].name.lowerBound - 1
-        }
-        // Those behind the last that stays go with the comma before them.
-        let start = lastKept.map { members[$0].value.upperBound } ?? (members[0].name.lowerBound - 1)
-        if start < last.value.upperBound { places.append(start..<last.value.upperBound) }
-        return places
+        let places = PathFinder(base, to: line.count, [name], .cut, from: object, isEvent: false).places
+        splice(keepsLast ? places.dropLast() : places)
     }
 
     /// Adds a member at the end of the object that begins at `object`.

@@ -7,6 +7,8 @@ struct HiddenMembers {
     let actions: [CompiledTag.Action]
     /// The same members, by their names in a data layer; an empty path is all of it.
     let layerPaths: [[[UInt8]]]
+    /// What is taken out of texts, in data layers out of all of them.
+    let scrubbers: [Scrubber]
 
     /// Whether nothing is hidden.
     var isEmpty: Bool { actions.isEmpty }
@@ -21,6 +23,7 @@ struct HiddenMembers {
         func all(_ names: [[[UInt8]]], _ renames: [(from: [[UInt8]], to: [[UInt8]])]) -> [[[UInt8]]] {
             HiddenMembers.all(names, before: renames).map { HiddenMembers.uncut($0, keyLengths) }
         }
+        var scrubbers: [Scrubber] = []
         var actions: [CompiledTag.Action] = []
         var renames: [(from: [[UInt8]], to: [[UInt8]])] = []
         var paths: Set<[[UInt8]]> = []
@@ -35,20 +38,26 @@ struct HiddenMembers {
                 let all = all(names, renames)
                 paths.formUnion(all)
                 actions.append(.hash(names: all, hashing))
+            case .scrub(let names, let scrubber):
+                actions.append(.scrub(names: all(names, renames), scrubber))
+                scrubbers.append(scrubber)
             default: break
             }
         }
         self.actions = actions
+        self.scrubbers = scrubbers
         layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
     }
 
     /// The same path where a name in it may be what a limit leaves of longer ones: those are hidden, too.
     private static func uncut(_ names: [[UInt8]], _ lengths: Set<Int>) -> [[UInt8]] {
-        guard names.count > 1, names[0] == "properties".bytes else { return names }
-        let length = String(decoding: names[1], as: UTF8.self).utf16.count
-        // A cut is never within a character, so it may leave one unit less.
-        guard lengths.contains(length) || lengths.contains(length + 1) else { return names }
-        return [names[0], names[1] + [RawJSON.anyEnd]] + names[2...]
+        names.indices.map { place in
+            guard PathSteps.mayBeProperty(place, of: names) else { return names[place] }
+            let length = String(decoding: names[place], as: UTF8.self).utf16.count
+            // A cut is never within a character, so it may leave one unit less.
+            guard lengths.contains(length) || lengths.contains(length + 1) else { return names[place] }
+            return names[place] + [RawJSON.anyEnd]
+        }
     }
 
     /// The paths, and those from which earlier tags may have renamed what stands there.
@@ -57,9 +66,10 @@ struct HiddenMembers {
     ) -> [[[UInt8]]] {
         var all = paths
         for rename in renames.reversed() {
-            for path in all where path.starts(with: rename.to) {
-                let earlier = rename.from + path.dropFirst(rename.to.count)
-                if !all.contains(earlier) { all.append(earlier) }
+            for path in all {
+                for rest in PathSteps.rests(of: path, after: rename.to) where !all.contains(rename.from + rest) {
+                    all.append(rename.from + rest)
+                }
             }
         }
         return all
@@ -68,7 +78,7 @@ struct HiddenMembers {
     /// Where a layer may hold it: an event's properties stand at its top, those of a push may be named as in an event.
     private static func layerPaths(_ names: [[UInt8]]) -> [[[UInt8]]] {
         switch names.first {
-        case "properties".bytes: [names, Array(names.dropFirst())]
+        case "properties".bytes, PathSteps.anyName: [names, Array(names.dropFirst())]
         case WantedMembers.name[0] where names.count == 1: [names, WantedMembers.event]
         default: [names]
         }

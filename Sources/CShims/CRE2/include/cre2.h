@@ -19,6 +19,21 @@ cre2_expression *cre2_compile(const char *text, size_t length, bool ignore_case,
 // Whether the expression is found in the text, in time linear in its length.
 bool cre2_finds(const cre2_expression *expression, const char *text, size_t length);
 
+// Where the expression is found first, from `from` on; false where it is not.
+bool cre2_find(
+    const cre2_expression *expression, const char *text, size_t length, size_t from, size_t *start, size_t *end);
+
+// Whether so many bytes of a set (a bit each) stand in a row.
+static inline bool cre2_has_run(const void *text, size_t length, const uint64_t set[4], size_t least) {
+    const uint8_t *bytes = (const uint8_t *)text;
+    size_t run = 0;
+    for (size_t place = 0; place < length; place++) {
+        run = (run + 1) * (set[bytes[place] >> 6] >> (bytes[place] & 63) & 1);
+        if (run >= least) return true;
+    }
+    return false;
+}
+
 void cre2_free(cre2_expression *expression);
 
 // Which pairs of neighbouring bytes a text holds: a bit each, many pairs sharing one, capitals taken as small letters. A text

@@ -58,6 +58,7 @@ struct CompiledTag {
         case rename(names: [[UInt8]], to: String)
         case redact(names: [[[UInt8]]], with: [UInt8]?)
         case hash(names: [[[UInt8]]], Hashing)
+        case scrub(names: [[[UInt8]]], Scrubber)
         case prioritise(Priority)
         case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
@@ -73,7 +74,7 @@ struct CompiledTag {
         /// Whether it takes members away from whoever gets the event.
         var hides: Bool {
             switch self {
-            case .redact, .hash: true
+            case .redact, .hash, .scrub: true
             default: false
             }
         }

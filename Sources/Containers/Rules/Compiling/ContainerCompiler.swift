@@ -57,7 +57,7 @@ struct ContainerCompiler {
             rules.append(numbers)
         }
         values = document.values.map { ($0.key, operand($0.operand)) }
-        for tag in document.tags { tags.append(compile(tag)) }
+        for (place, tag) in document.tags.enumerated() { tags.append(try compile(tag, at: place)) }
     }
 
     // MARK: Macros
@@ -137,12 +137,7 @@ struct ContainerCompiler {
         case .constant(let value):
             comparand = value
             if condition.predicate == .matches, case .string(let text) = value {
-                expressions += 1
-                guard expressions <= DocumentLimits.expressions else {
-                    throw ContainerError(
-                        .limit, at: path,
-                        "there are more than \(DocumentLimits.expressions) different regular expressions")
-                }
+                try countExpression(at: path)
                 expression = try Expression(text, ignoreCase: condition.ignoreCase, at: path)
             }
         }
@@ -156,9 +151,16 @@ struct ContainerCompiler {
         return number
     }
 
+    private mutating func countExpression(at path: String) throws(ContainerError) {
+        expressions += 1
+        guard expressions > DocumentLimits.expressions else { return }
+        throw ContainerError(
+            .limit, at: path, "there are more than \(DocumentLimits.expressions) different regular expressions")
+    }
+
     // MARK: Tags
 
-    private mutating func compile(_ tag: Tag) -> CompiledTag {
+    private mutating func compile(_ tag: Tag, at place: Int) throws(ContainerError) -> CompiledTag {
         let action: CompiledTag.Action
         switch tag.action {
         case .ship(let destinations): action = .ship(destinations)
@@ -172,6 +174,14 @@ struct ContainerCompiler {
         case .hash(let paths, let salt):
             let hashing: Hashing = salt.map { .salted($0.bytes) } ?? facts.hashKey.map { .keyed($0) } ?? .withoutKey
             action = .hash(names: paths.flatMap { spellings($0) }, hashing)
+        case .scrub(let paths, let patterns, let text):
+            var made: [TextPattern] = []
+            for pattern in patterns {
+                let path = "tags[\(place)].pattern"
+                try countExpression(at: path)
+                made.append(try TextPattern(pattern, at: path))
+            }
+            action = .scrub(names: paths.flatMap { spellings($0) }, Scrubber(patterns: made, other: text.bytes))
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
             action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
@@ -189,18 +199,22 @@ struct ContainerCompiler {
             blockingRules: tag.blockingRules.compactMap { ruleNumbers[$0] }, action: action)
     }
 
-    /// The path, and the path as the limits leave it in events: tags see names of properties when they are cut.
+    /// The path, and the path as the limits leave it in events: tags see names of properties when they are cut. With `*` and
+    /// `**` any of its names may be one.
     private func spellings(_ path: MemberPath) -> [[[UInt8]]] {
-        guard path.names.count > 1, path.names[0] == "properties" else { return [path.bytes] }
-        let cuts = facts.keyLengths.filter { path.names[1].utf16.count > $0 }.map { length in
-            var name = ""
-            for scalar in path.names[1].unicodeScalars {
-                guard name.utf16.count + UTF16.width(scalar) <= length else { break }
-                name.unicodeScalars.append(scalar)
+        let steps = path.names.map { $0 == "*" ? PathSteps.anyName : $0 == "**" ? PathSteps.anyDepth : $0.bytes }
+        var all = [steps]
+        for place in steps.indices where PathSteps.mayBeProperty(place, of: steps) {
+            for length in facts.keyLengths.sorted(by: >) where path.names[place].utf16.count > length {
+                var name = ""
+                for scalar in path.names[place].unicodeScalars {
+                    guard name.utf16.count + UTF16.width(scalar) <= length else { break }
+                    name.unicodeScalars.append(scalar)
+                }
+                all.append(Array(steps[..<place]) + [name.bytes] + steps[(place + 1)...])
             }
-            return name.bytes
         }
-        return [path.bytes] + cuts.sorted { $0.count > $1.count }.map { [path.bytes[0], $0] + path.bytes[2...] }
+        return all
     }
 
     // MARK: Names of events

@@ -39,6 +39,15 @@ final class Expression: @unchecked Sendable {
 
     deinit { cre2_free(compiled) }
 
+    /// Where the expression is found first, from a place on.
+    func find(in text: [UInt8], from: Int) -> Range<Int>? {
+        var (start, end) = (0, 0)
+        let isFound = text.withUnsafeBytes { bytes in
+            cre2_find(compiled, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count, from, &start, &end)
+        }
+        return isFound ? start..<end : nil
+    }
+
     /// Whether the expression is found in the text.
     func finds(in text: UnsafeBufferPointer<UInt8>) -> Bool {
         guard let start = text.baseAddress else { return cre2_finds(compiled, "", 0) }

@@ -49,7 +49,7 @@ struct MacroReach {
     /// Whether a condition reads what is hidden from data layers, so that nothing is ever there.
     func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [[[UInt8]]]) -> Bool {
         let read = layerPaths[condition.macro] + (condition.comparandMacro.map { layerPaths[$0] } ?? [])
-        return read.contains { path in hidden.contains { $0.starts(with: path) || path.starts(with: $0) } }
+        return read.contains { path in hidden.contains { PathSteps.meets($0, path) } }
     }
 
     /// A rule's conditions in the order in which they are looked at: what needs a function last, so that it is asked only
@@ -125,7 +125,7 @@ extension CompiledTag.Action {
         case .sample(_, let key), .throttle(_, _, _, let key): key.map { [$0] } ?? []
         case .set(_, let value): [value]
         case .function(_, let parameters): parameters.map(\.operand)
-        case .ship, .discard, .rename, .redact, .hash, .prioritise, .denied: []
+        case .ship, .discard, .rename, .redact, .hash, .scrub, .prioritise, .denied: []
         }
     }
 }

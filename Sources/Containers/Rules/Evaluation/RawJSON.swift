@@ -161,7 +161,7 @@ enum RawJSON {
     /// Whether a member has that name.
     @inline(__always)
     static func hasName(_ member: RawMember, _ name: [UInt8], in base: UnsafePointer<UInt8>) -> Bool {
-        if member.isEscaped || name.last == anyEnd { return isName(decoded(base, member.name), name) }
+        if member.isEscaped || name.last ?? 0 >= 0xFD { return isName(decoded(base, member.name), name) }
         return member.name.count == name.count && memcmp(base + member.name.lowerBound, name, name.count) == 0
     }
 
@@ -170,7 +170,8 @@ enum RawJSON {
 
     /// Whether a member's name is that of a path.
     static func isName(_ member: some Collection<UInt8>, _ name: [UInt8]) -> Bool {
-        name.last == anyEnd ? member.starts(with: name.dropLast()) : member.elementsEqual(name)
+        if name == PathSteps.anyName { return true }
+        return name.last == anyEnd ? member.starts(with: name.dropLast()) : member.elementsEqual(name)
     }
 
     /// The last member of that name in the object that begins at `start`.

@@ -13,7 +13,7 @@ extension RuleEngine {
     }
 
     private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
-        layers.push(members, of: app, hiding: hidden(of: app).layerPaths)
+        layers.push(members, of: app, hiding: hidden(of: app))
         counts.refusedPushes = layers.refused
     }
 

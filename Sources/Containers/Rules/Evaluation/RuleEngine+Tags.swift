@@ -26,11 +26,18 @@ extension RuleEngine {
     private func hide(_ action: CompiledTag.Action) {
         switch action {
         case .redact(let paths, let text):
-            for names in paths {
-                if let text { editor.replaceValues(names, with: text) } else { editor.remove(names) }
-            }
+            // An event without a name would be none.
+            let takesName = text.map { $0.count > 2 } ?? false
+            let change: PathFinder.Change = if let text { .value { _ in text } } else { .cut }
+            for names in paths { editor.change(names, change, takesName: takesName) }
         case .hash(let paths, let hashing):
-            for names in paths { editor.hash(names, hashing) }
+            for names in paths {
+                let base = editor.base
+                editor.change(names, .value { hashing.replacement(base, $0) })
+            }
+        case .scrub(let paths, let scrubber):
+            guard scrubber.mayBe(in: editor.line.bytes) else { return }
+            for names in paths { editor.change(names, .texts(scrubber)) }
         default: break
         }
     }
@@ -52,7 +59,7 @@ extension RuleEngine {
         case .function(let name, let parameters):
             calls.append(FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
         case .denied: break
-        case .set, .rename, .redact, .hash:
+        case .set, .rename, .redact, .hash, .scrub:
             if !isChanged { editor.begin(arrived) }
             if tag.action.lacksKey { counts.missingKeys += 1 }
             isChanged = true
@@ -73,7 +80,7 @@ extension RuleEngine {
             }
             editor.set(names, to: value.jsonText(evaluation.base))
         case .rename(let names, let name): editor.rename(names, to: name)
-        case .redact, .hash: hide(action)
+        case .redact, .hash, .scrub: hide(action)
         default: break
         }
     }

@@ -93,7 +93,7 @@ public final class RuleEngine {
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         hidden = [:]
         hidesAnything = containers.contains(where: \.hides)
-        for app in layers.layers.keys { layers.hide(hidden(of: app).layerPaths, of: app) }
+        for app in layers.layers.keys { layers.hide(hidden(of: app), of: app) }
         isIdle = containers.isEmpty
         asksLater = containers.dropFirst().contains(where: \.asksFunctions)
     }

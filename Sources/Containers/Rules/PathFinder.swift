@@ -1,0 +1,198 @@
+internal import Model
+
+/// The steps of a path: names, any name (`*`), any number of levels (`**`). How far a path has been followed is a bit for
+/// each place in it.
+enum PathSteps {
+    /// Any one name. No byte of UTF-8.
+    static let anyName: [UInt8] = [0xFE]
+    /// Any names, also none.
+    static let anyDepth: [UInt8] = [0xFD]
+
+    static func start(_ names: [[UInt8]]) -> UInt64 { open(1, names) }
+
+    private static func open(_ states: UInt64, _ names: [[UInt8]]) -> UInt64 {
+        var states = states
+        for place in names.indices where states >> UInt64(place) & 1 == 1 && names[place] == anyDepth {
+            states |= 1 << UInt64(place + 1)
+        }
+        return states
+    }
+
+    /// Where the path stands after one more name.
+    static func next(_ states: UInt64, _ names: [[UInt8]], _ isName: ([UInt8]) -> Bool) -> UInt64 {
+        var next: UInt64 = 0
+        for place in names.indices where states >> UInt64(place) & 1 == 1 {
+            if names[place] == anyDepth {
+                next |= 1 << UInt64(place)
+            } else if isName(names[place]) {
+                next |= 1 << UInt64(place + 1)
+            }
+        }
+        return open(next, names)
+    }
+
+    static func isAtEnd(_ states: UInt64, _ names: [[UInt8]]) -> Bool { states >> UInt64(names.count) & 1 == 1 }
+
+    /// The rests of a path after these names, however it leads through them.
+    static func rests(of names: [[UInt8]], after prefix: [[UInt8]]) -> [[[UInt8]]] {
+        let states = prefix.reduce(start(names)) { states, name in next(states, names) { RawJSON.isName(name, $0) } }
+        return (0...names.count).filter { states >> UInt64($0) & 1 == 1 }.map { Array(names[$0...]) }
+    }
+
+    /// Whether a name of a path may be that of a property of an event.
+    static func mayBeProperty(_ place: Int, of names: [[UInt8]]) -> Bool {
+        guard place > 0, (names[place].last ?? 0) < 0xFD else { return false }
+        return place == 1 && RawJSON.isName("properties".utf8, names[0]) || names[..<place].contains(anyDepth)
+    }
+
+    /// Whether a path leads to these names, above them or below them.
+    static func meets(_ names: [[UInt8]], _ other: [[UInt8]]) -> Bool {
+        var states = start(names)
+        for name in other {
+            if isAtEnd(states, names) { return true }
+            states = next(states, names) { RawJSON.isName(name, $0) }
+        }
+        return states != 0
+    }
+}
+
+/// Finds what a path leads to, in one pass over a line: of equal names each, and in each element of lists on the way.
+struct PathFinder {
+    /// What is to become of it.
+    enum Change {
+        /// It goes, with its comma.
+        case cut
+        /// Its value becomes another; nil leaves it.
+        case value((Range<Int>) -> [UInt8]?)
+        /// Its texts lose what patterns find, however deep they are in it.
+        case texts(Scrubber)
+    }
+
+    private let base: UnsafePointer<UInt8>
+    private let end: Int
+    private let names: [[UInt8]]
+    private let change: Change
+    private let takesName: Bool
+    /// Other bytes for some places, in their order; none within another.
+    private(set) var places: [(range: Range<Int>, bytes: [UInt8])] = []
+
+    /// - Parameters:
+    ///   - object: where the object begins that the path starts in.
+    ///   - isEvent: whether that is the event, which keeps its id.
+    ///   - takesName: whether it may lose its name.
+    init(
+        _ base: UnsafePointer<UInt8>, to end: Int, _ names: [[UInt8]], _ change: Change, from object: Int = 0,
+        isEvent: Bool = true, takesName: Bool = true
+    ) {
+        self.base = base
+        self.end = end
+        self.names = names
+        self.change = change
+        self.takesName = takesName
+        guard object < end, base[object] == UInt8(ascii: "{") else { return }
+        _ = take(object: object, PathSteps.start(names), isInside: false, isTop: isEvent)
+    }
+
+    /// Goes through an object.
+    ///
+    /// - Returns: the offset after it.
+    private mutating func take(object: Int, _ states: UInt64, isInside: Bool, isTop: Bool) -> Int {
+        var walk = RawWalk(base, from: object, to: end)
+        var last: Int?
+        var hasKept = false
+        var open: Int?
+        while let member = walk.nextName() {
+            let start = member.name.lowerBound - 1
+            if let place = open { places[place].range = places[place].range.lowerBound..<start }
+            open = nil
+            // An event keeps its id, and a name.
+            let isKept = isTop && isProtected(member)
+            let next =
+                isInside || isKept ? states : PathSteps.next(states, names) { RawJSON.hasName(member, $0, in: base) }
+            var isCut = false
+            if !isKept, isInside || PathSteps.isAtEnd(next, names) {
+                isCut = meet(member, next, &walk)
+            } else if !isKept, next != 0, isNested(member.value.lowerBound) {
+                walk.goOn(at: take(nested: member.value.lowerBound, next, isInside: false))
+            } else {
+                walk.skipValue()
+            }
+            if isCut {
+                if !hasKept { open = places.count }
+                places.append((((hasKept ? last : nil) ?? start)..<walk.offset, []))
+            }
+            hasKept = hasKept || !isCut
+            last = walk.offset
+        }
+        return walk.objectEnd
+    }
+
+    /// Does what is to be done with a member that the path leads to, and goes over it.
+    ///
+    /// - Returns: whether it goes.
+    private mutating func meet(_ member: RawMember, _ states: UInt64, _ walk: inout RawWalk) -> Bool {
+        switch change {
+        case .cut:
+            walk.skipValue()
+            return true
+        case .value(let make):
+            walk.skipValue()
+            let value = member.value.lowerBound..<walk.offset
+            if let bytes = make(value) { places.append((value, bytes)) }
+        case .texts(let scrubber):
+            guard scrubber.clean(RawJSON.decoded(base, member.name)) == nil else {
+                walk.skipValue()
+                return true
+            }
+            if isNested(member.value.lowerBound) {
+                walk.goOn(at: take(nested: member.value.lowerBound, states, isInside: true))
+            } else {
+                walk.skipValue()
+                scrub(member.value.lowerBound..<walk.offset, scrubber)
+            }
+        }
+        return false
+    }
+
+    /// Goes through an object, or what a list holds; lists in lists, too. Nesting is bounded by the events' pass.
+    ///
+    /// - Returns: the offset after it.
+    private mutating func take(nested start: Int, _ states: UInt64, isInside: Bool) -> Int {
+        guard base[start] == UInt8(ascii: "[") else {
+            return take(object: start, states, isInside: isInside, isTop: false)
+        }
+        var position = start + 1
+        while position < end {
+            switch base[position] {
+            case UInt8(ascii: "]"): return position + 1
+            case UInt8(ascii: "{"), UInt8(ascii: "["): position = take(nested: position, states, isInside: isInside)
+            case UInt8(ascii: ","), ...0x20: position += 1
+            default:
+                let value = position..<max(RawWalk.valueEnd(base, position, end), position + 1)
+                if isInside, case .texts(let scrubber) = change { scrub(value, scrubber) }
+                position = value.upperBound
+            }
+        }
+        return end
+    }
+
+    private mutating func scrub(_ value: Range<Int>, _ scrubber: Scrubber) {
+        // Neither true, false nor null.
+        guard let first = value.first, base[first] == UInt8(ascii: "\"") || base[first] <= UInt8(ascii: "9"),
+            let text = MacroValue(base, value).text(base), let clean = scrubber.clean(text)
+        else { return }
+        places.append((value, JSONValue.string(String(decoding: clean, as: UTF8.self)).description.bytes))
+    }
+
+    private func isNested(_ place: Int) -> Bool {
+        place < end && (base[place] == UInt8(ascii: "{") || base[place] == UInt8(ascii: "["))
+    }
+
+    private func isProtected(_ member: RawMember) -> Bool {
+        RawJSON.hasName(member, PathFinder.id, in: base)
+            || !takesName && RawJSON.hasName(member, PathFinder.name, in: base)
+    }
+
+    private static let id = "id".bytes
+    private static let name = "name".bytes
+}

@@ -1,0 +1,153 @@
+import Containers
+import Model
+import TestKit
+import Testing
+
+/// What patterns take out of texts, and what `*` and `**` in paths lead to (33.12).
+@Suite("Patterns in texts")
+struct PatternTests {
+    private func trial(_ tags: String..., facts: AgentFacts = AgentFacts()) throws -> Trial {
+        let named = tags.enumerated().map { "{\"name\":\"t\($0)\",\"rules\":[\"all\"],\($1)}" }
+        return try Trial(
+            "\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[\(named.joined(separator: ","))]", facts: facts)
+    }
+
+    private func line(_ tag: String, _ event: String) throws -> String { try trial(tag).apply(event).line }
+
+    static let ready = [
+        ("email", "mail ann@example.com now", "mail [redacted] now"), ("email", "é.ü@münchen.de", "[redacted]"),
+        ("email", "u=ann%40example.com&x", "u=[redacted]&x"), ("email", "no @ sign, a@b", "no @ sign, a@b"),
+        ("ipv4", "from 192.168.0.17:80", "from [redacted]:80"), ("ipv4", "300.1.1.1 and 1.2.3", "300.1.1.1 and 1.2.3"),
+        ("ipv6", "[2001:db8::1]:443", "[[redacted]]:443"), ("ipv6", "addr:2001:db8::1 x", "addr:[redacted] x"),
+        ("ipv6", "2001:0db8:0:0:0:0:0:1", "[redacted]"), ("ipv6", "::1", "[redacted]"),
+        ("ipv6", "std::string at 22:20:38, a :: b", "std::string at 22:20:38, a :: b"),
+        ("credit_card", "card 4111 1111 1111 1111 paid", "card [redacted] paid"),
+        ("credit_card", "4111-1111-1111-1111", "[redacted]"), ("credit_card", "378282246310005", "[redacted]"),
+        // The three digits behind it do not hide a card.
+        ("credit_card", "4111 1111 1111 1111 123", "[redacted]"),
+        ("credit_card", "4111 1111 1111 1112 and 1795168800000", "4111 1111 1111 1112 and 1795168800000"),
+        ("bearer_token", "Authorization: BeArEr abc.def-1", "Authorization: [redacted]"),
+        ("jwt", "t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc_-9;", "t=[redacted];"),
+        (#"ORD-\\d+"#, "ORD-17, ORD-18 and ORD-", "[redacted], [redacted] and ORD-"),
+        ("^secret$", "secret", "[redacted]"),
+    ]
+
+    @Test("33.12: ready patterns and expressions, in plain texts and in texts with escapes", arguments: ready)
+    func readyPatterns(pattern: String, text: String, clean: String) throws {
+        let tag = #""type":"redact","pattern":"\#(pattern)""#
+        for (text, clean) in [(text, clean), ("\(text) \"\\é", "\(clean) \"\\é")] {
+            if pattern == "^secret$", text != "secret" { continue }
+            if pattern == "email", text.hasPrefix("é"), text.hasSuffix("é") { continue }
+            let value = JSONValue.string(text).description
+            let outcome = try line(tag, "{\"name\":\"n\",\"properties\":{\"a\":[{\"b\":\(value)}]}}")
+            #expect(outcome == "{\"name\":\"n\",\"properties\":{\"a\":[{\"b\":\(JSONValue.string(clean))}]}}")
+        }
+    }
+
+    @Test("33.12: numbers and names of members are looked at, too; id stays, and the rest of the line byte for byte")
+    func everywhere() throws {
+        let card = #""type":"redact","pattern":"credit_card""#
+        #expect(
+            try line(card, #"{"name":"n","id":"4111111111111111", "p" : 4111111111111111 ,"q":1.50}"#)
+                == #"{"name":"n","id":"4111111111111111", "p" : "[redacted]" ,"q":1.50}"#)
+        let email = #""type":"redact","pattern":["email","ipv4"],"with":"-""#
+        #expect(
+            try line(email, #"{"name":"a@b.cc","users":{"ann@example.com":1,"x":2},"l":["1.2.3.4",null,true]}"#)
+                == #"{"name":"-","users":{"x":2},"l":["-",null,true]}"#)
+        #expect(try line(email, #"{"name":"n","\u0061":"ann\u0040example.com"}"#) == #"{"name":"n","\u0061":"-"}"#)
+        #expect(
+            try line(
+                email + #","paths":["properties"]"#, #"{"name":"n","a":"x@y.zz","properties":{"b":{"c":"x@y.zz"}}}"#)
+                == #"{"name":"n","a":"x@y.zz","properties":{"b":{"c":"-"}}}"#)
+    }
+
+    static let paths = [
+        ("properties.*", #"{"name":"n","mail":1,"properties":{}}"#),
+        ("properties.*.mail", #"{"name":"n","mail":1,"properties":{"mail":2,"a":{},"l":[{"x":{"mail":4}}]}}"#),
+        ("properties.**.mail", #"{"name":"n","mail":1,"properties":{"a":{},"l":[{"x":{}}]}}"#),
+        ("**.mail", #"{"name":"n","properties":{"a":{},"l":[{"x":{}}]}}"#),
+        ("*.mail", #"{"name":"n","mail":1,"properties":{"a":{"mail":3},"l":[{"x":{"mail":4}}]}}"#),
+        ("**", #"{"name":"n"}"#),
+    ]
+
+    @Test("33.12: * is one level, ** any number of them; an event keeps its name and id", arguments: paths)
+    func wildcards(path: String, left: String) throws {
+        let event = #"{"name":"n","mail":1,"properties":{"mail":2,"a":{"mail":3},"l":[{"x":{"mail":4}}]}}"#
+        #expect(try line(#""type":"redact","paths":["\#(path)"]"#, event) == left)
+        let hashed = try trial(#""type":"hash","salt":"s","paths":["**.id"]"#).apply(
+            #"{"name":"n","id":"i","a":{"id":"j"}}"#)
+        #expect(hashed["id"] == "i" && hashed["a", "id"] != "j")
+    }
+
+    @Test("33.12: what patterns and ** hide is in no data layer, no quarantine, and under no cut name")
+    func otherPlaces() throws {
+        for tag in [#""type":"redact","pattern":"email""#, #""type":"redact","paths":["**.mail"]"#] {
+            let macro = #""macros":{"l":{"type":"data_layer","path":"u"}},"rules":{"all":{"conditions":[]}},"#
+            let trial = try Trial(
+                macro
+                    + #""tags":[{"name":"t","rules":["all"],\#(tag)},{"name":"s","type":"set","path":"o","value":{"macro":"l"},"rules":["all"]}]"#
+            )
+            _ = trial.push(#"{"type":"data_layer","u":{"mail":"ann@example.com","x":1},"mail":"ann@example.com"}"#)
+            let line = trial.apply(#"{"name":"n"}"#).line
+            #expect(!line.contains("ann@") && line.contains(#""x":1"#), "\(line)")
+            for (_, bytes) in trial.engine.takeMemory() {
+                #expect(!String(decoding: bytes ?? [], as: UTF8.self).contains("ann@"))
+            }
+            let kept = trial.engine.presentable(Array(#"{"a":[{"mail":"ann@example.com"}]}"#.utf8), of: "shop")
+            #expect(!String(decoding: kept, as: UTF8.self).contains("ann@"))
+        }
+        var facts = AgentFacts()
+        facts.keyLengths = [4]
+        let cut = try trial(#""type":"redact","paths":["**.customer"]"#, facts: facts)
+        #expect(
+            cut.apply(#"{"name":"n","properties":{"cust":1},"x":{"customer":2}}"#).line
+                == #"{"name":"n","properties":{},"x":{}}"#)
+    }
+
+    @Test("33.12: a renamed member is found by ** in what never becomes an event, too")
+    func renamed() throws {
+        let trial = try trial(
+            #""type":"rename","path":"properties.m","to":"mail""#, #""type":"redact","paths":["**.mail"]"#)
+        let kept = trial.engine.presentable(Array(#"{"properties":{"m":"SECRET"}}"#.utf8), of: "shop")
+        #expect(!String(decoding: kept, as: UTF8.self).contains("SECRET"))
+    }
+
+    @Test("33.12: patterns that cannot be, or that find nothing everywhere, are refused with their place")
+    func refused() {
+        for (tag, says) in [
+            (#""type":"redact","pattern":"(""#, "regular expression cannot be used"),
+            (#""type":"redact","pattern":"a*""#, "finds the empty text"),
+            (#""type":"redact","pattern":"email","with":"""#, "with must not be empty"),
+            (#""type":"redact","pattern":[]"#, "must name at least one pattern"),
+            (#""type":"redact","pattern":"x","paths":["id"]"#, "id cannot be changed"),
+        ] {
+            var message = ""
+            do { _ = try trial(tag) } catch { message = "\(error)" }
+            #expect(message.contains(says) && message.contains("tags[0]"), "\(message)")
+        }
+    }
+
+    @Test("33.12: for any event, no address is left that a pattern knows, wherever it was put", arguments: 1...200)
+    func nowhere(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        func value(_ depth: Int) -> String {
+            let address = "ann.\(Int.random(in: 0...99, using: &random))@example.com"
+            let spelled = address.unicodeScalars.map { scalar in
+                Int.random(in: 0..<6, using: &random) > 0
+                    ? String(scalar) : "\\u" + String(scalar.value + 0x10000, radix: 16).suffix(4)
+            }.joined()
+            switch Int.random(in: 0..<(depth > 0 ? 5 : 2), using: &random) {
+            case 0: return "\"\(spelled)\""
+            case 1: return "\"to \(spelled), \\n<\(spelled)>\""
+            case 2: return "[1,\(value(depth - 1)),[\(value(depth - 1))]]"
+            case 3: return "{\"\(spelled)\":\(value(depth - 1)),\"b\" : \(value(depth - 1))}"
+            default: return "{ \"a\":\(value(depth - 1)) , \"\(spelled)\":2}"
+            }
+        }
+        let event = "{\"name\":\"n\",\"v\":\(value(4))}"
+        let outcome = try trial(#""type":"redact","pattern":"email""#).apply(event)
+        #expect(outcome.event.members != nil, "\(outcome.line)")
+        let plain = outcome.event.description
+        #expect(!plain.contains("@") && !plain.contains("example.com"), "\(event)")
+    }
+}
