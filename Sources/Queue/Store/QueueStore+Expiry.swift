@@ -70,46 +70,58 @@ extension Transaction {
 
     // MARK: Chunks of which only some events are too old
 
-    /// Takes those events out of a row that have expired. The row is in no batch that
-    /// was ever attempted: such a one goes whole or stays whole (invariant 2).
+    /// Takes those events out of a row that have expired. What is left of a batch that was attempted goes under another id.
     mutating func sift(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
-        guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil, let lines = unpacker.lines(of: chunk)
+        guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil,
+            let young = state.youngRuns(of: row, chunk, lane)
         else { return try lose(chunk: row.chunk) }
-        guard !state.isExpired(chunk.lastTime, in: lane) else { return try takeOut([row], lane, \.expired) }
         let destination = state.figures.lanes[lane].destination
         let priority = state.figures.lanes[lane].priority
         try tables.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
+        let expired = young.reduce((row.events, row.bytes)) { ($0.0 - $1.events, $0.1 - $1.bytes) }
+        for var run in young {
+            if expired.0 > 0 { run.batch = nil }
+            try tables.insert(run, destination: destination, priority: priority)
+        }
+        state.figures.lanes[lane].remove(\.expired, events: expired.0, bytes: expired.1)
         state.figures.lanes[lane].oldestIsStale = true
         state.figures.lanes[lane].cursor = min(state.figures.lanes[lane].cursor, row.chunk)
-        var run = row
-        run.batch = nil
-        run.events = 0
-        for event in row.first..<row.first + row.events {
-            // What does not say when it happened is as new as the newest.
-            let time =
-                state.surroundings.eventTime?(Array(lines.slice(event..<event + 1)), row.acceptedAt) ?? chunk.lastTime
-            if state.isExpired(time, in: lane) {
-                state.figures.lanes[lane].remove(\.expired, events: 1, bytes: lines.size(event..<event + 1))
-                try keep(run, lines, lane)
-                run.events = 0
-            } else {
-                if run.events == 0 {
-                    run.first = event
-                    run.firstTime = time
-                }
-                run.events += 1
-                run.firstTime = min(run.firstTime, time)
-            }
-        }
-        try keep(run, lines, lane)
         try dismiss(chunk: row.chunk)
     }
+}
 
-    private mutating func keep(_ run: DeliveryRow, _ lines: Lines, _ lane: Int) throws(QueueError) {
-        guard run.events > 0 else { return }
-        var kept = run
-        kept.bytes = lines.size(run.first..<run.first + run.events)
-        try tables.insert(
-            kept, destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority)
+extension QueueState {
+    /// Whether nothing of a batch is too old to be sent.
+    func isFit(_ batch: LoadedBatch, _ lane: Int, _ file: QueueFile) throws(QueueError) -> Bool {
+        if isExpired(batch.newest, in: lane) { return false }
+        for row in batch.rows where isToBeSifted(row, in: lane) {
+            // The least time of a row that was cut is that of its chunk.
+            guard let chunk = try file.readChunk(row.chunk), let young = youngRuns(of: row, chunk, lane),
+                young.first?.events == row.events
+            else { return false }
+        }
+        return true
+    }
+
+    /// What has not expired of a row, run by run; nil if the frame is damaged.
+    fileprivate func youngRuns(of row: DeliveryRow, _ chunk: StoredChunk, _ lane: Int) -> [DeliveryRow]? {
+        guard let lines = surroundings.unpacker.lines(of: chunk) else { return nil }
+        var runs: [DeliveryRow] = []
+        for event in row.first..<row.first + row.events {
+            let line = event..<event + 1
+            // What does not say when it happened is as new as the newest.
+            let time = surroundings.eventTime?(Array(lines.slice(line)), row.acceptedAt) ?? chunk.lastTime
+            guard !isExpired(time, in: lane) else { continue }
+            if let last = runs.last, last.first + last.events == event {
+                runs[runs.count - 1].events += 1
+                runs[runs.count - 1].bytes += lines.size(line)
+                runs[runs.count - 1].firstTime = min(last.firstTime, time)
+            } else {
+                var run = row
+                (run.first, run.events, run.bytes, run.firstTime) = (event, 1, lines.size(line), time)
+                runs.append(run)
+            }
+        }
+        return runs
     }
 }

@@ -89,10 +89,14 @@ extension QueueStore {
         guard known.status == .free else { return nil }
         try file.database.begin()
         guard let loaded = try state.load(known.rows, id, known.lane, of: file),
-            !state.isExpired(loaded.newest, in: known.lane)
+            try state.isFit(loaded, known.lane, file)
         else {
-            try await write { transaction throws(QueueError) in try transaction.removeUnfit(id) }
-            return nil
+            return try await write { transaction throws(QueueError) in
+                // Another call may have been before it.
+                guard transaction.state.held[id]?.status == .free else { return nil }
+                try transaction.removeUnfit(known.rows, id, known.lane)
+                return nil
+            }
         }
         state.held[id]?.status = .leased
         state.figures.lanes[known.lane].freeBatches -= 1

@@ -49,11 +49,13 @@ extension QueueState {
                 guard rows.isEmpty else { return true }
                 let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
                 let mayHaveBeenSent = row.chunk <= surroundings.lastChunkAtOpen && start.allows(row)
-                if !mayHaveBeenSent, isToBeSifted(row, in: lane) {
+                if isToBeSifted(row, in: lane) {
                     result = .sift(row)
-                    return false
+                } else if fits || mayHaveBeenSent {
+                    result = .whole(row, id)
+                } else {
+                    rows = [row]
                 }
-                if fits || mayHaveBeenSent { result = .whole(row, id) } else { rows = [row] }
                 return false
             }
             if isToBeSifted(row, in: lane) {

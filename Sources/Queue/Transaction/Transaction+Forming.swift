@@ -41,27 +41,26 @@ extension Transaction {
         guard state.held[id] == nil, let found = try file.lookUp(id),
             let lane = state.figures.lane(found.destination, found.priority), let first = found.rows.first
         else { return nil }
-        guard first.isFormed else { return try takeWhole(first, id, lane, nil) }
-        guard let loaded = try state.load(found.rows, id, lane, of: file) else {
-            try loseDamaged(found.rows)
-            return nil
+        guard first.isFormed else {
+            guard !state.isToBeSifted(first, in: lane) else {
+                try sift(first, lane)
+                return nil
+            }
+            return try takeWhole(first, id, lane, nil)
         }
-        guard !state.isExpired(loaded.newest, in: lane) else {
-            try takeOut(found.rows, lane, \.expired)
+        guard let loaded = try state.load(found.rows, id, lane, of: file), try state.isFit(loaded, lane, file) else {
+            try removeUnfit(found.rows, id, lane)
             return nil
         }
         state.hold(loaded, lane, isNew: false)
         return loaded.batch
     }
 
-    /// Takes out a held batch that has expired; of one whose bytes are damaged, what is sound waits again.
-    mutating func removeUnfit(_ id: BatchID) throws(QueueError) {
-        guard let known = state.held[id], known.status == .free else { return }
-        if try state.load(known.rows, id, known.lane, of: file) == nil {
-            try loseDamaged(known.rows)
-        } else {
-            try takeOut(known.rows, known.lane, \.expired)
-        }
+    /// Takes out a free batch that has expired; of one of which only some has, or whose bytes are damaged, the rest waits again.
+    mutating func removeUnfit(_ rows: [DeliveryRow], _ id: BatchID, _ lane: Int) throws(QueueError) {
+        guard let loaded = try state.load(rows, id, lane, of: file) else { return try loseDamaged(rows) }
+        if state.isExpired(loaded.newest, in: lane) { return try takeOut(rows, lane, \.expired) }
+        try dissolve(rows, lane)
     }
 
     /// Joins small chunks into a batch, the last one in part where that fills it; nil if some were lost or expired.

@@ -73,10 +73,15 @@ extension Transaction {
     private mutating func dissolveBatch(of row: DeliveryRow, _ lane: Int) throws(QueueError) {
         guard let id = row.batch else { return }
         guard row.isFormed, let found = try file.lookUp(id) else { return leaveBatch([row], lane) }
-        leaveBatch(found.rows, lane)
+        try dissolve(found.rows, lane)
+    }
+
+    /// Lets all rows of a batch wait again.
+    mutating func dissolve(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) {
+        leaveBatch(rows, lane)
         let destination = state.figures.lanes[lane].destination
         let priority = state.figures.lanes[lane].priority
-        for var member in found.rows where member.chunk != row.chunk || member.first != row.first {
+        for var member in rows {
             try tables.deleteDelivery(
                 destination: destination, priority: priority, chunk: member.chunk, first: member.first)
             member.batch = nil
