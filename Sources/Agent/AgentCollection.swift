@@ -1,13 +1,16 @@
 internal import Configuration
 internal import Control
 internal import Logs
+internal import Model
 internal import Synchronization
 
 /// What the control API asks of the agent as a whole.
 struct AgentCollection: CollectionControl {
     let agent: AgentService
 
-    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> Int { try await agent.setEnabled(isEnabled) }
+    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
+        try await agent.setEnabled(isEnabled)
+    }
 
     func startSession(app: String?) async throws(ControlRefusal) -> String {
         await agent.startSession(of: app ?? "default")

@@ -142,7 +142,7 @@ extension AgentService {
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.
-    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> Int {
+    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
         guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
         guard !isDiscarding else {
             throw ControlRefusal(
@@ -162,21 +162,23 @@ extension AgentService {
             isCollecting = isEnabled
             parts.notice.setCollecting(isEnabled)
             await configureIntake(parts)
-            var discarded = 0
+            var discarded = DiscardedEvents()
             if !isEnabled {
                 // Commits that had begun become durable first, so that they are deleted with the rest.
                 await settleIntake(parts)
-                // Nothing more is sent meanwhile.
-                await parts.driver.setEnabled(false)
+                // Nothing more is sent, and what arrives is not counted as discarded.
+                await parts.driver.disable(grace: .seconds(10))
                 discarded = try await discardQueue(parts.queue)
             } else {
-                await parts.driver.setEnabled(true)
+                await parts.driver.enable()
             }
             if isEnabled {
                 log.warning("collection enabled")
             } else {
                 // Deletes events: whoever looks for them finds here when, at every level but error.
-                log.warning("collection disabled by command", ["discarded": discarded])
+                log.warning(
+                    "collection disabled by command",
+                    ["discarded": discarded.all, "in_flight": discarded.inFlight])
             }
             return discarded
         } catch {
@@ -184,7 +186,7 @@ extension AgentService {
         }
     }
 
-    private func discardQueue(_ queue: QueueStore) async throws(QueueError) -> Int {
+    private func discardQueue(_ queue: QueueStore) async throws(QueueError) -> DiscardedEvents {
         isDiscarding = true
         defer { isDiscarding = false }
         return try await queue.discardAll(reason: "disabled")

@@ -32,8 +32,10 @@ enum DeliveryInput: Sendable {
     case routes([DestinationName: Bool])
     /// Another interval; nil for the configured one.
     case interval(DispatchInterval?, isDurable: Bool)
-    /// Whether collection is enabled; the queue is emptied by others.
+    /// Whether collection is enabled: without it nothing more is sent, and what is in flight ends.
     case enabled(Bool)
+    /// The queue is emptied by others: what is in flight is nobody's any more.
+    case forget
     /// The settings were read again by a person's wish, or a container has changed some.
     case reload(DeliveryOptions, isByPerson: Bool = true)
     /// Finish what is in flight, drain for so long, give the rest back.

@@ -115,9 +115,8 @@ struct DeliveryMachine: Sendable {
         case .routes(let routes):
             for (name, isPresent) in routes { destinations.update(name) { $0.setRoute(isPresent, at: now) } }
         case .interval(let interval, let isDurable): setInterval(interval, isDurable: isDurable)
-        case .enabled(let on):
-            isEnabled = on
-            if !on { destinations.updateAll { _, machine in machine.forgetAll() } }
+        case .enabled(let on): isEnabled = on
+        case .forget: destinations.updateAll { _, machine in machine.forgetAll() }
         case .reload(let new, let isByPerson): reload(new, isByPerson, at: now, using: &random)
         case .stop(let grace): beginStop(grace: grace, at: now)
         case .hurry: hurry(at: now)
@@ -158,6 +157,9 @@ struct DeliveryMachine: Sendable {
     func holdsBatch(_ id: AttemptID) -> Bool {
         destinations.look(id.destination) { $0.attempts.look(id.number) { $0.isLeased } } == true
     }
+
+    /// Whether the queue has given out any batch, or is asked for one.
+    var hasAttempts: Bool { destinations.keys.contains { destinations.look($0) { !$0.attempts.isEmpty } == true } }
 
     /// Destinations that other credentials may help: held, or their breaker open.
     var stuck: [DestinationName] {

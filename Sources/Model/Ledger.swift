@@ -49,3 +49,17 @@ public struct IntakeLedger: Sendable, Equatable {
     /// Whether the figures add up.
     public var balances: Bool { read == accepted + refused + quarantined }
 }
+
+/// How many deliveries were deleted.
+public struct DiscardedEvents: Sendable, Equatable {
+    /// All of them.
+    public var all: Int
+    /// Those of them that were in flight: whether they arrived is not known.
+    public var inFlight: Int
+
+    /// So many, of which so many were in flight.
+    public init(all: Int = 0, inFlight: Int = 0) {
+        self.all = all
+        self.inFlight = inFlight
+    }
+}

@@ -85,7 +85,7 @@ struct AgentCommandTests {
     func ac17_disableAsks() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
-        route(&routes, notes, "PUT", "/v1/collection", ["discarded": 7])
+        route(&routes, notes, "PUT", "/v1/collection", ["discarded": 7000, "in_flight": 150])
         let now = Timestamp(milliseconds: 1_795_168_800_000)
         var report = StatusReport(started: now, now: now)
         var main = StatusReport.Destination(name: "main", state: .active)
@@ -103,7 +103,10 @@ struct AgentCommandTests {
         #expect(notes.list.withLock { $0 } == [])
         let (yes, told) = KeptConsole.run("disable", "--yes", "--config", agent.configuration)
         #expect(yes == .success)
-        #expect(told.output == "collection is off; 7 deliveries discarded\n")
+        #expect(
+            told.output
+                == "collection is off; 7,000 deliveries discarded, 150 of them in flight: whether those arrived is not known\n"
+        )
         await agent.stop()
     }
 

@@ -59,6 +59,20 @@ struct StatusCommandTests {
         #expect(try JSONValue(parsing: asJSON.output) == json)
         let (_, quiet) = KeptConsole.run("status", "-q", "--config", agent.configuration)
         #expect(quiet.output == "")
+        for isEnabled in [true, false] {
+            var ready = report
+            ready.obstacles = []
+            ready.isEnabled = isEnabled
+            let answer = ready.json
+            var routes = ControlRoutes()
+            routes.add("GET", "/v1/status") { _ in .json(answer) }
+            let other = try await FakeAgent(routes)
+            // Disabled, it deletes what comes: no health check should pass over that.
+            #expect(
+                KeptConsole.run("status", "-q", "--config", other.configuration).0 == (isEnabled ? .success : .negative)
+            )
+            await other.stop()
+        }
         await agent.stop()
         let (gone, message) = KeptConsole.run("status", "--config", agent.configuration)
         #expect(gone == .unreachable)

@@ -57,7 +57,9 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
         return "2m"
     }
 
-    func setEnabled(_ isEnabled: Bool) async -> Int { isEnabled ? 0 : 12 }
+    func setEnabled(_ isEnabled: Bool) async -> DiscardedEvents {
+        isEnabled ? DiscardedEvents() : DiscardedEvents(all: 12, inFlight: 2)
+    }
     func startSession(app: String?) async -> String { "new session of \(app ?? "every app")" }
     func setCountry(_ code: String?) async { note("country \(code ?? "none")") }
 
@@ -194,7 +196,10 @@ struct ControlAPITests {
             _ = try client.request("PUT", "/v1/interval", body: ["interval_ms": .null])
             _ = try client.request("PUT", "/v1/log-level", body: ["level": "debug"])
             _ = try client.request("PUT", "/v1/country", body: ["code": "IT"])
-            #expect(try client.request("PUT", "/v1/collection", body: ["enabled": false]).json() == ["discarded": 12])
+            #expect(
+                try client.request("PUT", "/v1/collection", body: ["enabled": false]).json() == [
+                    "discarded": 12, "in_flight": 2,
+                ])
             #expect(
                 try client.request("POST", "/v1/reload").json()
                     == [

@@ -324,6 +324,7 @@ struct CommandTests {
         world.accept(200)
         world.run(.seconds(1))
         world.input(.enabled(false))
+        world.input(.forget)
         world.store.batches = [:]
         world.store.waiting = [:]
         world.store.leased = []

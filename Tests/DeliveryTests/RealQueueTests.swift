@@ -48,7 +48,9 @@ struct RealQueueTests {
         let store: QueueStore
         let driver: DeliveryDriver
 
-        init(_ directory: TemporaryDirectory, _ collector: Collector, _ loops: (EventLoop, EventLoop)) async throws {
+        init(_ directory: TemporaryDirectory, _ collector: any BatchSender, _ loops: (EventLoop, EventLoop))
+            async throws
+        {
             let (storeLoop, deliveryLoop) = loops
             let box = Box()
             let options = QueueOptions(stateDirectory: directory.path, destinations: ["main"])
@@ -80,6 +82,49 @@ struct RealQueueTests {
         }
 
         func queued() -> Int { store.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued } }
+    }
+
+    /// Takes what it is sent when it is told to.
+    private final class Slow: BatchSender {
+        let mayAnswer = Mutex(false)
+
+        func send(_ batch: Batch) async -> Outcome {
+            await eventually { self.mayAnswer.withLock { $0 } } ? .acknowledged : .retry(.unavailable)
+        }
+    }
+
+    @Test(
+        "ac17: disabling waits for what is in flight; what has no answer by then is told apart, and nothing is counted twice",
+        arguments: [true, false])
+    func ac17_disable(arrives: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let storeLoop = try EventLoop(name: "store")
+        let deliveryLoop = try EventLoop(name: "delivery")
+        try storeLoop.start()
+        try deliveryLoop.start()
+        defer {
+            storeLoop.stop()
+            deliveryLoop.stop()
+        }
+        let slow = Slow()
+        let agent = try await Agent(directory, slow, (storeLoop, deliveryLoop))
+        var commit = Commit()
+        commit.chunks = (0..<10).map { chunk($0 * 50..<$0 * 50 + 50, .normal) }
+        commit.read = 500
+        _ = try await agent.store.store(commit)
+        #expect(await eventually { agent.driver.snapshot.destinations.first?.inFlight == 3 })
+        async let disabled: Void = agent.driver.disable(grace: arrives ? .seconds(60) : .milliseconds(300))
+        if arrives { slow.mayAnswer.withLock { $0 = true } }
+        await disabled
+        let discarded = try await agent.store.discardAll(reason: "disabled")
+        slow.mayAnswer.withLock { $0 = true }
+        let ledger = try #require(agent.store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.balances && ledger.queued == 0)
+        // At least the three that were seen in flight; others may have gone before.
+        #expect(arrives ? ledger.acknowledged >= 150 : ledger.acknowledged == 0)
+        #expect(discarded.all == 500 - ledger.acknowledged && discarded.inFlight == (arrives ? 0 : 150))
+        await agent.driver.stop(grace: .seconds(5))
+        await agent.store.close()
     }
 
     private func chunk(_ numbers: Range<Int>, _ priority: Priority) -> NewChunk {

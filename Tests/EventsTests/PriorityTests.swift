@@ -22,12 +22,13 @@ struct EventPriorityTests {
             (#"{"name":"Pay","priority":"normal"}"#, .critical),
             (#"{"name":"Quiet","priority":"critical"}"#, .normal),
             (#"{"name":"Qui\u0065t","priority":"critical"}"#, .normal),
-            (#"{"name":"x","priority":"High"}"#, .normal), (#"{"name":"x","priority":1}"#, .normal),
+            (#"{"name":"x","priority":"High"}"#, .critical), (#"{"name":"x","priority":1}"#, .critical),
+            (#"{"name":"Login","priority":"urgent"}"#, .normal),
             (#"{"name":"x","priority":null}"#, .critical), (#"{"name":"Quiet","type":"crash"}"#, .normal),
         ] as [(String, Priority)] {
             #expect(reading.read(line).verdict.priority == expected, "\(line)")
         }
-        #expect(reading.pass.counts.unknownPriorities == 2)
+        #expect(reading.pass.counts.unknownPriorities == 3)
         var bank = Reading(options, app: "bank")
         #expect(bank.read(#"{"name":"x","priority":"critical"}"#).verdict.priority == .normal)
     }

@@ -223,13 +223,14 @@ struct QueueCapTests {
         _ = try await store.store(maker.commit(50, full: true))
         _ = try await store.store(maker.commit(5, priority: .critical))
         let batch = try #require(try await store.leaseNext(request()))
-        #expect(try await store.discardAll(reason: "disabled", atOnce: atOnce) == 55)
+        #expect(
+            try await store.discardAll(reason: "disabled", atOnce: atOnce) == DiscardedEvents(all: 55, inFlight: 50))
         _ = try await store.settle(.acknowledged(batch.header))
         #expect(await eventually { store.snapshot.lateSettlements == 1 })
         #expect(try await store.leaseNext(request()) == nil)
         #expect(store.snapshot.storedBytes == 0)
         let discarded = store.snapshot.discarded.map { ($0.priority, $0.reason, $0.events) }
-        #expect(discarded.contains { $0 == (.normal, "disabled", 50) })
+        #expect(discarded.contains { $0 == (.normal, "disabled_in_flight", 50) })
         #expect(discarded.contains { $0 == (.critical, "disabled", 5) })
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.queued == 0 })
         #expect(store.snapshot.lane("main", .normal)?.summary == LaneSummary(handedOut: 50))

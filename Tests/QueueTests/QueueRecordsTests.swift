@@ -39,7 +39,7 @@ struct QueueRecordsTests {
             ])
         #expect(
             listed.compactMap { $0["state"]?.string } == [
-                "waiting", "full", "in_flight", "waiting", "waiting", "waiting",
+                "waiting", "full", "leased", "waiting", "waiting", "waiting",
             ])
         #expect(listed[0]["priority"] == "critical" && listed[0]["events"] == 7)
         var selection = RecordSelection()

@@ -98,7 +98,7 @@ public protocol CollectionControl: Sendable {
     /// Turns collection on or off; durable. Off deletes what is queued.
     ///
     /// - Returns: how many deliveries were discarded.
-    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> Int
+    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents
 
     /// Starts a new session; nil: of every app.
     ///

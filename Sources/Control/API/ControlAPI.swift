@@ -34,7 +34,7 @@ public enum ControlAPI {
         routes.add("PUT", "/v1/collection") { request in
             await answer(request, takes: ["enabled"]) { body async throws(ControlRefusal) in
                 let discarded = try await collection.setEnabled(try body.required("enabled", body["enabled"]?.bool))
-                return .json(["discarded": .integer(discarded)])
+                return .json(["discarded": .integer(discarded.all), "in_flight": .integer(discarded.inFlight)])
             }
         }
         routes.add("POST", "/v1/session") { request in

@@ -83,9 +83,17 @@ extension DeliveryDriver {
         handle(.interval(interval, isDurable: isDurable))
     }
 
-    /// Collection was enabled, or disabled and the queue emptied; durable elsewhere.
-    public func setEnabled(_ isEnabled: Bool) {
-        handle(.enabled(isEnabled), .lanes(summaries()))
+    /// Collection was enabled; durable elsewhere.
+    public func enable() { handle(.enabled(true), .lanes(summaries())) }
+
+    /// Collection was disabled: nothing more is sent, and all is forgotten before the queue is emptied.
+    ///
+    /// Returns when nothing is in flight any more, or after the grace at the latest: whether what is in flight then arrives
+    /// will not be known.
+    public func disable(grace: Duration) async {
+        handle(.enabled(false), .lanes(summaries()))
+        await ending(of: grace)
+        handle(.forget)
     }
 
     /// The settings were read again.

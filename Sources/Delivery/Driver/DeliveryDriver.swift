@@ -43,6 +43,8 @@ public actor DeliveryDriver {
     private var waiters: [CommandID: Waiter] = [:]
     private var nextCommand: UInt64 = 1
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    /// Who waits until nothing is in flight.
+    private var quietWaiter: CheckedContinuation<Void, Never>?
     var isStopped = false
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
     var lastLanes: [DestinationName: Lanes] = [:]
@@ -131,6 +133,19 @@ public actor DeliveryDriver {
 
     // MARK: Inside
 
+    /// Returns when nothing is in flight, or after the grace.
+    func ending(of grace: Duration) async {
+        guard machine.hasAttempts, quietWaiter == nil else { return }
+        let timer = loop.after(grace) { self.assumeIsolated { $0.endQuietWait() } }
+        await withCheckedContinuation { quietWaiter = $0 }
+        loop.cancel(timer)
+    }
+
+    private func endQuietWait() {
+        quietWaiter?.resume()
+        quietWaiter = nil
+    }
+
     func check(_ destination: DestinationName?) throws(DeliveryError) {
         guard let destination, !machine.destinations.contains(destination) else { return }
         let known = machine.destinations.keys.map(\.text).joined(separator: ", ")
@@ -199,6 +214,7 @@ public actor DeliveryDriver {
         }
         arm(now)
         lookForCredentialsLater()
+        if quietWaiter != nil, !machine.hasAttempts { endQuietWait() }
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
 

@@ -36,8 +36,8 @@ extension EventPass {
         } else if isText(member, "normal") {
             own = .normal
         } else if base[member.value] != UInt8(ascii: "n") {
+            // It counts as none: a rule says more than a word that nobody knows.
             counts.unknownPriorities += 1
-            own = .normal
         }
         guard own == .critical, !mayBeCritical else { return own }
         counts.criticalDenied += 1

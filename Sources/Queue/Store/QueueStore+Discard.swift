@@ -4,30 +4,36 @@ public import Model
 extension QueueStore {
     /// Deletes everything that is queued and counts it as discarded: what `disable` does (ac17).
     ///
-    /// Batches in flight are gone as well; what is settled of them later is counted as late and changes nothing.
+    /// Batches in flight are gone as well, with `_in_flight` behind their reason; what is settled of them later is counted as late
+    /// and changes nothing.
     /// - Parameters:
     ///   - reason: a metric label, such as `disabled`.
     ///   - atOnce: up to so many stored bytes go in one transaction; more go in small ones, so that others wait no longer
     ///     for it than for a commit. Nothing is to be stored or leased meanwhile, and after a crash it is to be done again.
     /// - Returns: how many deliveries were deleted.
-    public func discardAll(reason: String, atOnce: Int = 64 << 20) async throws(QueueError) -> Int {
-        var discarded = 0
+    public func discardAll(reason: String, atOnce: Int = 64 << 20) async throws(QueueError) -> DiscardedEvents {
+        var discarded = DiscardedEvents()
         if state.figures.totals.stored > atOnce {
             var round = 0
             repeat {
-                try await write { $0.endLeases() }
-                round = 0
+                round = try await write { transaction throws(QueueError) in try transaction.discardLeased(reason) }
+                discarded.inFlight += round
                 for name in Set(state.figures.lanes.map(\.name)) { round += try await discardLanes(name, nil, reason) }
-                discarded += round
+                discarded.all += round
             } while round > 0 && state.figures.totals.stored > atOnce
         }
-        discarded += try await discardAtOnce(reason)
-        if discarded > 0 { log.warning("queue discarded", ["reason": reason, "deliveries": discarded]) }
+        let last = try await write { transaction throws(QueueError) in
+            let inFlight = try transaction.discardLeased(reason)
+            return DiscardedEvents(all: inFlight + (try transaction.discardAll(reason)), inFlight: inFlight)
+        }
+        discarded.all += last.all
+        discarded.inFlight += last.inFlight
+        if discarded.all > 0 {
+            log.warning(
+                "queue discarded",
+                ["reason": reason, "deliveries": discarded.all, "in_flight": discarded.inFlight])
+        }
         return discarded
-    }
-
-    private func discardAtOnce(_ reason: String) async throws(QueueError) -> Int {
-        try await write { transaction throws(QueueError) in try transaction.discardAll(reason) }
     }
 
     /// Deletes what is queued for one destination, configured or not, and counts it as discarded.
@@ -67,12 +73,15 @@ extension QueueStore {
 }
 
 extension Transaction {
-    /// Takes all batches back that are in flight; those that are acknowledged already leave with this transaction.
-    fileprivate mutating func endLeases() {
+    /// Deletes all batches that are in flight; those that are acknowledged already leave with this transaction.
+    fileprivate mutating func discardLeased(_ reason: String) throws(QueueError) -> Int {
+        var events = 0
         for (id, batch) in state.held where batch.status == .leased {
             state.held[id]?.status = .free
             state.figures.lanes[batch.lane].freeBatches += 1
+            events += try discard(batch.rows, batch.lane, "\(reason)_in_flight")
         }
+        return events
     }
 
     fileprivate mutating func discardAll(_ reason: String) throws(QueueError) -> Int {

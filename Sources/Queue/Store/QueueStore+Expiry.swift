@@ -108,20 +108,22 @@ extension QueueState {
         guard let lines = surroundings.unpacker.lines(of: chunk) else { return nil }
         var runs: [DeliveryRow] = []
         for event in row.first..<row.first + row.events {
-            let line = event..<event + 1
             // What does not say when it happened is as new as the newest.
-            let time = surroundings.eventTime?(Array(lines.slice(line)), row.acceptedAt) ?? chunk.lastTime
+            let time = surroundings.eventTime?(Array(lines.slice(event..<event + 1)), row.acceptedAt) ?? chunk.lastTime
             guard !isExpired(time, in: lane) else { continue }
             if let last = runs.last, last.first + last.events == event {
                 runs[runs.count - 1].events += 1
-                runs[runs.count - 1].bytes += lines.size(line)
                 runs[runs.count - 1].firstTime = min(last.firstTime, time)
             } else {
                 var run = row
-                (run.first, run.events, run.bytes, run.firstTime) = (event, 1, lines.size(line), time)
+                (run.first, run.events, run.firstTime) = (event, 1, time)
                 runs.append(run)
             }
         }
-        return runs
+        return runs.map { run in
+            var run = run
+            run.bytes = lines.size(run.first..<run.first + run.events)
+            return run
+        }
     }
 }

@@ -68,7 +68,7 @@ extension QueueStore {
     private func json(_ lane: Int, _ row: DeliveryRow) -> [JSONValue.Member] {
         let word =
             switch row.batch.flatMap({ state.held[$0]?.status }) {
-            case .leased?: "in_flight"
+            case .leased?: "leased"
             case .acknowledged?: "acknowledged"
             case .free?: "retry"
             case nil: row.isFormed ? "retry" : row.batch == nil ? "waiting" : "full"

@@ -12,8 +12,8 @@ extension Command {
     static let disable = Command(
         name: "disable", summary: "turns collection off and deletes what is queued; survives restarts",
         details: """
-            Files that arrive are consumed and discarded, and counted as such. To collect without sending, use \
-            `network off` or `pause` instead.
+            Files that arrive are consumed and discarded, and counted as such. What is being sent has ten seconds to \
+            arrive. To collect without sending, use `network off` or `pause` instead.
             """,
         options: [.yes]
     ) { invocation in
@@ -21,7 +21,11 @@ extension Command {
         let queued = report.destinations.map(\.queued).reduce(0, +)
         try invocation.confirm("\(HumanText.count(queued)) queued deliveries will be deleted")
         let answer = try invocation.ask("PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
-        try invocation.console.print("collection is off; \(answer["discarded"]?.integer ?? 0) deliveries discarded")
+        var text = "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries discarded"
+        if let inFlight = answer["in_flight"]?.integer, inFlight > 0 {
+            text += ", \(HumanText.count(Int(inFlight))) of them in flight: whether those arrived is not known"
+        }
+        try invocation.console.print(text)
         return .success
     }
 

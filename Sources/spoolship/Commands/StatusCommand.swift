@@ -7,8 +7,8 @@ extension Command {
         details: """
             One line for each destination says why; then the ledger, the spool and the queue.
 
-            Ends with 0 when the agent is ready, with 1 when it is not (--quiet prints nothing), with 69 when no agent
-            answers.
+            Ends with 0 when the agent is ready, with 1 when it is not or collection is disabled (--quiet prints nothing),
+            with 69 when no agent answers.
             """,
         options: [.json, Option(name: "quiet", letter: "q", help: "print nothing: only the exit code counts")]
     ) { invocation in
@@ -19,7 +19,7 @@ extension Command {
         } else if !invocation.has("quiet") {
             try invocation.console.write(StatusText(report, console: invocation.console).screen)
         }
-        return report.obstacles.isEmpty ? .success : .negative
+        return report.obstacles.isEmpty && report.isEnabled ? .success : .negative
     }
 }
 
