@@ -188,7 +188,7 @@ let package = Package(
             "Agent",
             [
                 "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Intake",
-                "Spool", "Events", "Queue", "TestKit", "TimeZones",
+                "Spool", "Events", "Queue", "Receiver", "TestKit", "TimeZones",
             ]),
 
         // spoolship

@@ -83,11 +83,19 @@ extension AgentService {
             MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
         ]
         let ports = PortWatch(on: loop, time: time, log: log)
+        let pulse = Pulse(
+            on: loop,
+            others: [
+                (readerLoop, "does the disk of the spool hang?"),
+                (storeLoop, "does the disk of the state directory hang?"),
+            ], time: time
+        ) { ProgressWatch.State(queue: queue.snapshot, delivery: DeliverySnapshot(), spool: reader.figures) }
+        let restart = RestartWatch(configurationPath, version: program.version, on: loop, time: time, log: log)
         let status = AgentStatus(
             program: program, settings: { self.sharedSettings.withLock { $0 } },
             country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
             unreadSpool: unreadSpool, unread: unread, containers: keeper, recorder: recorder,
-            ports: ports, started: time.bootTime, time: time, reloads: reloads)
+            ports: ports, pulse: pulse, restart: restart, started: time.bootTime, time: time, reloads: reloads)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
         ) {
@@ -105,12 +113,16 @@ extension AgentService {
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(
-                status, collectors + control.collectors + [ports.reopened, StatusCollector(status: status)])
+                status,
+                collectors + control.collectors + [
+                    ports.reopened, restart, StatusCollector(status: status, loop: loop),
+                ])
         } catch {
             await control.stop()
             throw error
         }
         // An agent with a task ends before anybody could ask for more than its answers.
+        if task == nil { await restart.start() }
         await ports.watch(task == nil ? [control] + (stats.map { [$0] } ?? []) : [])
         let time = self.time
         let expiry = ExpiryRounds(on: loop, queue: queue)

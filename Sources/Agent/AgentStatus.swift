@@ -26,14 +26,18 @@ struct AgentStatus: StatusSource {
     let containers: ContainerKeeper
     let recorder: StatusRecorder
     let ports: PortWatch
+    let pulse: Pulse
+    let restart: RestartWatch
     /// By the clock that nobody sets: the time of day may have been wrong at the start.
     let started: BootInstant
     let time: any TimeSource
     let reloads: SharedReloads
 
-    /// Asks the ports first.
+    /// Asks the ports and loops first.
     func status() async -> StatusReport {
         await ports.check()
+        await pulse.check()
+        await restart.check()
         return report()
     }
 
@@ -61,6 +65,7 @@ struct AgentStatus: StatusSource {
         report.containers = containers.states.map { $0.report }
         report.logLevel = sink.level.name
         report.reloadProblem = reloads.withLock { $0.problem }
+        report.restartProblem = restart.problem
         report.intake = state.intake
         report.destinations = destinations(state, delivery, settings)
         report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
@@ -68,7 +73,7 @@ struct AgentStatus: StatusSource {
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles =
-            noDestination(state, settings) + queue.obstacles + ports.obstacles + containers.obstacles
+            noDestination(state, settings) + queue.obstacles + ports.obstacles + pulse.obstacles + containers.obstacles
             + lostSpool(settings) + spoolObstacles
             + report.standstills { name in
                 let known = delivery.destinations.first { $0.name.text == name }
@@ -157,7 +162,13 @@ struct AgentStatus: StatusSource {
 
     /// What apps write where the agent does not look is not read, and nothing else would say so.
     private func lostSpool(_ settings: Settings) -> [String] {
-        guard !settings.destinations.isEmpty, let root = reader.figures.root, !root.hasItsName else { return [] }
+        guard !settings.destinations.isEmpty, let root = reader.figures.root else { return [] }
+        if root.hasItsName, access(root.path, R_OK | X_OK) != 0 {
+            return [
+                "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` says what to do"
+            ]
+        }
+        guard !root.hasItsName else { return [] }
         return [
             "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
                 + "Bring it back, or restart the agent"
@@ -284,9 +295,11 @@ extension QueueSnapshot {
 /// Whether the agent is ready, as `/readyz` says it.
 struct StatusCollector: MetricCollector {
     let status: AgentStatus
+    let loop: EventLoop
 
     func collect(into exposition: inout Exposition) {
         let report = status.report()
+        Task(executorPreference: loop) { await status.pulse.check() }
         exposition.set(.ready, to: report.obstacles.isEmpty)
         // Without a destination nobody reads, and the reader has no figures.
         guard report.spool.waits == "no destination" else { return }

@@ -533,6 +533,11 @@ extension MetricFamily {
         .gauge, "spoolship_clock_synchronised",
         "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead."
     )
+    /// Whether the agent would start again.
+    public static let restartWouldFail = MetricFamily(
+        .gauge, "spoolship_restart_would_fail",
+        "1 while the configuration, or a file that it names, is such that a restart would fail; `spoolship status` says why."
+    )
     /// Series that are missing.
     public static let seriesSuppressed = MetricFamily(
         .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
@@ -540,7 +545,8 @@ extension MetricFamily {
     private static let agent = [
         build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
         persistenceFailures, logMessages, logLinesSuppressed, requests, connectionsCut, listenersReopened,
-        freeBytes, freeInodes, clockSynchronised, seriesSuppressed,
+        freeBytes, freeInodes, clockSynchronised, restartWouldFail,
+        seriesSuppressed,
     ]
 
     // MARK: Process

@@ -63,7 +63,8 @@ struct ProgressWatchTests {
 
     @Test("fault10: requests that outlive their time without any answer are a stall; answers and patience are none")
     func fault10_requestsThatDoNotEnd() {
-        var watch = ProgressWatch(requestTimeouts: [main: .seconds(600)])
+        var watch = ProgressWatch()
+        watch.requestTimeouts = [main: .seconds(600)]
         var sending = ProgressWatch.State.Sending(inFlight: 3)
         for _ in 0..<5 { #expect(ask(&watch, .init(destinations: [main: sending])) == []) }
         #expect(

@@ -116,7 +116,7 @@ struct WatchdogTests {
     }
 
     /// Lets a thread wait for another.
-    private final class Gate: Sendable {
+    final class Gate: Sendable {
         private let isOpen = Atomic(false)
         func open() { isOpen.store(true, ordering: .releasing) }
         func wait() { while !isOpen.load(ordering: .acquiring) { usleep(1_000) } }

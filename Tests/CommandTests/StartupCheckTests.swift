@@ -31,7 +31,7 @@ struct StartupCheckTests {
     }
 
     /// A configuration that this machine can start with, and what a test adds.
-    func problems(_ text: String, sandbox: UnitSandbox? = nil) throws -> [Problem] {
+    func problems(_ text: String, sandbox: UnitSandbox? = nil, clock: String? = nil) throws -> [Problem] {
         let base = """
             agent.state_directory = "\(root)/state"
             spool.directory = "\(root)/spool"
@@ -41,7 +41,7 @@ struct StartupCheckTests {
 
             """
         let loaded = try Settings.read([ConfigurationText(file: "t.toml", text: base + text)])
-        return StartupCheck.problems(of: loaded, sandbox: sandbox)
+        return StartupCheck.problems(of: loaded, sandbox: sandbox, clock: clock)
     }
 
     func expect(_ text: String, sandbox: UnitSandbox? = nil, says message: String, warning: Bool = false) throws {
@@ -335,6 +335,8 @@ struct StartupCheckTests {
             "units/spoolship.service.d/50.conf", "[Service]\nReadWritePaths=-\(root)/\nProtectHome=read-only\n")
         let open = try #require(UnitSandbox(places: ["\(root)/none", units]))
         #expect(try problems("", sandbox: open).map(\.text) == [])
+        // Without a synchronised clock nothing expires.
+        #expect(try problems("", sandbox: open, clock: "the clock").map(\.text) == ["warning: the clock"])
         #expect(open.refusal("/home/web/ca.pem", writes: false) == nil)
         #expect(UnitSandbox(places: ["\(root)/none"]) == nil)
         // The shipped unit is one that it understands.

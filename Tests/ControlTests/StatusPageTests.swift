@@ -103,6 +103,7 @@ struct StatusPageTests {
         report.version = hostile
         report.obstacles = [hostile]
         report.reloadProblem = hostile
+        report.restartProblem = hostile
         report.spool.complaints = [hostile]
         report.spool.waits = hostile
         report.queue.acceptingReason = hostile

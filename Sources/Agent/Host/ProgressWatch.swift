@@ -40,6 +40,8 @@ struct ProgressWatch {
 
     /// How long a request may take, for each destination.
     var requestTimeouts: [DestinationName: Duration] = [:]
+    /// How long reading may wait for a commit where there is room for it.
+    private let readingPatience: Duration
 
     private struct Reading: Equatable {
         var bytesRead: ByteCount
@@ -61,7 +63,7 @@ struct ProgressWatch {
     private var flights: [DestinationName: Flight] = [:]
     private var plans: [DestinationName: Plan] = [:]
 
-    init(requestTimeouts: [DestinationName: Duration] = [:]) { self.requestTimeouts = requestTimeouts }
+    init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
 
     /// What stands still although it should move: nothing when all is well. To be called now and then.
     ///
@@ -88,7 +90,7 @@ struct ProgressWatch {
             reading = (now, boot)
             return nil
         }
-        guard boot - before.since > ProgressWatch.patience else { return nil }
+        guard boot - before.since > readingPatience else { return nil }
         guard let failure = state.commitFailure else { return "reading waits for a commit that does not come" }
         return "reading waits for a commit that fails again and again (\(failure))"
     }

@@ -72,6 +72,21 @@ public struct StartupRehearsal: Sendable {
         return found
     }
 
+    /// What this machine's clock keeps the agent from; nil for nothing.
+    public static var clockComplaint: String? { MachineCollector.clockComplaint }
+
+    /// Why the start ends because of a destination: the first one that cannot be made of its settings and files.
+    ///
+    /// Without Kafka's, whose library connects as soon as it is made.
+    var firstUnmakeable: String? {
+        for destination in settings.destinations where destination.kind != .kafka {
+            if let refusal = refusal(of: destination, countsFiles: true) {
+                return "destination \(destination.name): \(refusal)"
+            }
+        }
+        return refusals.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
+    }
+
     /// Destinations that the settings do not name and events wait for: renamed, or taken out too early.
     ///
     /// - Returns: each with how many events wait; empty where the queue cannot be looked at.
@@ -113,7 +128,7 @@ public struct StartupRehearsal: Sendable {
     }
 
     /// Why no sender can be made for a destination.
-    private func refusal(of destination: DestinationSettings) -> String? {
+    private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
             let target = try destination.completeTarget()
             if case .s3(let endpoint, let settings) = target {
@@ -142,7 +157,7 @@ public struct StartupRehearsal: Sendable {
             return nil
         } catch let error as OutputError {
             // What is wrong with files, `check` tells with their own settings.
-            return [.invalidSetting, .library].contains(error.code) ? error.message : nil
+            return countsFiles || [.invalidSetting, .library].contains(error.code) ? error.message : nil
         } catch let error as AgentError {
             return error.message
         } catch {

@@ -62,6 +62,7 @@ public struct StatusPage: Sendable {
         if let problem = report.reloadProblem {
             items.append("The last reload failed, the old settings are in force: \(problem)")
         }
+        if let problem = report.restartProblem { items.append("A restart would fail: \(problem)") }
         items += report.spool.complaints
         guard !items.isEmpty else { return "" }
         let list = items.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n")

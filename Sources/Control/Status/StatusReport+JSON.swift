@@ -12,7 +12,8 @@ extension StatusReport {
             "collection_enabled": .bool(isEnabled), "network_on": .bool(isNetworkOn),
             "pause_tokens": .strings(pauseTokens), "interval": .string(interval),
             "interval_origin": .string(intervalOrigin), "log_level": .string(logLevel),
-            "reload_problem": JSONValue(reloadProblem), "balanced": .bool(balances),
+            "reload_problem": JSONValue(reloadProblem), "restart_problem": JSONValue(restartProblem),
+            "balanced": .bool(balances),
             "intake": [
                 "read": .integer(intake.read), "accepted": .integer(intake.accepted),
                 "refused": .integer(intake.refused), "quarantined": .integer(intake.quarantined),
@@ -41,6 +42,7 @@ extension StatusReport {
         intervalOrigin = json.text("interval_origin")
         logLevel = json.text("log_level")
         reloadProblem = json["reload_problem"]?.string
+        restartProblem = json["restart_problem"]?.string
         if let intake = json["intake"] {
             self.intake.read = intake.count("read")
             self.intake.accepted = intake.count("accepted")

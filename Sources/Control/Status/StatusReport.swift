@@ -272,6 +272,8 @@ public struct StatusReport: Sendable, Equatable {
     public var logLevel = "info"
     /// Why the last reload failed; nil when it did not.
     public var reloadProblem: String?
+    /// Why a restart would fail; nil when it would not.
+    public var restartProblem: String?
     /// The figures of reading.
     public var intake = IntakeLedger()
     /// The destinations, in the order of the configuration, orphans last.

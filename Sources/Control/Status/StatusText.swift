@@ -293,6 +293,7 @@ public struct StatusText: Sendable {
         if let problem = report.reloadProblem {
             lines.append(styled("the last reload failed, the old settings are in force: \(problem)", .bad))
         }
+        if let problem = report.restartProblem { lines.append(styled("a restart would fail: \(problem)", .bad)) }
         return lines
     }
 

@@ -24,7 +24,11 @@ struct StartupCheck {
     }
 
     /// All that was found, in the order of the start.
-    static func problems(of loaded: LoadedSettings, sandbox: UnitSandbox? = nil) -> [Problem] {
+    ///
+    /// - Parameter clock: what this machine's clock keeps the agent from.
+    static func problems(
+        of loaded: LoadedSettings, sandbox: UnitSandbox? = nil, clock: String? = StartupRehearsal.clockComplaint
+    ) -> [Problem] {
         var check = StartupCheck(loaded, sandbox: sandbox)
         check.checkSupported()
         check.checkStateDirectory()
@@ -36,6 +40,7 @@ struct StartupCheck {
         for container in loaded.settings.containers { check.checkFiles(of: container) }
         check.checkNamedFiles()
         check.checkOrphans()
+        if sandbox != nil, let clock { check.problems.append(Problem(.environment, clock, severity: .warning)) }
         return check.problems
     }
 

@@ -1,0 +1,79 @@
+internal import EventLoops
+internal import Synchronization
+
+/// Whether the agent moves, for whoever asks (`/readyz`, `status`, a scrape), by the facts that the watchdog goes by.
+///
+/// The other loops are asked to answer, and what stands still is looked at. Nothing wakes up for it. It lives on the main loop.
+actor Pulse {
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// How long a loop may be at one piece of work, such as a commit to a slow disk, before it counts as hanging.
+    private let patience: Duration
+    private let loop: EventLoop
+    /// The loops that must answer, each with what may keep it.
+    private let others: [(loop: EventLoop, hint: String)]
+    private let time: any TimeSource
+    private let state: @Sendable () -> ProgressWatch.State
+    private var watch = ProgressWatch(readingPatience: .seconds(10))
+    /// Since when loops owe an answer, by their place.
+    private var owing: [Int: BootInstant] = [:]
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private nonisolated let found = Mutex<[String]>([])
+
+    /// - Parameter state: how far the pipeline is.
+    init(
+        on loop: EventLoop, others: [(loop: EventLoop, hint: String)], time: any TimeSource,
+        patience: Duration = .seconds(5), state: @escaping @Sendable () -> ProgressWatch.State
+    ) {
+        self.loop = loop
+        self.others = others
+        self.time = time
+        self.patience = patience
+        self.state = state
+    }
+
+    /// What stands in the way of being ready, as of the last check. From any thread.
+    nonisolated var obstacles: [String] { found.withLock { $0 } }
+
+    /// Asks all loops; returns when each has answered, or has had its time.
+    func check() async {
+        for place in others.indices where owing[place] == nil {
+            owing[place] = time.bootTime
+            others[place].loop.post { self.loop.post { self.assumeIsolated { $0.answered(place) } } }
+        }
+        if isAnyInTime {
+            let timer = loop.after(patience) { self.assumeIsolated { $0.endWaits() } }
+            await withCheckedContinuation { waiters.append($0) }
+            loop.cancel(timer)
+        }
+        judge()
+    }
+
+    private var isAnyInTime: Bool { owing.values.contains { time.bootTime - $0 < patience } }
+
+    private func answered(_ place: Int) {
+        owing[place] = nil
+        if !isAnyInTime { endWaits() }
+        judge()
+    }
+
+    private func endWaits() {
+        for waiter in waiters { waiter.resume() }
+        waiters = []
+    }
+
+    private func judge() {
+        let now = time.bootTime
+        var obstacles: [String] = []
+        for place in owing.keys.sorted() {
+            let silence: Duration = now - (owing[place] ?? now)
+            guard silence >= patience else { continue }
+            let seconds = silence.components.seconds
+            obstacles.append(
+                "the \(others[place].loop.name) loop has not answered for \(seconds) s: \(others[place].hint)")
+        }
+        // A loop that hangs publishes nothing: what it did last is no second complaint.
+        if obstacles.isEmpty { obstacles = watch.stalls(state(), at: now, wall: time.wallTime) }
+        found.withLock { [obstacles] in $0 = obstacles }
+    }
+}

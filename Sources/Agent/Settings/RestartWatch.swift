@@ -1,0 +1,130 @@
+internal import Configuration
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Metrics
+internal import Model
+internal import Synchronization
+
+/// Whether a restart would succeed, while the agent goes on with what it has read: a certificate that became garbage, a token file that
+/// is empty, a configuration that was broken since.
+///
+/// The files are looked at when somebody asks (`status`, a scrape), and read again where one has changed, or once an hour. It lives on
+/// the main loop; the disk is asked by a thread that ends with it.
+actor RestartWatch {
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private static let lookEvery = Duration.seconds(10)
+    private static let readEvery = Duration.seconds(3600)
+
+    private let loop: EventLoop
+    private let path: String
+    private let version: String
+    private let time: any TimeSource
+    private let log: Log
+    private var isLooking = false
+    private var lastLook: BootInstant?
+    private var lastRead: BootInstant?
+    private var seen: [String: String] = [:]
+    private var timer: EventLoop.TimerID?
+    private nonisolated let published = Mutex<String?>(nil)
+
+    /// - Parameter path: the configuration that a restart reads.
+    init(_ path: String, version: String, on loop: EventLoop, time: any TimeSource, log: Log) {
+        self.path = path
+        self.version = version
+        self.loop = loop
+        self.time = time
+        self.log = log
+    }
+
+    /// Why a restart would fail, as of the last look; nil when it would not. From any thread.
+    nonisolated var problem: String? { published.withLock { $0 } }
+
+    /// Looks once an hour from now on, whether or not anybody asks.
+    func start() {
+        timer = loop.after(RestartWatch.readEvery) {
+            self.assumeIsolated { $0.start() }
+            Task(executorPreference: self.loop) { await self.check() }
+        }
+    }
+
+    /// Looks at the files, unless that was done just now.
+    func check() async {
+        let now = time.bootTime
+        guard !isLooking, lastLook.map({ now - $0 >= RestartWatch.lookEvery }) ?? true else { return }
+        isLooking = true
+        defer { isLooking = false }
+        lastLook = now
+        let known = lastRead.map { now - $0 < RestartWatch.readEvery } == true ? seen : [:]
+        let (path, version) = (self.path, self.version)
+        let found: (stamps: [String: String], problem: String?)?
+        do throws(SystemError) {
+            let thread = try EventLoop(name: "rehearsal")
+            try thread.start()
+            found = await Task(executorPreference: thread) { RestartWatch.look(path, version, unlike: known) }.value
+            thread.stop()
+        } catch {
+            return log.warning("cannot look whether a restart would succeed", ["reason": error.description])
+        }
+        // Nothing has changed.
+        guard let found else { return }
+        seen = found.stamps
+        lastRead = now
+        guard found.problem != problem else { return }
+        published.withLock { $0 = found.problem }
+        if let problem = found.problem {
+            log.error("a restart would fail, the agent goes on with what it has read", ["reason": problem])
+        } else {
+            log.warning("a restart would succeed again")
+        }
+    }
+
+    /// Reads what a start reads; nil where each file is as it was.
+    private static func look(
+        _ path: String, _ version: String, unlike known: [String: String]
+    ) -> (stamps: [String: String], problem: String?)? {
+        if !known.isEmpty, known.allSatisfy({ stamp(of: $0.key) == $0.value }) { return nil }
+        do throws(ConfigurationError) {
+            let loaded = try Settings.load(path: path)
+            let named = loaded.settings.destinations.flatMap(\.namedFiles) + [path, "\(path.parent)/conf.d"]
+            let stamps = (loaded.files + named).map { ($0, stamp(of: $0)) }
+            return (
+                Dictionary(stamps) { $1 }, StartupRehearsal(loaded.settings, version: version).firstUnmakeable
+            )
+        } catch {
+            let first = error.description.split(separator: "\n").first.map(String.init) ?? error.description
+            return ([path: stamp(of: path)], first)
+        }
+    }
+
+    /// Changes whenever a file does.
+    private static func stamp(of path: String) -> String {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return "\(errno)" }
+        // bounded: told apart as text, never computed with.
+        return "\(status.st_ino) \(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec) \(status.st_size)"
+    }
+}
+
+extension RestartWatch: MetricCollector {
+    nonisolated func collect(into exposition: inout Exposition) {
+        exposition.set(.restartWouldFail, to: problem != nil)
+        Task(executorPreference: loop) { await self.check() }
+    }
+}
+
+extension String {
+    /// The directory of a path.
+    fileprivate var parent: Substring { self[..<(lastIndex(of: "/") ?? startIndex)] }
+}
+
+extension DestinationSettings {
+    /// The files that a start reads for it.
+    fileprivate var namedFiles: [String] {
+        let secrets = secrets.compactMap { secret -> String? in
+            if case .file(let file)? = secret.source { file } else { nil }
+        }
+        return secrets + [tls.caFile, tls.certificateFile, tls.keyFile].compactMap { $0 }
+    }
+}

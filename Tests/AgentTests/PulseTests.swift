@@ -1,0 +1,111 @@
+import EventLoops
+import Logs
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Agent
+
+@Suite("Whether the agent moves")
+struct PulseTests {
+    @Test("ready means it moves: a loop that hangs is named within its time, whoever asks, and no longer than it hangs")
+    func hangingLoop() async throws {
+        let main = try EventLoop(name: "main")
+        let store = try EventLoop(name: "store")
+        try main.start()
+        try store.start()
+        defer {
+            main.stop()
+            store.stop()
+        }
+        let pulse = Pulse(
+            on: main, others: [(store, "does the disk hang?")], time: SystemTime(), patience: .milliseconds(200)
+        ) { ProgressWatch.State() }
+        await pulse.check()
+        #expect(pulse.obstacles == [])
+        let (hangs, ends) = (WatchdogTests.Gate(), WatchdogTests.Gate())
+        store.post {
+            hangs.open()
+            ends.wait()
+        }
+        hangs.wait()
+        let before = SystemTime().bootTime
+        await pulse.check()
+        #expect(pulse.obstacles.count == 1 && pulse.obstacles[0].hasPrefix("the store loop has not answered for"))
+        #expect(SystemTime().bootTime - before < .seconds(10))
+        ends.open()
+        #expect(await eventually { pulse.obstacles == [] })
+    }
+
+    @Test("a commit that does not come is no readiness ten seconds later, while the watchdog still has patience")
+    func commitsThatDoNotCome() async throws {
+        let main = try EventLoop(name: "main")
+        try main.start()
+        defer { main.stop() }
+        let time = ManualTime()
+        let pulse = Pulse(on: main, others: [], time: time) {
+            ProgressWatch.State(isHeldBack: true, bytesRead: 1_000, commits: 7)
+        }
+        await pulse.check()
+        #expect(pulse.obstacles == [])
+        time.advance(by: .seconds(11))
+        await pulse.check()
+        #expect(pulse.obstacles == ["reading waits for a commit that does not come"])
+    }
+}
+
+@Suite("Whether a restart would succeed")
+struct RestartWatchTests {
+    @Test(
+        "what a restart would refuse is told while the old goes on, once, and taken back",
+        arguments: ["ca", "token", "configuration"])
+    func refused(what: String) async throws {
+        let directory = try TemporaryDirectory()
+        let main = try EventLoop(name: "main")
+        try main.start()
+        defer { main.stop() }
+        let (time, log) = (ManualTime(), KeptLog())
+        let good = """
+            agent.state_directory = "\(directory.path)/state"
+            spool.directory = "\(directory.path)/spool"
+            [[destination]]
+            name = "main"
+            url = "https://127.0.0.1:1/"
+            token_file = "\(directory.path)/token"
+            tls.ca_file = "\(directory.path)/ca.pem"
+            """
+        let certificate = try CertificateAuthority(now: SystemTime().wallTime).certificate
+        func write(_ name: String, _ text: String) throws {
+            try WholeFile.replace("\(directory.path)/\(name)", with: Array(text.utf8), mode: 0o600)
+        }
+        try write("spoolship.toml", good)
+        try write("token", "secret\n")
+        try write("ca.pem", certificate)
+        let watch = RestartWatch(
+            "\(directory.path)/spoolship.toml", version: "1.0.0", on: main, time: time, log: Log(log))
+        await watch.check()
+        #expect(watch.problem == nil)
+        switch what {
+        case "ca": try write("ca.pem", "garbage\n")
+        case "token": try write("token", "")
+        default: try write("spoolship.toml", good + "\ninterval = 7\n")
+        }
+        // Looked at ten seconds later at the earliest.
+        await watch.check()
+        #expect(watch.problem == nil)
+        for _ in 0..<3 {
+            time.advance(by: .seconds(11))
+            await watch.check()
+            #expect(watch.problem != nil)
+        }
+        try write("spoolship.toml", good)
+        try write("token", "secret\n")
+        try write("ca.pem", certificate)
+        time.advance(by: .seconds(11))
+        await watch.check()
+        #expect(watch.problem == nil)
+        #expect(log.messages.count { $0.text.contains("a restart would fail") } == 1)
+        #expect(log.messages.count { $0.text.contains("would succeed again") } == 1)
+    }
+}
