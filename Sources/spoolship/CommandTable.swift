@@ -5,7 +5,7 @@ enum CommandTable {
     static let all: [Command] =
         [.run, .check, .track, .appAdd, .appList]
         + (agentCommands + Command.records + Command.containers).map(\.asking) + Command.containerTools + [
-            .containerTest, .privacyProve, .receive, .diagnose,
+            .containerCheck, .containerTest, .privacyProve, .receive, .diagnose,
             .version,
             .help,
             .generate,

@@ -26,6 +26,10 @@ final class KeptConsole: Sendable {
 
     /// Runs a command line; gives its exit code.
     static func run(_ words: String..., commands: [Command]? = nil) -> (ExitCode, KeptConsole) {
+        run(words, commands: commands)
+    }
+
+    static func run(_ words: [String], commands: [Command]? = nil) -> (ExitCode, KeptConsole) {
         let kept = KeptConsole()
         var tool = CommandLineTool(console: kept.console())
         if let commands { tool.commands = commands }

@@ -91,6 +91,37 @@ struct ContainerTestCommandTests {
         #expect(tags.map { $0["not_reached"] } == [false, false, true, false])
     }
 
+    @Test("33.9, 33.10: check says all with line and column; test knows hosts and the configuration")
+    func checkAndHosts() throws {
+        let document = try write(
+            "GTM-1",
+            """
+            {"id": "GTM-1", "version": 1, "rollout": {"percent": 50, "by": "host"},
+             "rules": {"some": {"conditions": [], "rollout": {"percent": 10, "by": "host"}}},
+             "tags": [{"name": "r", "type": "redact", "rules": ["some"], "paths": ["a"]},
+                      {"name": "s", "type": "ship", "rules": ["some"], "destinations": ["lost"]}]}
+            """)
+        #expect(KeptConsole.run("container", "check", document).0 == .success)
+        let configuration = try write(
+            "c.toml",
+            "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(document)\"\n[[destination]]\nname = \"main\"\ntype = \"stdout\"\n"
+        )
+        for command in ["check", "test"] {
+            let (code, kept) = KeptConsole.run("container", command, document, "--config", configuration)
+            #expect(code == .badData, "\(kept.output)")
+            #expect(
+                kept.errorOutput.contains("GTM-1:4:76: tags[1].destinations: there is no destination \"lost\""),
+                "\(kept.errorOutput)")
+        }
+        let hosts = (1...40).flatMap { ["--host", "web-\($0)"] }
+        let (code, kept) = KeptConsole.run(["container", "test", document] + hosts)
+        #expect(code == .success)
+        let lines = kept.output.split(separator: "\n").filter { $0.contains("  web-") }
+        #expect(lines.count == 40)
+        #expect((10...30).contains(lines.count { $0.contains(", takes the document") }))
+        #expect((1...12).contains(lines.count { $0.contains("some: in") }))
+    }
+
     @Test("tm15: a sample without a key is the same in every run of a document's tests")
     func tm15_stableSamples() throws {
         let cases = (0..<40).map { "{\"name\": \"\($0)\", \"event\": {\"name\": \"n\"}, \"expect\": {\"kept\": true}}" }
@@ -135,7 +166,7 @@ struct ContainerTestCommandTests {
         let bad = try write("bad", #"{"id":"A","version":1,"tags":[{"name":"t","type":"drop"}]}"#)
         let (badCode, badKept) = KeptConsole.run("container", "test", bad)
         #expect(badCode == .badData)
-        #expect(badKept.errorOutput.contains("bad: tags[0]: there is no tag type \"drop\""))
+        #expect(badKept.errorOutput.contains("bad:1:31: tags[0]: there is no tag type \"drop\""))
 
         let expression = try write(
             "expression", #"{"id":"A","version":1,"rules":{"r":{"conditions":[{"macro":"event","matches":"(a"}]}}}"#)

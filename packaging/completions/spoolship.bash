@@ -62,7 +62,7 @@ _spoolship() {
         ;;
     container)
         if ((COMP_CWORD == 2)); then
-            mapfile -t COMPREPLY < <(compgen -W "list show get refresh watch export preview keygen sign test" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "list show get refresh watch export preview keygen sign check test" -- "$word")
             return
         fi
         command="$command ${COMP_WORDS[2]}" first=3
@@ -123,7 +123,8 @@ _spoolship() {
     "container preview") options="--end --ttl --container --socket --config --help -h" ;;
     "container keygen") options="--public --config --help -h" ;;
     "container sign") options="--key -k --output -o --preview --after --ca-file --config --help -h" ;;
-    "container test") options="--events --app --json --config --help -h" ;;
+    "container check") options="--config --help -h" ;;
+    "container test") options="--events --host --app --json --config --help -h" ;;
     "privacy prove") options="--path --document --app --events --config --help -h" ;;
     "receive") options="--listen --certificates --plain-http --output -o --sync --quiet -q --threads --fail --probability --seed --first --retry-after --delay --largest-body --marker --json --config --help -h" ;;
     "diagnose") options="--output -o --hash-names --log --socket --config --help -h" ;;
@@ -194,6 +195,7 @@ _spoolship() {
     "container sign --after") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "container sign --ca-file") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "container test --events") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    "container test --host") COMPREPLY=(); return ;;
     "container test --app") COMPREPLY=(); return ;;
     "privacy prove --path") COMPREPLY=(); return ;;
     "privacy prove --document") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
@@ -268,6 +270,7 @@ _spoolship() {
         "container preview") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         "container keygen") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         "container sign") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        "container check") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         "container test") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         "privacy prove") COMPREPLY=() ;;
         "receive") COMPREPLY=() ;;

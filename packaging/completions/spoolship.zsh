@@ -26,7 +26,7 @@ _spoolship() {
         'queue:list, show, export, purge, move'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
-        'container:list, show, get, refresh, watch, export, preview, keygen, sign, test'
+        'container:list, show, get, refresh, watch, export, preview, keygen, sign, check, test'
         'privacy:prove'
         'receive:takes batches over HTTPS and prints or stores them, for development'
         'diagnose:gathers what a bug report needs into one text'
@@ -89,7 +89,7 @@ _spoolship() {
     fi
     if [[ $command == container ]]; then
         if ((CURRENT == 3)); then
-            compadd list show get refresh watch export preview keygen sign test
+            compadd list show get refresh watch export preview keygen sign check test
             return
         fi
         command="$command $words[3]" shift=2
@@ -573,9 +573,17 @@ _spoolship() {
             '-h[show this help]' \
             '*:argument:_files'
         ;;
+    'container check')
+        _arguments \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument:_files'
+        ;;
     'container test')
         _arguments \
             '--events[recorded events to show]:FILE:_files' \
+            '*--host[the machine'\''s name, for rollouts; of several the first, and each is told its share]:NAME: ' \
             '--app[whose the recorded events are; default\: what they say, else default]:APP: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \

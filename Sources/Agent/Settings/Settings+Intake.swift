@@ -1,4 +1,4 @@
-internal import Configuration
+public import Configuration
 internal import Events
 internal import Intake
 internal import Model
@@ -132,7 +132,7 @@ extension Settings {
     }
 
     /// To what lengths names of properties are cut.
-    var keyLengths: Set<Int> {
+    public var keyLengths: Set<Int> {
         let all = [limits] + apps.values.map { limits.overridden(by: $0.limits) }
         return Set(all.map { eventLimits($0).propertyKeyLength }.filter { $0.consequence == .cut }.map(\.value))
             .subtracting([0])

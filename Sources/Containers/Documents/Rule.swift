@@ -73,6 +73,13 @@ extension Rule {
 }
 
 extension Condition {
+    /// The share of the machines that a rollout lets it hold on; nil for other conditions.
+    public var rolloutPercent: Double? {
+        guard macro == StandardMacro.rolloutShare.rawValue, predicate == .less, case .constant(let value) = comparand
+        else { return nil }
+        return value.number
+    }
+
     init(reading node: DocumentNode) throws(ContainerError) {
         let words = Predicate.allCases.map(\.rawValue)
         let members = try node.members(known: ["macro"] + words + ["negate", "ignore_case"])

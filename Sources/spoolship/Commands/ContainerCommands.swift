@@ -236,9 +236,9 @@ extension Command {
                 .badData, "\(file) is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
         }
         do {
-            let document = try ContainerDocument(reading: content)
             let now = SystemTime().wallTime
-            try invocation.report(try ContainerTrials(document, now: now).container.findings, of: file)
+            guard try !invocation.review(content, file) else { throw CommandFailure(.badData, "\(file) is not signed") }
+            let document = try ContainerDocument(reading: content)
             if let expires = document.expires {
                 guard expires > now else {
                     throw ContainerError(.expired, at: "expires", "is over; agents would refuse the document")

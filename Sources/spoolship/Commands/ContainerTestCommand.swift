@@ -1,3 +1,5 @@
+internal import Configuration
+internal import Agent
 internal import Containers
 internal import EventLoops
 internal import Glibc
@@ -21,6 +23,9 @@ extension Command {
         options: [
             Option(name: "events", value: "FILE", help: "recorded events to show"),
             Option(
+                name: "host", value: "NAME", repeats: true,
+                help: "the machine's name, for rollouts; of several the first, and each is told its share"),
+            Option(
                 name: "app", value: "APP", help: "whose the recorded events are; default: what they say, else default"),
             .json,
         ]
@@ -31,11 +36,16 @@ extension Command {
 private struct ContainerTest {
     let invocation: Invocation
     private let now = SystemTime().wallTime
+    private let facts: AgentFacts
 
-    init(invocation: Invocation) { self.invocation = invocation }
+    init(invocation: Invocation) throws(CommandFailure) {
+        self.invocation = invocation
+        facts = try invocation.trialFacts()
+    }
 
     func run() throws(CommandFailure) -> ExitCode {
         let document = try readDocument()
+        if !invocation.has("json") { try showHosts(document) }
         let failures = try runTests(of: document)
         warnOfFunctions(document)
         let events = try showEvents(document)
@@ -46,15 +56,31 @@ private struct ContainerTest {
 
     private func readDocument() throws(CommandFailure) -> ContainerDocument {
         let path = invocation.arguments[0]
-        var bytes = try InputFile.read(path, most: 2 << 20)
         // A signature does not matter here: nothing is put in force.
-        bytes = SignedDocument.document(in: bytes)
+        let bytes = SignedDocument.document(in: try InputFile.read(path, most: 2 << 20))
+        guard try !invocation.review(bytes, path, facts) else {
+            throw CommandFailure(.badData, "\(path) cannot be used")
+        }
         do throws(ContainerError) {
-            let document = try ContainerDocument(reading: bytes)
-            try invocation.report(try ContainerTrials(document, now: now).container.findings, of: path)
-            return document
+            return try ContainerDocument(reading: bytes)
         } catch {
             throw CommandFailure(.badData, "\(path): \(error)")
+        }
+    }
+
+    /// Says which of the hosts named are in the shares of the document and its rules.
+    private func showHosts(_ document: ContainerDocument) throws(CommandFailure) {
+        for host in invocation.values("host") {
+            let share = AgentFacts(hostName: host).share(of: document.id)
+            var line = "  \(host): at \(Double(Int(share * 100)) / 100) of 100"
+            if let percent = document.rollout {
+                line += share < percent ? ", takes the document" : ", does not take the document"
+            }
+            for rule in document.rules {
+                guard let percent = rule.conditions.compactMap(\.rolloutPercent).min() else { continue }
+                line += "; \(rule.name): \(share < percent ? "in" : "out")"
+            }
+            try invocation.console.print(line)
         }
     }
 
@@ -81,7 +107,7 @@ private struct ContainerTest {
         for test in document.tests {
             let failures: [String]
             do throws(ContainerError) {
-                failures = try test.failures(in: document)
+                failures = try test.failures(in: document, facts: facts)
             } catch {
                 throw CommandFailure(.badData, "\(error)")
             }
@@ -102,7 +128,7 @@ private struct ContainerTest {
         guard let path = invocation.value("events") else { return ([], false) }
         let trials: ContainerTrials
         do throws(ContainerError) {
-            trials = try ContainerTrials(document, now: now)
+            trials = try ContainerTrials(document, facts: facts, now: now)
         } catch {
             throw CommandFailure(.badData, "\(error)")
         }
@@ -218,15 +244,56 @@ private struct ContainerTest {
     }
 }
 
+extension Command {
+    static let containerCheck = Command(
+        name: "container check", summary: "says all that is wrong or weak in a document, with line and column",
+        arguments: "FILE", argumentCount: 1...1,
+        details: """
+            Several mistakes at once; then rules that nothing uses, tags that can never act, copies of what a later tag takes away, \
+            hashes with a salt. With --config also destinations that are not there and functions that may not be called. `container \
+            test` and `container sign` look at the same.
+
+            Ends with 0 when nothing is wrong, with 65 when agents would refuse the document or it does not do what it says.
+            """
+    ) { invocation in
+        let path = invocation.arguments[0]
+        let bytes = SignedDocument.document(in: try InputFile.read(path, most: 2 << 20))
+        return try invocation.review(bytes, path, try invocation.trialFacts()) ? .badData : .success
+    }
+}
+
 extension Invocation {
-    /// Prints what is weak in a document.
-    ///
-    /// - Throws: `ContainerError` for what is wrong.
-    func report(_ findings: [DocumentFinding], of file: String) throws(ContainerError) {
-        if let mistake = findings.first(where: \.isMistake) {
-            throw ContainerError(.form, at: mistake.path, mistake.message)
+    /// The settings that `--config` names; nil without it: a document is for many machines.
+    private func namedSettings() throws(CommandFailure) -> Settings? {
+        guard has("config") else { return nil }
+        do throws(ConfigurationError) {
+            return try loadSettings().settings
+        } catch {
+            throw CommandFailure(.configuration, error.description)
         }
-        for finding in findings { console.printError("\(file): \(finding)") }
+    }
+
+    /// What is known of the agent that a document is tried for.
+    fileprivate func trialFacts() throws(CommandFailure) -> AgentFacts {
+        var facts = AgentFacts(hostName: values("host").first)
+        facts.keyLengths = try namedSettings()?.keyLengths ?? []
+        return facts
+    }
+
+    /// Prints all that is wrong or weak in a document.
+    ///
+    /// - Returns: whether something is wrong.
+    func review(_ bytes: [UInt8], _ file: String, _ facts: AgentFacts = AgentFacts()) throws(CommandFailure) -> Bool {
+        let settings = try namedSettings()
+        let id = (try? JSONValue(parsing: bytes))?["id"]?.string
+        let container = settings?.containers.first { $0.id == id }
+        let review = DocumentReview(
+            bytes, facts: facts, destinations: settings?.destinations.map(\.name), mayCall: container?.mayCall)
+        for (line, column, finding) in review.findings {
+            let word = finding.isMistake ? "" : "warning: "
+            console.printError("\(file):\(line):\(column): \(word)\(finding)")
+        }
+        return review.hasMistakes
     }
 }
 

@@ -8,18 +8,39 @@ public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
     public let message: String
 
     /// Where and what, in one line.
-    public var description: String { "\(path): \(message)" }
+    public var description: String { path.isEmpty ? message : "\(path): \(message)" }
 }
 
 extension CompiledContainer {
     /// What is wrong with the document on this machine, in the document's order.
     public var findings: [DocumentFinding] {
-        var found: [DocumentFinding] = []
+        var found = unusedRules
+        // Behind a tag that discards all events nothing acts.
+        let end = document.tags.firstIndex { tag in
+            tag.action == .discard && tag.blockingRules.isEmpty
+                && tag.rules.contains { name in document.rules.contains { $0.name == name && $0.conditions.isEmpty } }
+        }
         func add(_ place: Int, at member: String = "", isMistake: Bool = true, _ message: String) {
             found.append(DocumentFinding(isMistake: isMistake, path: "tags[\(place)]\(member)", message: message))
         }
         for (place, tag) in tags.enumerated() {
             let name = quoted(tag.name)
+            if let end, place > end {
+                add(
+                    place, isMistake: tag.action.hides,
+                    "\(name) never acts: \(quoted(tags[end].name)) discards every event before it")
+            }
+            if Set(tag.rules).isSubset(of: tag.blockingRules) {
+                add(
+                    place, at: ".blocking_rules", isMistake: tag.action.hides,
+                    "\(name) never acts: each of its rules blocks it")
+            }
+            if let later = taker(of: copies(by: tag), behind: place) {
+                add(
+                    place, isMistake: false,
+                    "\(name) copies what \(quoted(later)) takes away behind it, and the copy stays: let it stand behind that tag"
+                )
+            }
             if blindTags.contains(tag.name) {
                 add(
                     place, at: ".rules",
@@ -42,6 +63,44 @@ extension CompiledContainer {
             }
         }
         return found
+    }
+
+    private var unusedRules: [DocumentFinding] {
+        var used: Set<String> = []
+        for tag in document.tags { used.formUnion(tag.rules + tag.blockingRules) }
+        for macro in document.macros {
+            if case .valueCollection(let rules, _) = macro.kind { used.formUnion(rules) }
+        }
+        return document.rules.filter { !used.contains($0.name) }.map {
+            DocumentFinding(
+                isMistake: false, path: "rules.\($0.name)", message: "no tag and no collection uses the rule")
+        }
+    }
+
+    /// The members of events that a tag copies elsewhere.
+    private func copies(by tag: CompiledTag) -> [[[UInt8]]] {
+        let operands: [CompiledOperand]
+        switch tag.action {
+        case .set(_, let value): operands = [value]
+        case .function(_, let parameters): operands = parameters.map(\.operand)
+        default: return []
+        }
+        return operands.flatMap { operand -> [[[UInt8]]] in
+            guard case .macro(let number) = operand else { return [] }
+            return macros[number].members
+        }
+    }
+
+    /// The tag behind a place that takes one of these members away.
+    private func taker(of members: [[[UInt8]]], behind place: Int) -> String? {
+        tags.dropFirst(place + 1).first { tag in
+            let paths: [[[UInt8]]]
+            switch tag.action {
+            case .redact(let names, _), .hash(let names, _): paths = names
+            default: return false
+            }
+            return paths.contains { path in members.contains { PathSteps.meets(path, $0) } }
+        }?.name
     }
 
     /// What is wrong, in one line; nil when nothing is.

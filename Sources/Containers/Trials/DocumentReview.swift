@@ -1,0 +1,130 @@
+internal import Model
+
+/// All that is wrong with a document, at once, with the lines.
+public struct DocumentReview: Sendable {
+    /// What was found, each with its line and column, from 1.
+    public let findings: [(line: Int, column: Int, finding: DocumentFinding)]
+
+    /// Whether agents would refuse the document, or it does not do what it says.
+    public var hasMistakes: Bool { findings.contains(where: \.finding.isMistake) }
+
+    /// How many mistakes are looked for that keep a document from being read.
+    private static let most = 20
+
+    /// Reads a document, and goes on behind each mistake as if its part were an empty one.
+    ///
+    /// - Parameters:
+    ///   - facts: what is known of the agent that it is for.
+    ///   - destinations: the agent's; nil where they are not known.
+    ///   - mayCall: the functions that it may call; nil where they are not known.
+    public init(
+        _ bytes: [UInt8], facts: AgentFacts = AgentFacts(), destinations: [String]? = nil, mayCall: [String]? = nil
+    ) {
+        var found: [DocumentFinding] = []
+        var rest = bytes
+        while found.count < DocumentReview.most {
+            do throws(ContainerError) {
+                let document = try ContainerDocument(reading: rest)
+                var facts = facts
+                facts.hashKey = facts.hashKey ?? .trial
+                let compiled = try CompiledContainer(
+                    document, mayCall: Set(mayCall ?? Array(document.functions)), facts: facts)
+                if found.isEmpty { found = compiled.findings }
+                for (place, tag) in document.tags.enumerated() {
+                    guard case .ship(let names) = tag.action, let destinations else { continue }
+                    for name in names where !destinations.contains(name) {
+                        found.append(
+                            DocumentFinding(
+                                isMistake: true, path: "tags[\(place)].destinations",
+                                message: "there is no destination \(quoted(name))"))
+                    }
+                }
+                for name in compiled.deniedFunctions {
+                    found.append(
+                        DocumentFinding(
+                            isMistake: true, path: "", message: "\(quoted(name)) is not in may_call: it gives null"))
+                }
+                break
+            } catch {
+                found.append(DocumentFinding(isMistake: true, path: error.path, message: error.message))
+                guard let next = DocumentReview.emptied(rest, at: error.path), next != rest else { break }
+                rest = next
+            }
+        }
+        findings = found.map { finding in
+            let before = bytes[..<DocumentReview.offset(of: finding.path, in: bytes)]
+            let line = before.count { $0 == 0x0A } + 1
+            let start = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+            return (line, before.count - start + 1, finding)
+        }
+    }
+
+    /// The document with an empty part in the place of the one that a path leads into: an empty rule, a macro that gives null.
+    private static func emptied(_ bytes: [UInt8], at path: String) -> [UInt8]? {
+        let (ranges, names) = way(to: path, in: bytes)
+        guard let section = names.first, ranges.count > 1, let range = ranges.dropFirst().first else { return nil }
+        let number = ranges.count
+        let part: String
+        switch section {
+        case "rules": part = #"{"conditions":[]}"#
+        case "macros": part = #"{"type":"constant","value":null}"#
+        case "values": part = "null"
+        case "tests": part = "{\"name\":\"\(range.lowerBound)\",\"expect\":{\"values\":{}}}"
+        case "tags":
+            // Any rule that is there; a document without rules has no tags.
+            guard let rule = (try? JSONValue(parsing: bytes))?["rules"]?.members?.first?.key else { return nil }
+            part =
+                "{\"name\":\"\(range.lowerBound)\",\"type\":\"prioritise\",\"priority\":\"normal\",\"rules\":[\(JSONValue.string(rule))]}"
+        default: return nil
+        }
+        return number > 1
+            ? Array(bytes[..<range.lowerBound]) + Array(part.utf8) + Array(bytes[range.upperBound...]) : nil
+    }
+
+    private static func offset(of path: String, in bytes: [UInt8]) -> Int {
+        way(to: path, in: bytes).ranges.last?.lowerBound ?? 0
+    }
+
+    /// The values on the way to a path, outermost first, as far as it leads, and the first name.
+    private static func way(to path: String, in bytes: [UInt8]) -> (ranges: [Range<Int>], names: [String]) {
+        guard (try? JSONValue(parsing: bytes)) != nil else { return ([], []) }
+        return bytes.withUnsafeBufferPointer { text in
+            guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "{")) else {
+                return ([], [])
+            }
+            var ranges: [Range<Int>] = []
+            var names: [String] = []
+            var value = start..<RawWalk.valueEnd(base, start, text.count)
+            var rest = path[...]
+            while !rest.isEmpty {
+                if rest.first == "." { rest = rest.dropFirst() }
+                var next: (range: Range<Int>, name: String, rest: Substring)?
+                if base[value.lowerBound] == UInt8(ascii: "[") {
+                    let number = rest.dropFirst().prefix { $0 != "]" }
+                    let elements = RawWalk.elements(base, value)
+                    if let place = Int(number), elements.indices.contains(place) {
+                        next = (elements[place], String(number), rest.dropFirst(number.count + 2))
+                    }
+                } else if base[value.lowerBound] == UInt8(ascii: "{") {
+                    var walk = RawWalk(base, from: value.lowerBound, to: value.upperBound)
+                    while let member = walk.next() {
+                        let name = String(decoding: RawJSON.decoded(base, member.name), as: UTF8.self)
+                        // Of names that begin alike the longest.
+                        for form in [name, "[\(quoted(name))]"]
+                        where rest.hasPrefix(form) && name.count >= next?.name.count ?? 0 {
+                            let left = rest.dropFirst(form.count)
+                            if left.isEmpty || left.first == "." || left.first == "[" {
+                                next = (member.value, name, left)
+                            }
+                        }
+                    }
+                }
+                guard let found = next else { break }
+                ranges.append(found.range)
+                names.append(found.name)
+                (value, rest) = (found.range, found.rest)
+            }
+            return (ranges, names)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import Containers
+import Model
+import Testing
+
+/// All that is wrong with a document, at once, with its lines (33.10).
+@Suite("Review of documents")
+struct ReviewTests {
+    private func found(
+        _ text: String, destinations: [String]? = nil, mayCall: [String]? = nil
+    ) -> [String] {
+        DocumentReview(Array(text.utf8), destinations: destinations, mayCall: mayCall).findings.map {
+            line, column, finding in
+            "\(line):\(column) \(finding.isMistake ? "" : "warning ")\(finding)"
+        }
+    }
+
+    @Test("33.10: several mistakes at once, each with line and column")
+    func several() {
+        let found = found(
+            """
+            {"id": "A", "version": 1,
+             "macros": {"m": {"type": "cookie"}},
+             "rules": {"a b": {"conditions": [{"macro": "event", "equals": 1, "less": 2}]},
+                       "ok": {"conditions": []}},
+             "tags": [
+               {"name": "t", "type": "drop", "rules": ["ok"]},
+               {"name": "u", "type": "redact", "rules": ["ok", "none"], "paths": ["a"]},
+               {"name": "v", "type": "redact", "rules": ["a b"], "paths": ["id"]}]}
+            """)
+        #expect(found.count == 5, "\(found)")
+        for (place, says) in [
+            ("2:18", "cookie"), ("3:35", "needs one of"), ("6:30", "no tag type \"drop\""),
+            ("7:49", "no rule \"none\""),
+            ("8:5", "id cannot be changed"),
+        ] {
+            #expect(
+                found.contains { $0.hasPrefix(place.prefix { $0 != ":" } + ":") && $0.contains(says) },
+                "\(place) \(says): \(found)")
+        }
+        #expect(found.contains { $0.hasPrefix("3:35 ") }, "\(found)")
+    }
+
+    static let weaknesses: [(String, String)] = [
+        (
+            #""rules":{"all":{"conditions":[]},"x":{"conditions":[]}},"tags":[{"name":"r","type":"redact","rules":["all"],"paths":["a"]}]"#,
+            "warning rules.x: no tag"
+        ),
+        (
+            #""rules":{"all":{"conditions":[]}},"tags":[{"name":"d","type":"discard","rules":["all"]},{"name":"r","type":"redact","rules":["all"],"paths":["a"]}]"#,
+            "\"r\" never acts: \"d\" discards"
+        ),
+        (
+            #""rules":{"all":{"conditions":[]}},"tags":[{"name":"r","type":"redact","rules":["all"],"blocking_rules":["all"],"paths":["a"]}]"#,
+            "each of its rules blocks it"
+        ),
+        (
+            #""macros":{"m":{"type":"event_property","path":"user"}},"rules":{"all":{"conditions":[]}},"tags":[{"name":"s","type":"set","path":"c","value":{"macro":"m"},"rules":["all"]},{"name":"r","type":"redact","rules":["all"],"paths":["properties.user.mail"]}]"#,
+            "warning tags[0]: \"s\" copies what \"r\" takes away"
+        ),
+        (
+            #""rules":{"all":{"conditions":[]}},"tags":[{"name":"h","type":"hash","rules":["all"],"paths":["a"],"salt":"s"}]"#,
+            "warning tags[0].salt"
+        ),
+        (
+            #""rules":{"all":{"conditions":[]}},"tags":[{"name":"s","type":"ship","rules":["all"],"destinations":["main","lost"]}]"#,
+            "tags[0].destinations: there is no destination \"lost\""
+        ),
+        (
+            #""rules":{"all":{"conditions":[]}},"tags":[{"name":"f","type":"function","rules":["all"],"function":"g"}]"#,
+            "\"g\" is not in may_call"
+        ),
+    ]
+
+    @Test("33.10: what does nothing, leaves a copy, or does not exist", arguments: weaknesses)
+    func weak(members: String, says: String) {
+        let found = found("{\"id\":\"A\",\"version\":1,\(members)}", destinations: ["main"], mayCall: ["f"])
+        #expect(found.count == 1 && found[0].contains(says), "\(found)")
+    }
+
+    @Test("33.10: a document that is no JSON, and one without mistakes")
+    func ends() {
+        #expect(found("{").count == 1)
+        #expect(
+            found(
+                #"{"id":"A","version":1,"rules":{"all":{"conditions":[]}},"tags":[{"name":"r","type":"redact","rules":["all"],"pattern":"email"}]}"#
+            ).isEmpty)
+    }
+}
