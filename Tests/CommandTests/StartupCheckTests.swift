@@ -84,6 +84,27 @@ struct StartupCheckTests {
         chmod("\(root)/state", 0o750)
     }
 
+    @Test(
+        "fault22: a queue that a restore by root left to root", .enabled(if: geteuid() == 0, "NOT TESTED: needs root"))
+    func fault22_restoredByRoot() async throws {
+        chmod(root, 0o755)
+        chmod("\(root)/state", 0o750)
+        #expect(chown("\(root)/state", 65_534, 65_534) == 0)
+        let queue = try write("state/queue.sqlite", "")
+        chmod(queue, 0o600)
+        // As nobody, whose the directory is.
+        let thread = try EventLoop(name: "nobody")
+        try thread.start()
+        defer { thread.stop() }
+        let found = try await Task(executorPreference: thread) {
+            try #require(ThreadRights.giveUp())
+            return try problems("").map(\.text)
+        }.value
+        let says = "agent.state_directory \(queue) cannot be read and written by user"
+        #expect(found.contains { $0.contains(says) && $0.contains("run chown --reference") }, "\(found)")
+        unlink(queue)
+    }
+
     @Test("fault22: settings that a start refuses, each with its place")
     func fault22_refusedProperty() throws {
         try expect(

@@ -306,7 +306,7 @@ def _(m):
     m.sell()
 
 
-@fault("the new token file is empty", r"token.*(empty|not used)|empty.*secret|changed file not used", quiet="the last good token stays in use")
+@fault("the new token file is empty", r"token.*(empty|not used)|empty.*secret|changed file not used", "SpoolshipRestartWouldFail")
 def _(m):
     m.sh("echo old >/etc/spoolship/token; chmod 644 /etc/spoolship/token")
     configured(m, lambda base: in_destination(base, 'token_file = "/etc/spoolship/token"'))

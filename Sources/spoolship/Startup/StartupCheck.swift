@@ -73,6 +73,11 @@ struct StartupCheck {
         if status.isWritableByOthers {
             add(setting, "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)")
         }
+        // A restore by root, say.
+        for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "lock", "ballast"] {
+            guard let refusal = access.refusal("\(path)/\(name)", [.read, .write]) else { continue }
+            add(setting, "\(path)/\(name) \(refusal); run chown --reference=\(path) \(path)/\(name)")
+        }
         var fileSystem = statvfs()
         guard statvfs(path, &fileSystem) == 0 else { return }
         let bounds = settings.queue.maxSize + settings.deadLetters.maxSize + settings.spool.quarantineMaxSize
