@@ -88,7 +88,7 @@ extension AgentService {
             others: [
                 (readerLoop, "does the disk of the spool hang?"),
                 (storeLoop, "does the disk of the state directory hang?"),
-            ], time: time
+            ], time: time, log: log
         ) { ProgressWatch.State(queue: queue.snapshot, delivery: DeliverySnapshot(), spool: reader.figures) }
         let restart = RestartWatch(configurationPath, version: program.version, on: loop, time: time, log: log)
         let status = AgentStatus(

@@ -1,5 +1,6 @@
 import EventLoops
 import Logs
+import Logs
 import Model
 import Receiver
 import TestKit
@@ -19,8 +20,10 @@ struct PulseTests {
             main.stop()
             store.stop()
         }
+        let log = KeptLog()
         let pulse = Pulse(
-            on: main, others: [(store, "does the disk hang?")], time: SystemTime(), patience: .milliseconds(200)
+            on: main, others: [(store, "does the disk hang?")], time: SystemTime(), log: Log(log),
+            patience: .milliseconds(200)
         ) { ProgressWatch.State() }
         await pulse.check()
         #expect(pulse.obstacles == [])
@@ -36,6 +39,10 @@ struct PulseTests {
         #expect(SystemTime().bootTime - before < .seconds(10))
         ends.open()
         #expect(await eventually { pulse.obstacles == [] })
+        #expect(
+            await eventually {
+                log.messages.map(\.text) == ["not ready: the agent does not move", "the agent moves again"]
+            })
     }
 
     @Test("a commit that does not come is no readiness ten seconds later, while the watchdog still has patience")
@@ -44,7 +51,7 @@ struct PulseTests {
         try main.start()
         defer { main.stop() }
         let time = ManualTime()
-        let pulse = Pulse(on: main, others: [], time: time) {
+        let pulse = Pulse(on: main, others: [], time: time, log: Log(KeptLog())) {
             ProgressWatch.State(isHeldBack: true, bytesRead: 1_000, commits: 7)
         }
         await pulse.check()

@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Logs
 internal import Synchronization
 
 /// Whether the agent moves, for whoever asks (`/readyz`, `status`, a scrape), by the facts that the watchdog goes by.
@@ -13,7 +14,9 @@ actor Pulse {
     /// The loops that must answer, each with what may keep it.
     private let others: [(loop: EventLoop, hint: String)]
     private let time: any TimeSource
+    private let log: Log
     private let state: @Sendable () -> ProgressWatch.State
+    private var isTold = false
     private var watch = ProgressWatch(readingPatience: .seconds(10))
     /// Since when loops owe an answer, by their place.
     private var owing: [Int: BootInstant] = [:]
@@ -22,12 +25,13 @@ actor Pulse {
 
     /// - Parameter state: how far the pipeline is.
     init(
-        on loop: EventLoop, others: [(loop: EventLoop, hint: String)], time: any TimeSource,
+        on loop: EventLoop, others: [(loop: EventLoop, hint: String)], time: any TimeSource, log: Log,
         patience: Duration = .seconds(5), state: @escaping @Sendable () -> ProgressWatch.State
     ) {
         self.loop = loop
         self.others = others
         self.time = time
+        self.log = log
         self.patience = patience
         self.state = state
     }
@@ -75,5 +79,12 @@ actor Pulse {
         // A loop that hangs publishes nothing: what it did last is no second complaint.
         if obstacles.isEmpty { obstacles = watch.stalls(state(), at: now, wall: time.wallTime) }
         found.withLock { [obstacles] in $0 = obstacles }
+        guard obstacles.isEmpty == isTold else { return }
+        isTold.toggle()
+        if isTold {
+            log.error("not ready: the agent does not move", ["reason": obstacles.joined(separator: "; ")])
+        } else {
+            log.warning("the agent moves again")
+        }
     }
 }
