@@ -33,6 +33,29 @@ struct RefreshTests {
         }
     }
 
+    @Test("33.11: with the shortest refresh_interval a fleet that began at once does not fetch in step")
+    func spread() {
+        var seconds: [Int64: Int] = [:]
+        for host in 0..<200 {
+            var bench = open { $0.refreshInterval = .seconds(60) }
+            bench.random = SplitMix64(seed: UInt64(host))
+            // The first one was planned when it was opened.
+            bench.wait(.seconds(70))
+            for round in 0..<10 where bench.machine.isFetching {
+                let start = bench.time.bootTime
+                bench.handle(.fetched(.notModified))
+                while !bench.machine.isFetching, let wake = bench.machine.wake(at: bench.moment) {
+                    bench.wait(max(.milliseconds(1), wake - bench.time.bootTime))
+                }
+                let wait = bench.time.bootTime - start
+                #expect(wait >= .seconds(60) && wait <= .seconds(67), "\(host), round \(round): \(wait)")
+                if round == 9 { seconds[bench.time.bootTime.nanoseconds / 1_000_000_000, default: 0] += 1 }
+            }
+        }
+        #expect(seconds.values.reduce(0, +) == 200)
+        #expect((seconds.values.max() ?? 0) < 50, "\(seconds)")
+    }
+
     @Test("tm06: a 304 renews the age, and is written down")
     func notModified() {
         var bench = open()

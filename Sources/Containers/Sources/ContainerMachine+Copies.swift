@@ -206,7 +206,10 @@ extension ContainerMachine {
     mutating func schedule(
         after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
-        let wait = min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random)
+        // Where that would be sooner than it may be, later at random: a fleet that all waited the least pause would fetch in step.
+        let wait = max(
+            min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random),
+            ContainerMachine.leastPause * Double.random(in: 1...1.1, using: &random))
         // Confirmed in the future: the clock was set back, and nobody knows how old the copy is.
         nextFetch = moment.boot + (age < .zero ? .zero : max(.zero, wait - age))
     }

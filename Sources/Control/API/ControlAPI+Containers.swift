@@ -20,7 +20,7 @@ extension ControlAPI {
                 let time = try body.duration("ttl_ms") ?? previewTime
                 guard time > .zero, time <= longestPreview else {
                     throw ControlRefusal(
-                        status: 400, code: "out_of_range", message: "a draft rules for at most a day (ttl_ms 86400000)")
+                        status: 400, code: "out_of_range", message: "a draft rules for more than 0 and at most a day")
                 }
                 if let link = try body.text("url") {
                     guard link.utf8.count <= 2048 else { throw .bad("url must be of at most 2048 bytes") }
