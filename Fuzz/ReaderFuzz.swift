@@ -39,7 +39,7 @@ private func options(_ choice: UInt8) -> EventOptions {
         options.hostName = "host"
     }
     if choice & 16 != 0 { options.device = DeviceText(members: [.init("k", "v")], zone: .utc) }
-    options.session.mode = SessionOptions.Mode.allCases[Int(choice >> 5) % 3]
+    options.session.mode = SessionMode.allCases[Int(choice >> 5) % 3]
     return options
 }
 

@@ -71,12 +71,12 @@ extension AgentService {
             time: time,
             read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: { max($0, $1) }))
         let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value }
+        let intakes = AllIntakes(
+            spool: figures, backfill: backfillFigures, places: places.intakeFigures + reader.journals.intakeFigures)
         let collectors: [any MetricCollector] = [
             KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),
-            IntakeCollector(
-                figures: figures, backfill: backfillFigures,
-                places: places.intakeFigures + reader.journals.intakeFigures, time: time),
+            IntakeCollector(figures: intakes, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
@@ -94,7 +94,7 @@ extension AgentService {
         let status = AgentStatus(
             program: program, settings: { self.sharedSettings.withLock { $0 } },
             country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
-            unreadSpool: unreadSpool, unread: unread, containers: keeper, recorder: recorder,
+            intakes: intakes, unreadSpool: unreadSpool, unread: unread, containers: keeper, recorder: recorder,
             ports: ports, pulse: pulse, restart: restart, started: time.bootTime, time: time, reloads: reloads)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log

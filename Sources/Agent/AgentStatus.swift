@@ -21,6 +21,7 @@ struct AgentStatus: StatusSource {
     let queue: QueueStore
     let driver: DeliveryDriver
     let reader: Reading
+    let intakes: AllIntakes
     let unreadSpool: UnreadSpool
     let unread: UnreadGuard
     let containers: ContainerKeeper
@@ -67,6 +68,7 @@ struct AgentStatus: StatusSource {
         report.reloadProblem = reloads.withLock { $0.problem }
         report.restartProblem = restart.problem
         report.intake = state.intake
+        report.apps = intakes.apps
         report.destinations = destinations(state, delivery, settings)
         report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
         report.spool = spoolFigures(state, settings)

@@ -149,6 +149,7 @@ extension Intake {
         figures.update {
             $0.events = pass.counts
             $0.names = pass.nameCounts
+            $0.apps = apps
             $0.unknownDestinations = unknownDestinations
             for record in commit.quarantined { $0.quarantined[record.reason, default: 0] += 1 }
         }

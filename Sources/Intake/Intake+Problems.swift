@@ -22,6 +22,9 @@ extension Intake {
         var record = record
         record.content = presentable(record.content, of: record.app)
         keep(record)
+        var counts = AppCounts()
+        counts.quarantined = 1
+        apps.note(record.app, counts)
     }
 
     /// Takes a record whose content may be kept as it is.

@@ -17,12 +17,15 @@ public final class IntakeFigures: Sendable {
         public var names: [String: NameCount] = [:]
         /// What went to the quarantine, by reason.
         public var quarantined: [QuarantineRecord.Reason: Int] = [:]
+        /// What each app has written.
+        public var apps: [String: AppCounts] = [:]
 
         /// Adds what another intake counted; names and rules are the spool's.
         public mutating func add(_ other: Counts) {
             events.add(other.events)
             unknownDestinations += other.unknownDestinations
             quarantined.merge(other.quarantined, uniquingKeysWith: +)
+            for (app, counts) in other.apps { apps.note(app, counts) }
         }
     }
 

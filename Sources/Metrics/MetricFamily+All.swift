@@ -116,6 +116,22 @@ extension MetricFamily {
     /// Different event names of an app.
     public static let eventNames = MetricFamily(
         .gauge, "spoolship_event_names", "Different event names of an app in this UTC day.", [.open("app")])
+    /// What an app wrote.
+    public static let appEvents = MetricFamily(
+        .counter, "spoolship_app_events_total",
+        "Events and records that were read of an app since the start; the first 1,000 apps, all others together.",
+        [.open("app"), .closed("kind", ["event", "record"])])
+    /// Its bytes.
+    public static let appBytes = MetricFamily(
+        .counter, "spoolship_app_bytes_total", "Bytes that were read of an app since the start.", [.open("app")])
+    /// What was wrong of it.
+    public static let appQuarantined = MetricFamily(
+        .counter, "spoolship_app_quarantined_total", "Lines of an app that went to the quarantine since the start.",
+        [.open("app")])
+    /// Whether it still writes.
+    public static let appLastRead = MetricFamily(
+        .gauge, "spoolship_app_last_read_timestamp_seconds",
+        "When the last event or record of an app was read, in seconds since 1970.", [.open("app")])
     /// Sessions that were started.
     public static let sessions = MetricFamily(
         .counter, "spoolship_sessions_started_total", "Sessions started since the start of the agent, by mode.",
@@ -140,7 +156,8 @@ extension MetricFamily {
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
         quarantinePurged, filesStaying,
-        truncations, beyondLimit, oddities, discards, eventNames, sessions, tagsFired, ruleProblems,
+        truncations, beyondLimit, oddities, discards, eventNames, appEvents, appBytes, appQuarantined, appLastRead,
+        sessions, tagsFired, ruleProblems,
     ]
 
     // MARK: Queue

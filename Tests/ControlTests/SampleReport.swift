@@ -105,6 +105,12 @@ enum SampleReport {
                 id: "GTM-5678", source: "preview", version: "18", confirmed: nil,
                 previewEnds: now + .seconds(900)),
         ]
+        var shop = AppCounts()
+        (shop.events, shop.bytes, shop.lastRead) = (8_000_000, 2_400_000_000, now - .seconds(2))
+        var nginx = AppCounts()
+        (nginx.events, nginx.records, nginx.bytes) = (313_761, 313_758, 91_000_000)
+        (nginx.quarantined, nginx.lastRead) = (3, now - .seconds(7_200))
+        report.apps = ["shop": shop, "nginx": nginx, "idle": AppCounts()]
         report.overrides = [
             .init(setting: "queue.max_age", value: "\"7d\"", origin: "container GTM-1234")
         ]

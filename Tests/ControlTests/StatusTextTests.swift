@@ -30,6 +30,19 @@ struct StatusTextTests {
         #expect(difference == nil)
     }
 
+    @Test("apps are listed, the busiest first, with when each last wrote")
+    func apps() {
+        #expect(
+            StatusText(SampleReport.everything).apps == """
+                app       events  records     bytes  quarantined    last
+                shop   8,000,000        0   2.2 GiB            0  2s ago
+                nginx          3  313,758  86.8 MiB            3  2h ago
+                idle           0        0       0 B            0       –
+
+                """)
+        #expect(StatusText(SampleReport.healthy).apps == "no app has written anything since the start\n")
+    }
+
     @Test("every state has a line that names the state or the way out", arguments: DestinationStateName.allCases)
     func everyState(state: DestinationStateName) {
         var report = SampleReport.failing

@@ -97,6 +97,11 @@ extension EndToEnd {
             }
             for file in 0..<6 { try bench.append(lines(file), to: "app.jsonl.\(file + 1)") }
             try bench.waitUntilDelivered(12_000, quarantined: 10_800)
+            let apps = try bench.command("status", "--apps").text.split(separator: "\n").map { line in
+                line.split(separator: " ").map(String.init)
+            }
+            #expect(apps.count == 2 && apps[1].prefix(3) == ["default", "1,200", "0"], "\(apps)")
+            #expect(apps[1].contains("10,800") && apps[1].last == "ago", "\(apps)")
             try wait(.seconds(60), "the agent to say that files stay") {
                 try bench.figures().value("spoolship_spool_files_staying") >= 5
             }

@@ -29,6 +29,7 @@ private actor Host {
     let loop: EventLoop
     let store: QueueStore
     private var intake: Intake?
+    nonisolated let figures = IntakeFigures()
     nonisolated let tap = EventTap()
     private let relay = Relay()
 
@@ -58,7 +59,7 @@ private actor Host {
             ],
             table: RouteTable(standard: limits), cap: cap)
         intake = Intake(
-            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true },
+            settings, store: store, memory: [:], figures: figures, clock: ClockTrust { true },
             tap: Audience(tap),
             on: loop, time: time, log: Log(KeptLog()))
     }
@@ -73,10 +74,10 @@ private actor Host {
     }
 
     /// Offers lines as the spool does: what is not taken is offered again after a commit has begun.
-    func take(_ lines: [String], at offset: Int64 = 0) -> Int {
+    func take(_ lines: [String], of app: String = "shop", at offset: Int64 = 0) -> Int {
         let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
         return bytes.withUnsafeBytes { raw in
-            intake?.take(raw, from: SpoolSource(app: "shop", path: "shop/a.jsonl", producer: [1]), at: offset) ?? 0
+            intake?.take(raw, from: SpoolSource(app: app, path: "\(app)/a.jsonl", producer: [1]), at: offset) ?? 0
         }
     }
 
@@ -146,6 +147,38 @@ struct IntakeTests {
             #expect(host.tap.isWatched)
             host.tap.remove(other)
             #expect(!host.tap.isWatched)
+        }
+    }
+
+    @Test(
+        "each app's figures are what it wrote, and together they are the ledger's; beyond a thousand apps they are one")
+    func apps() async throws {
+        try await withHost { host in
+            var chance = SplitMix64(seed: 29)
+            var expected: [String: AppCounts] = [:]
+            for round in 0..<1_500 {
+                // A few apps that write often among many that write once.
+                let app = round % 3 == 0 ? "busy-\(round % 5)" : "app-\(round)"
+                let lines = (0..<Int.random(in: 1...4, using: &chance)).map { _ in
+                    ["{\"name\":\"n\"}", "{\"message\":\"m\"}", "{broken"].randomElement(using: &chance) ?? ""
+                }
+                let taken = await host.take(lines, of: app)
+                var counts = AppCounts()
+                counts.bytes = taken
+                counts.quarantined = lines.count { !$0.hasSuffix("}") }
+                counts.events = lines.count - counts.quarantined
+                counts.records = lines.count { $0.contains("message") }
+                counts.lastRead = counts.events > 0 ? time.wallTime : nil
+                expected.note(app, counts)
+                time.advance(by: .seconds(1))
+                if round % 100 == 99 { try await host.commit() }
+            }
+            let apps = host.figures.counts.apps
+            #expect(apps == expected)
+            #expect(apps.count == 1001 && (apps["(others)"]?.events ?? 0) > 0)
+            let ledger = host.store.snapshot.intake
+            #expect(ledger.accepted == apps.values.reduce(0) { $0 + $1.events } && ledger.balances)
+            #expect(ledger.quarantined == apps.values.reduce(0) { $0 + $1.quarantined })
         }
     }
 

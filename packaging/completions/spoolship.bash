@@ -81,7 +81,7 @@ _spoolship() {
     "track") options="--property -p --text -t --critical --spool --app --config --help -h" ;;
     "app add") options="--user --config --help -h" ;;
     "app list") options="--json --config --help -h" ;;
-    "status") options="--json --quiet -q --socket --config --help -h" ;;
+    "status") options="--json --apps --quiet -q --socket --config --help -h" ;;
     "top") options="--interval --count --socket --config --help -h" ;;
     "dispatch") options="--wait --destination --json --socket --config --help -h" ;;
     "interval") options="--persist --socket --config --help -h" ;;

@@ -94,6 +94,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from app; and __fish_seen_subco
 complete -c spoolship -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from list' -l help -s h -d 'show this help'
 complete -c spoolship -f -n '__fish_seen_subcommand_from status'
 complete -c spoolship -n '__fish_seen_subcommand_from status' -l json -d 'print JSON'
+complete -c spoolship -n '__fish_seen_subcommand_from status' -l apps -d 'what each app has written since the start, the busiest first'
 complete -c spoolship -n '__fish_seen_subcommand_from status' -l quiet -s q -d 'print nothing: only the exit code counts'
 complete -c spoolship -n '__fish_seen_subcommand_from status' -l socket -r -F -d 'the agent\'s control socket; default control.socket of the configuration'
 complete -c spoolship -n '__fish_seen_subcommand_from status' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'

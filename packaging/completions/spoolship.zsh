@@ -159,6 +159,7 @@ _spoolship() {
     'status')
         _arguments \
             '--json[print JSON]' \
+            '--apps[what each app has written since the start, the busiest first]' \
             '--quiet[print nothing\: only the exit code counts]' \
             '-q[print nothing\: only the exit code counts]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \

@@ -73,23 +73,44 @@ struct QueueCollector: MetricCollector {
     }
 }
 
-/// What the pass over each line counts.
-struct IntakeCollector: MetricCollector {
-    let figures: IntakeFigures
+/// What all intakes count.
+struct AllIntakes: Sendable {
+    let spool: IntakeFigures
     /// Those of old files that were taken by hand.
     let backfill: IntakeFigures
-    /// Those of files that are read where they lie.
+    /// Those of files that are read where they lie, and of journals.
     let places: [IntakeFigures]
+
+    /// What was read as it came.
+    var read: IntakeFigures.Counts { places.reduce(into: spool.counts) { $0.add($1.counts) } }
+
+    /// What each app has written, old files included.
+    var apps: [String: AppCounts] {
+        backfill.counts.apps.reduce(into: read.apps) { $0.note($1.key, $1.value) }
+    }
+}
+
+/// What the pass over each line counts.
+struct IntakeCollector: MetricCollector {
+    let figures: AllIntakes
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
-        var counts = figures.counts
-        for place in places { counts.add(place.counts) }
-        let old = backfill.counts
+        let counts = figures.read
+        let old = figures.backfill.counts
         // Of an app that was silent since, the names of an earlier day are left.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
             exposition.set(.eventNames, [app], to: count.day == today ? count.names : 0)
+        }
+        for (app, count) in figures.apps.sorted(by: { $0.key < $1.key }) {
+            exposition.set(.appEvents, [app, "event"], to: count.events - count.records)
+            exposition.set(.appEvents, [app, "record"], to: count.records)
+            exposition.set(.appBytes, [app], to: count.bytes)
+            exposition.set(.appQuarantined, [app], to: count.quarantined)
+            if let last = count.lastRead {
+                exposition.set(.appLastRead, [app], to: Double(last.milliseconds) / 1000)
+            }
         }
         for reason in QuarantineRecord.Reason.allCases {
             exposition.set(

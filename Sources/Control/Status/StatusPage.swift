@@ -45,7 +45,7 @@ public struct StatusPage: Sendable {
             \(HumanText.duration(report.now - report.started)), at \(time(report.now)). Shown again every \(StatusPage.refreshSeconds) s. <a href="/">Now</a></p>
             </header>
             <main>
-            \(obstacles)\(destinations)\(plots)\(ledger)\(stores)\(containers)</main>
+            \(obstacles)\(destinations)\(plots)\(ledger)\(apps)\(stores)\(containers)</main>
             <footer><p class="quiet">Dispatch \(HTMLText.escaped(report.dispatchText)). \
             <a href="/metrics">Metrics</a>, <a href="/readyz">readiness</a>. On the machine, <code>spoolship status</code>
             shows the same and <code>spoolship help</code> what can be done about it.</p></footer>
@@ -147,7 +147,6 @@ public struct StatusPage: Sendable {
             ("Discarded", { $0.discarded }), ("Lost", { $0.lost }), ("Waiting", { $0.queued }),
         ]
         guard !report.destinations.isEmpty else { return "" }
-        let head = columns.map { "<th scope=\"col\">\($0.0)</th>" }.joined()
         let rows = report.destinations.flatMap { destination in
             [Priority.critical, .normal].map { priority in
                 let ledger = destination.lane(priority).ledger
@@ -164,17 +163,46 @@ public struct StatusPage: Sendable {
             report.balances
             ? "<p class=\"quiet\">The ledger balances: accepted + retried = all the others.</p>"
             : "<p class=\"pill bad\">The ledger does not balance: please report this as a defect.</p>"
-        return """
-            <section aria-labelledby="ledger"><h2 id="ledger">Ledger</h2>
-            <div class="scroll" tabindex="0" role="region" aria-labelledby="ledger"><table>
-            <caption class="quiet">Deliveries since the queue was made, by destination and priority</caption>
-            <thead><tr><th scope="col">Destination</th>\(head)</tr></thead>
-            <tbody>
-            \(rows.joined(separator: "\n"))
-            </tbody></table></div>
-            \(check)</section>
+        return StatusPage.table(
+            "ledger", "Ledger", "Deliveries since the queue was made, by destination and priority",
+            head: ["Destination"] + columns.map(\.0), rows: rows, after: check)
+    }
 
-            """
+    private static let mostApps = 20
+
+    private var apps: String {
+        let all = report.busiestApps
+        guard !all.isEmpty else { return "" }
+        let columns = ["Events", "Records", "Bytes", "In quarantine", "Last read"]
+        let rows = all.prefix(StatusPage.mostApps).map { name, app in
+            let last = app.lastRead.map { "\(HumanText.duration(report.now - $0)) ago" } ?? "–"
+            let cells = [
+                HumanText.count(app.events - app.records), HumanText.count(app.records), HumanText.bytes(app.bytes),
+                HumanText.count(app.quarantined), last,
+            ]
+            let row = zip(columns, cells).map { "<td data-name=\"\($0)\">\($1)</td>" }.joined()
+            return "<tr><th scope=\"row\">\(HTMLText.escaped(name))</th>\(row)</tr>"
+        }
+        let more = all.count - rows.count
+        return StatusPage.table(
+            "apps", "Apps", "What was read since the start, the busiest first", head: ["App"] + columns, rows: rows,
+            after: more > 0 ? "<p class=\"quiet\">And \(more) more: <code>spoolship status --apps</code>.</p>" : "")
+    }
+
+    private static func table(
+        _ id: String, _ title: String, _ caption: String, head: [String], rows: [String], after: String
+    ) -> String {
+        """
+        <section aria-labelledby="\(id)"><h2 id="\(id)">\(title)</h2>
+        <div class="scroll" tabindex="0" role="region" aria-labelledby="\(id)"><table>
+        <caption class="quiet">\(caption)</caption>
+        <thead><tr>\(head.map { "<th scope=\"col\">\($0)</th>" }.joined())</tr></thead>
+        <tbody>
+        \(rows.joined(separator: "\n"))
+        </tbody></table></div>
+        \(after)</section>
+
+        """
     }
 
     private var stores: String {

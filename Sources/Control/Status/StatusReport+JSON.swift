@@ -18,6 +18,14 @@ extension StatusReport {
                 "read": .integer(intake.read), "accepted": .integer(intake.accepted),
                 "refused": .integer(intake.refused), "quarantined": .integer(intake.quarantined),
             ],
+            "apps": .array(
+                busiestApps.map { name, app in
+                    [
+                        "name": .string(name), "events": .integer(app.events - app.records),
+                        "records": .integer(app.records), "bytes": .integer(app.bytes),
+                        "quarantined": .integer(app.quarantined), "last_read_ms": JSONValue(app.lastRead?.json),
+                    ]
+                }),
             "destinations": .array(destinations.map(\.json)), "queue": queue.json, "spool": spool.json,
             "containers": .array(containers.map(\.json)), "overrides": .array(overrides.map(\.json)),
         ]
@@ -49,11 +57,27 @@ extension StatusReport {
             self.intake.refused = intake.count("refused")
             self.intake.quarantined = intake.count("quarantined")
         }
+        for app in json["apps"]?.array ?? [] {
+            var counts = AppCounts()
+            counts.records = app.count("records")
+            counts.events = app.count("events") + counts.records
+            counts.bytes = app.count("bytes")
+            counts.quarantined = app.count("quarantined")
+            counts.lastRead = Timestamp(app["last_read_ms"])
+            apps[app.text("name")] = counts
+        }
         destinations = (json["destinations"]?.array ?? []).map(Destination.init)
         queue = Queue(json["queue"] ?? .null)
         spool = Spool(json["spool"] ?? .null)
         containers = (json["containers"]?.array ?? []).map(Container.init)
         overrides = (json["overrides"]?.array ?? []).map(Override.init)
+    }
+}
+
+extension StatusReport {
+    /// The apps, the one with the most events first.
+    var busiestApps: [(name: String, counts: AppCounts)] {
+        apps.sorted { ($1.value.events, $0.key) < ($0.value.events, $1.key) }.map { ($0.key, $0.value) }
     }
 }
 

@@ -276,6 +276,8 @@ public struct StatusReport: Sendable, Equatable {
     public var restartProblem: String?
     /// The figures of reading.
     public var intake = IntakeLedger()
+    /// What each app has written since the start.
+    public var apps: [String: AppCounts] = [:]
     /// The destinations, in the order of the configuration, orphans last.
     public var destinations: [Destination] = []
     /// The queue.

@@ -41,6 +41,28 @@ public struct StatusText: Sendable {
         return lines.map { $0 + "\n" }.joined()
     }
 
+    /// What each app has written, the busiest first.
+    public var apps: String {
+        let rows = report.busiestApps.map { name, app in
+            [
+                name, HumanText.count(app.events - app.records), HumanText.count(app.records),
+                HumanText.bytes(app.bytes), HumanText.count(app.quarantined),
+                app.lastRead.map { "\(since($0)) ago" } ?? "–",
+            ]
+        }
+        guard !rows.isEmpty else { return "no app has written anything since the start\n" }
+        let table = [["app", "events", "records", "bytes", "quarantined", "last"]] + rows
+        let widths = table[0].indices.map { column in table.map { $0[column].count }.max() ?? 0 }
+        return table.map { row in
+            let cells = zip(row, widths).enumerated().map {
+                $0.offset == 0
+                    ? StatusText.left($0.element.0, $0.element.1)
+                    : StatusText.right($0.element.0, $0.element.1)
+            }
+            return cells.joined(separator: "  ") + "\n"
+        }.joined()
+    }
+
     // MARK: Head
 
     private var head: String {

@@ -10,14 +10,18 @@ extension Command {
             Ends with 0 when the agent is ready, with 1 when it is not or collection is disabled (--quiet prints nothing),
             with 69 when no agent answers.
             """,
-        options: [.json, Option(name: "quiet", letter: "q", help: "print nothing: only the exit code counts")]
+        options: [
+            .json, Option(name: "apps", help: "what each app has written since the start, the busiest first"),
+            Option(name: "quiet", letter: "q", help: "print nothing: only the exit code counts"),
+        ]
     ) { invocation in
         let json = try invocation.ask("GET", "/v1/status")
         let report = try StatusReport.read(json)
         if invocation.has("json") {
             try invocation.console.print(json.pretty)
         } else if !invocation.has("quiet") {
-            try invocation.console.write(StatusText(report, console: invocation.console).screen)
+            let text = StatusText(report, console: invocation.console)
+            try invocation.console.write(invocation.has("apps") ? text.apps : text.screen)
         }
         return report.obstacles.isEmpty && report.isEnabled ? .success : .negative
     }
