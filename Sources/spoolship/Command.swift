@@ -16,8 +16,6 @@ struct Command: Sendable {
     var details = ""
     /// Its options, besides `--config` and `--help`, which every command has.
     var options: [Option] = []
-    /// Whether help lists it.
-    var isHidden = false
     /// Whether it asks a running agent, over its control socket.
     var asksAgent = false
     /// Does it.

@@ -5,10 +5,7 @@ enum CommandTable {
     static let all: [Command] =
         [.run, .check, .track, .appAdd, .appList]
         + (agentCommands + Command.records + Command.containers).map(\.asking) + Command.containerTools + [
-            .containerCheck, .containerTest, .privacyProve, .receive, .diagnose,
-            .version,
-            .help,
-            .generate,
+            .containerCheck, .containerTest, .privacyProve, .receive, .diagnose, .version, .help,
         ]
 
     /// Those that ask a running agent.
@@ -19,7 +16,7 @@ enum CommandTable {
 
     /// What to say of words that name no command: the nearest one, or the second words that there are.
     static func unknown(_ words: [String], among commands: [Command]) -> CommandFailure {
-        let known = commands.filter { !$0.isHidden }.map(\.name)
+        let known = commands.map(\.name)
         let word = words[0]
         let family = known.filter { $0.hasPrefix(word + " ") }
         if !family.isEmpty {

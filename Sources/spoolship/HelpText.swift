@@ -5,15 +5,14 @@ struct HelpText {
 
     /// All commands, with their summaries.
     var overview: String {
-        let shown = commands.filter { !$0.isHidden }
-        let width = (shown.map(\.name.count).max() ?? 0) + 2
+        let width = (commands.map(\.name.count).max() ?? 0) + 2
         return """
             Spoolship ships the events that apps write to a spool directory: each one, once, in order of importance.
 
             \(console.styled("usage:", .bold)) spoolship COMMAND [OPTIONS]
 
             \(console.styled("commands:", .bold))
-            \(shown.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n"))
+            \(commands.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n"))
 
             `spoolship help COMMAND` says more of one, `spoolship help configuration` lists all settings.
 
@@ -33,7 +32,7 @@ struct HelpText {
 
     /// The commands of a family: those whose first word it is.
     func family(_ word: String) -> String? {
-        let members = commands.filter { $0.name.hasPrefix(word + " ") && !$0.isHidden }
+        let members = commands.filter { $0.name.hasPrefix(word + " ") }
         guard !members.isEmpty else { return nil }
         let width = (members.map(\.name.count).max() ?? 0) + 2
         return members.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n") + "\n"

@@ -1,6 +1,8 @@
-internal import Configuration
+import Configuration
 
-/// The files of the repository that are made of the tables of commands and settings; a test holds them to it.
+@testable import spoolship
+
+/// The files of the repository that are made of the tables of commands and settings; `scripts/generate` writes them.
 enum GeneratedFiles {
     /// Paths in the repository, and texts.
     static var all: [(path: String, text: String)] {

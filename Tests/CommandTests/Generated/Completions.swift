@@ -1,8 +1,10 @@
+@testable import spoolship
+
 /// Completions for shells, made of the table of commands.
 struct Completions {
     private let commands: [Command]
 
-    init(_ commands: [Command]) { self.commands = commands.filter { !$0.isHidden } }
+    init(_ commands: [Command]) { self.commands = commands }
 
     /// The words that can stand first, in the table's order.
     private var firstWords: [String] {

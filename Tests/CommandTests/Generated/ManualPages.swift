@@ -1,4 +1,6 @@
-internal import Configuration
+import Configuration
+
+@testable import spoolship
 
 /// Manual pages in the language of man(7), made of the tables of commands and settings.
 struct ManualPages {
@@ -9,7 +11,6 @@ struct ManualPages {
 
     /// spoolship(1).
     var program: String {
-        let shown = commands.filter { !$0.isHidden }
         var page = """
             .\\" Made by scripts/generate.
             .TH SPOOLSHIP 1 "\(ManualPages.date)" "Spoolship \(Build.version)" "User Commands"
@@ -31,7 +32,7 @@ struct ManualPages {
             """
         // What holds for several commands is said once.
         var said: Set<String> = []
-        for command in shown {
+        for command in commands {
             page += ".SS \(roff(command.name)) \(roff(command.arguments))\n\(roff(sentence(command.summary)))\n"
             for paragraph in paragraphs(command.details) where said.insert(paragraph).inserted {
                 page += ".PP\n\(roff(paragraph))\n"
@@ -192,5 +193,25 @@ struct ManualPages {
             }
         }
         return result.hasPrefix(".") || result.hasPrefix("'") ? "\\&" + result : result
+    }
+}
+
+extension ExitCode {
+    /// What it means, in the manual.
+    var meaning: String {
+        switch self {
+        case .success: "done"
+        case .negative: "the answer is no"
+        case .usage: "the command line is wrong"
+        case .badData: "the data given is wrong"
+        case .unreachable: "the agent cannot be reached"
+        case .software: "a defect of spoolship"
+        case .cannotCreate: "a file cannot be created"
+        case .inputOutput: "reading or writing failed"
+        case .temporaryFailure: "it cannot be done now; try again later"
+        case .noPermission: "not allowed; run as another user"
+        case .configuration: "the configuration is wrong"
+        case .deadline: "time ran out"
+        }
     }
 }
