@@ -1,9 +1,9 @@
 internal import Logs
 internal import Model
 
+/// The table: what a family counts is said in its help.
 extension MetricFamily {
-    /// Every family, in the order of the exposition.
-    public static let all: [MetricFamily] =
+    package static let all: [MetricFamily] =
         ledger + intake + queue + delivery + spool + containers + agent + process
 
     private static let destination = Label.open("destination")
@@ -12,33 +12,23 @@ extension MetricFamily {
 
     // MARK: Ledger (durable: counts since the database was made)
 
-    /// Deliveries taken into the queue.
-    public static let deliveriesAccepted = ledgerCounter(
+    package static let deliveriesAccepted = ledgerCounter(
         "accepted", "Deliveries (an event for one of its destinations) taken into the queue.")
-    /// Dead letters sent back by a person.
-    public static let deliveriesRetried = ledgerCounter("retried", "Dead letters that a person sent back.")
-    /// Deliveries that the destination has confirmed.
-    public static let deliveriesAcknowledged = ledgerCounter(
+    package static let deliveriesRetried = ledgerCounter("retried", "Dead letters that a person sent back.")
+    package static let deliveriesAcknowledged = ledgerCounter(
         "acknowledged", "Deliveries that the destination has confirmed.")
-    /// Deliveries that the destination rejected for good.
-    public static let deliveriesDeadLettered = ledgerCounter(
+    package static let deliveriesDeadLettered = ledgerCounter(
         "dead_lettered", "Deliveries that the destination rejected for good; purging does not change it.")
-    /// Deliveries that the storage cap forced out.
-    public static let deliveriesEvicted = ledgerCounter("evicted", "Deliveries that the storage cap forced out.")
-    /// Deliveries that became too old.
-    public static let deliveriesExpired = ledgerCounter(
+    package static let deliveriesEvicted = ledgerCounter("evicted", "Deliveries that the storage cap forced out.")
+    package static let deliveriesExpired = ledgerCounter(
         "expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age.")
-    /// Deliveries that were taken out on purpose.
-    public static let deliveriesDiscarded = ledgerCounter(
+    package static let deliveriesDiscarded = ledgerCounter(
         "discarded", "Deliveries that a rule, disabled collection or a person took out.")
-    /// Deliveries that corruption took.
-    public static let deliveriesLost = ledgerCounter("lost", "Deliveries that corruption took, beyond salvage.")
-    /// Deliveries that wait.
-    public static let deliveriesQueued = MetricFamily(
+    package static let deliveriesLost = ledgerCounter("lost", "Deliveries that corruption took, beyond salvage.")
+    package static let deliveriesQueued = MetricFamily(
         .gauge, "spoolship_deliveries_queued", "Deliveries that wait in the queue, in flight ones included.",
         [destination, priority])
-    /// Whether the ledger adds up.
-    public static let ledgerBalanced = MetricFamily(
+    package static let ledgerBalanced = MetricFamily(
         .gauge, "spoolship_ledger_balanced",
         "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + queued.")
 
@@ -53,42 +43,31 @@ extension MetricFamily {
 
     // MARK: Intake
 
-    /// Events read from the spool.
-    public static let eventsRead = MetricFamily(
+    package static let eventsRead = MetricFamily(
         .counter, "spoolship_events_read_total", "Events read: accepted, refused or quarantined.")
-    /// Events that were taken.
-    public static let eventsAccepted = MetricFamily(.counter, "spoolship_events_accepted_total", "Events taken.")
-    /// Events that were not taken.
-    public static let eventsRefused = MetricFamily(
+    package static let eventsAccepted = MetricFamily(.counter, "spoolship_events_accepted_total", "Events taken.")
+    package static let eventsRefused = MetricFamily(
         .counter, "spoolship_events_refused_total", "Events not taken: a limit, or a queue full of more important ones."
     )
-    /// Lines and files that are no events.
-    public static let eventsQuarantined = MetricFamily(
+    package static let eventsQuarantined = MetricFamily(
         .counter, "spoolship_events_quarantined_total", "Lines and files that could not be read as an event.")
-    /// Quarantined by reason, since the start.
-    public static let quarantined = MetricFamily(
+    package static let quarantined = MetricFamily(
         .counter, "spoolship_quarantined_total", "What was put into quarantine since the start, by reason.",
         [.closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue))])
-    /// What lies in quarantine.
-    public static let quarantineRecords = MetricFamily(
+    package static let quarantineRecords = MetricFamily(
         .gauge, "spoolship_quarantine_records", "Records that lie in quarantine.")
-    /// What is gone from the quarantine.
-    public static let quarantinePurged = MetricFamily(
+    package static let quarantinePurged = MetricFamily(
         .counter, "spoolship_quarantine_purged_total",
         "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
-    /// What stays in the spool.
-    public static let filesStaying = MetricFamily(
+    package static let filesStaying = MetricFamily(
         .gauge, "spoolship_spool_files_staying",
         "Files that were read and stay in the spool, because the quarantine could not hold all of their bad lines.")
-    /// What lies in quarantine, in bytes.
-    public static let quarantineBytes = MetricFamily(
+    package static let quarantineBytes = MetricFamily(
         .gauge, "spoolship_quarantine_bytes", "Bytes that lie in quarantine.")
-    /// What was cut.
-    public static let truncations = MetricFamily(
+    package static let truncations = MetricFamily(
         .counter, "spoolship_event_truncations_total", "What the limits cut off events since the start, by kind.",
         [.closed("kind", ["name", "property_key", "property_value", "properties"])])
-    /// Events beyond a limit that were not cut.
-    public static let beyondLimit = MetricFamily(
+    package static let beyondLimit = MetricFamily(
         .counter, "spoolship_events_beyond_limit_total",
         "Events beyond a limit that were not cut since the start, by limit and what happened to them.",
         [
@@ -96,8 +75,7 @@ extension MetricFamily {
                 "limit", ["event_names", "name_length", "properties", "property_key_length", "property_value_length"]),
             .closed("consequence", ["refuse", "quarantine", "allow"]),
         ])
-    /// What was repaired.
-    public static let oddities = MetricFamily(
+    package static let oddities = MetricFamily(
         .counter, "spoolship_event_oddities_total",
         "What events said that was corrected or passed over since the start, by kind.",
         [
@@ -109,39 +87,30 @@ extension MetricFamily {
                     "no_time", "unusable_name", "repaired_utf8", "wrapped_text",
                 ])
         ])
-    /// What rules discarded.
-    public static let discards = MetricFamily(
+    package static let discards = MetricFamily(
         .counter, "spoolship_events_discarded_total", "Events discarded since the start, by reason or rule.",
         [.open("reason")])
-    /// Different event names of an app.
-    public static let eventNames = MetricFamily(
+    package static let eventNames = MetricFamily(
         .gauge, "spoolship_event_names", "Different event names of an app in this UTC day.", [.open("app")])
-    /// What an app wrote.
-    public static let appEvents = MetricFamily(
+    package static let appEvents = MetricFamily(
         .counter, "spoolship_app_events_total",
         "Events and records that were read of an app since the start; the first 1,000 apps, all others together.",
         [.open("app"), .closed("kind", ["event", "record"])])
-    /// Its bytes.
-    public static let appBytes = MetricFamily(
+    package static let appBytes = MetricFamily(
         .counter, "spoolship_app_bytes_total", "Bytes that were read of an app since the start.", [.open("app")])
-    /// What was wrong of it.
-    public static let appQuarantined = MetricFamily(
+    package static let appQuarantined = MetricFamily(
         .counter, "spoolship_app_quarantined_total", "Lines of an app that went to the quarantine since the start.",
         [.open("app")])
-    /// Whether it still writes.
-    public static let appLastRead = MetricFamily(
+    package static let appLastRead = MetricFamily(
         .gauge, "spoolship_app_last_read_timestamp_seconds",
         "When the last event or record of an app was read, in seconds since 1970.", [.open("app")])
-    /// Sessions that were started.
-    public static let sessions = MetricFamily(
+    package static let sessions = MetricFamily(
         .counter, "spoolship_sessions_started_total", "Sessions started since the start of the agent, by mode.",
         [.closed("mode", ["automatic", "manual", "event"])])
-    /// What containers' tags did.
-    public static let tagsFired = MetricFamily(
+    package static let tagsFired = MetricFamily(
         .counter, "spoolship_container_tags_fired_total", "Tags fired since the start of the agent, by container.",
         [container])
-    /// What containers' rules could not do.
-    public static let ruleProblems = MetricFamily(
+    package static let ruleProblems = MetricFamily(
         .counter, "spoolship_container_problems_total",
         "What containers' rules could not do for an event since the start: one made too large is in quarantine, others went on as they came.",
         [
@@ -162,48 +131,36 @@ extension MetricFamily {
 
     // MARK: Queue
 
-    /// What the queued rows hold.
-    public static let queueBytes = MetricFamily(
+    package static let queueBytes = MetricFamily(
         .gauge, "spoolship_queue_bytes", "What the queue holds, frames and metadata: the figure that the cap bounds.")
-    /// The storage cap.
-    public static let queueMaxBytes = MetricFamily(
+    package static let queueMaxBytes = MetricFamily(
         .gauge, "spoolship_queue_max_bytes", "The storage cap in force (queue.max_size).")
-    /// The size of the files.
-    public static let queueFileBytes = MetricFamily(
+    package static let queueFileBytes = MetricFamily(
         .gauge, "spoolship_queue_file_bytes", "The size of the queue's files.",
         [.closed("file", ["database", "wal"])])
-    /// How long the oldest delivery has waited.
-    public static let queueOldestAge = MetricFamily(
+    package static let queueOldestAge = MetricFamily(
         .gauge, "spoolship_queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
         [destination, priority])
-    /// Whether reading waits because the queue is near its cap or the disk is full.
-    public static let queueBackpressure = MetricFamily(
+    package static let queueBackpressure = MetricFamily(
         .gauge, "spoolship_queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
-    /// Transactions.
-    public static let queueCommits = MetricFamily(
+    package static let queueCommits = MetricFamily(
         .counter, "spoolship_queue_commits_total", "Transactions of the queue since the start, by result.",
         [.closed("result", ["ok", "failed"])])
-    /// Databases moved aside.
-    public static let queueRecoveries = MetricFamily(
+    package static let queueRecoveries = MetricFamily(
         .counter, "spoolship_queue_recoveries_total",
         "Corrupt databases that were moved aside and salvaged since the start.")
-    /// Databases of which nobody knows what was lost.
-    public static let queueUnknownLosses = MetricFamily(
+    package static let queueUnknownLosses = MetricFamily(
         .counter, "spoolship_queue_unknown_losses_total",
         "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made.")
-    /// Whether the configured cap is not in force.
-    public static let queueCapRefused = MetricFamily(
+    package static let queueCapRefused = MetricFamily(
         .gauge, "spoolship_queue_max_size_refused",
         "1 while queue.max_size is below what is stored at the start, and the old one stays in force.")
-    /// Dead letters that are kept.
-    public static let deadLetters = MetricFamily(
+    package static let deadLetters = MetricFamily(
         .gauge, "spoolship_dead_letters", "Dead letters that are kept: neither purged nor sent again.",
         [destination, priority])
-    /// Dead letters that are kept, in bytes.
-    public static let deadLetterBytes = MetricFamily(
+    package static let deadLetterBytes = MetricFamily(
         .gauge, "spoolship_dead_letters_bytes", "Bytes of the dead letters that are kept.")
-    /// Dead letters that are gone.
-    public static let deadLettersPurged = MetricFamily(
+    package static let deadLettersPurged = MetricFamily(
         .counter, "spoolship_dead_letters_purged_total",
         "Dead letters removed by a person or by dead_letters.max_size since the database was made.")
 
@@ -214,8 +171,7 @@ extension MetricFamily {
 
     // MARK: Delivery
 
-    /// What became of attempts.
-    public static let attempts = MetricFamily(
+    package static let attempts = MetricFamily(
         .counter, "spoolship_delivery_attempts_total", "Attempts to send a batch since the start, by outcome.",
         [
             destination,
@@ -223,58 +179,44 @@ extension MetricFamily {
                 "outcome",
                 ["acknowledged", "partial", "retry", "retry_after", "too_large", "rejected", "held", "offline"]),
         ])
-    /// Why attempts failed.
-    public static let failures = MetricFamily(
+    package static let failures = MetricFamily(
         .counter, "spoolship_delivery_failures_total", "Attempts that failed since the start, by kind of failure.",
         [destination, .closed("kind", Failure.Kind.allCases.map(\.rawValue))])
-    /// What destinations answered.
-    public static let responses = MetricFamily(
+    package static let responses = MetricFamily(
         .counter, "spoolship_delivery_responses_total", "Answers since the start, by HTTP status.",
         [destination, .open("code")])
-    /// Batches that are being sent.
-    public static let inFlight = MetricFamily(
+    package static let inFlight = MetricFamily(
         .gauge, "spoolship_delivery_in_flight", "Batches that are being sent.", [destination])
-    /// Attempts after the first.
-    public static let retries = MetricFamily(
+    package static let retries = MetricFamily(
         .counter, "spoolship_delivery_retries_total", "Attempts after a batch's first since the start.", [destination])
-    /// Batches that wait for their retry.
-    public static let retryWaiting = MetricFamily(
+    package static let retryWaiting = MetricFamily(
         .gauge, "spoolship_delivery_retry_waiting", "Batches that wait for their retry.", [destination])
-    /// How long attempts took.
-    public static let attemptSeconds = MetricFamily(
+    package static let attemptSeconds = MetricFamily(
         .histogram, "spoolship_delivery_duration_seconds", "How long attempts took.", [destination], buckets: seconds)
-    /// Bytes of bodies.
-    public static let sentBytes = MetricFamily(
+    package static let sentBytes = MetricFamily(
         .counter, "spoolship_delivery_sent_bytes_total", "Bytes of request bodies sent since the start, as compressed.",
         [destination])
-    /// Values that a format has no place for.
-    public static let valuesLeftOut = MetricFamily(
+    package static let valuesLeftOut = MetricFamily(
         .counter, "spoolship_delivery_values_left_out_total",
         "Values of acknowledged events that the format has no place for or had to change, since the start.",
         [destination])
-    /// Events that were rejected without a name.
-    public static let unnamedRejections = MetricFamily(
+    package static let unnamedRejections = MetricFamily(
         .counter, "spoolship_delivery_unnamed_rejections_total",
         "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",
         [destination])
-    /// When the last batch was acknowledged.
-    public static let lastAcknowledged = MetricFamily(
+    package static let lastAcknowledged = MetricFamily(
         .gauge, "spoolship_delivery_last_acknowledged_timestamp_seconds",
         "When a destination last acknowledged something (Unix time); 0 if never.", [destination])
-    /// How a destination stands.
-    public static let destinationState = MetricFamily(
+    package static let destinationState = MetricFamily(
         .gauge, "spoolship_destination_state", "1 for the state that a destination is in, 0 for the others.",
         [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
-    /// Destinations.
-    public static let destinations = MetricFamily(
+    package static let destinations = MetricFamily(
         .gauge, "spoolship_destinations", "Destinations that the configuration names; 0 means that nothing is read.")
-    /// When a destination's certificate ends.
-    public static let certificateExpiry = MetricFamily(
+    package static let certificateExpiry = MetricFamily(
         .gauge, "spoolship_destination_certificate_expiry_timestamp_seconds",
         "When a certificate that we use for a destination, or its own as last seen in a handshake, ends (Unix time).",
         [destination, .closed("certificate", ["ca", "client", "server"])])
-    /// Events that missed their deadline.
-    public static let lateEvents = MetricFamily(
+    package static let lateEvents = MetricFamily(
         .counter, "spoolship_deadline_late_events_total",
         "Events acknowledged after their deadline since the start, by deadline.", [.open("deadline")])
 
@@ -286,29 +228,22 @@ extension MetricFamily {
 
     // MARK: Spool
 
-    /// Bytes that are written and not read.
-    public static let spoolLagBytes = MetricFamily(
+    package static let spoolLagBytes = MetricFamily(
         .gauge, "spoolship_spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
-    /// Age of the oldest unread bytes.
-    public static let spoolLagSeconds = MetricFamily(
+    package static let spoolLagSeconds = MetricFamily(
         .gauge, "spoolship_spool_lag_seconds",
         "How long the oldest unread data has waited in the spool; 0 if none does.")
-    /// Files that the agent follows.
-    public static let spoolFiles = MetricFamily(
+    package static let spoolFiles = MetricFamily(
         .gauge, "spoolship_spool_files", "Files of the spool that the agent knows, by kind.",
         [.closed("kind", ["append", "drop"])])
-    /// Open files.
-    public static let spoolOpenFiles = MetricFamily(
+    package static let spoolOpenFiles = MetricFamily(
         .gauge, "spoolship_spool_open_files", "Files of the spool that are held open.")
-    /// Bytes read.
-    public static let spoolReadBytes = MetricFamily(
+    package static let spoolReadBytes = MetricFamily(
         .counter, "spoolship_spool_read_bytes_total", "Bytes read from the spool since the start.")
-    /// Bytes that were gone before they could be read.
-    public static let spoolGivenUpBytes = MetricFamily(
+    package static let spoolGivenUpBytes = MetricFamily(
         .counter, "spoolship_spool_given_up_bytes_total",
         "Bytes that were truncated or deleted before they could be read, since the start.")
-    /// Files that may not or cannot be read.
-    public static let spoolRefusedFiles = MetricFamily(
+    package static let spoolRefusedFiles = MetricFamily(
         .gauge, "spoolship_spool_refused_files",
         "Files that are not read: permission those of now, the other reasons all since the start.",
         [
@@ -319,47 +254,36 @@ extension MetricFamily {
                 ]
             )
         ])
-    /// Whether the spool is polled.
-    public static let spoolPolling = MetricFamily(
+    package static let spoolPolling = MetricFamily(
         .gauge, "spoolship_spool_polling", "1 while the spool is polled because it cannot be watched.")
-    /// Files removed.
-    public static let spoolFilesFinished = MetricFamily(
+    package static let spoolFilesFinished = MetricFamily(
         .counter, "spoolship_spool_files_finished_total", "Files that were read to their end since the start, by kind.",
         [.closed("kind", ["append", "drop"])])
-    /// Files unlinked or moved into the archive.
-    public static let spoolFilesRemoved = MetricFamily(
+    package static let spoolFilesRemoved = MetricFamily(
         .counter, "spoolship_spool_files_removed_total",
         "Files removed or archived after they were read, since the start.")
-    /// Rotations by rename.
-    public static let spoolRotations = MetricFamily(
+    package static let spoolRotations = MetricFamily(
         .counter, "spoolship_spool_rotations_total",
         "Append files that lost their name to rotation or deletion, since the start.")
-    /// Rotations by copy-and-truncate.
-    public static let spoolTruncations = MetricFamily(
+    package static let spoolTruncations = MetricFamily(
         .counter, "spoolship_spool_truncations_total",
         "Append files that became shorter or were rewritten, since the start.")
-    /// Lines over the limit.
-    public static let spoolLinesTooLong = MetricFamily(
+    package static let spoolLinesTooLong = MetricFamily(
         .counter, "spoolship_spool_lines_too_long_total",
         "Lines and events longer than spool.max_event_size, quarantined since the start.")
-    /// Zeros between lines.
-    public static let spoolZeroBytes = MetricFamily(
+    package static let spoolZeroBytes = MetricFamily(
         .counter, "spoolship_spool_zero_bytes_total",
         "Zeros before lines that were passed over since the start: a file was made longer and not filled.")
-    /// Overflows of inotify.
-    public static let spoolWatchOverflows = MetricFamily(
+    package static let spoolWatchOverflows = MetricFamily(
         .counter, "spoolship_spool_watch_overflows_total",
         "How often changes came faster than the kernel keeps them and all was listed again, since the start.")
-    /// Opens that a file lease kept from happening.
-    public static let spoolLeaseWaits = MetricFamily(
+    package static let spoolLeaseWaits = MetricFamily(
         .counter, "spoolship_spool_lease_waits_total",
         "How often a file's opening was put off because somebody holds a file lease on it, since the start.")
-    /// Failed system calls.
-    public static let spoolErrors = MetricFamily(
+    package static let spoolErrors = MetricFamily(
         .counter, "spoolship_spool_errors_total",
         "Failed system calls on the spool that reading survives, each logged, since the start.")
-    /// What waits for a second try.
-    public static let spoolSecondTries = MetricFamily(
+    package static let spoolSecondTries = MetricFamily(
         .gauge, "spoolship_spool_second_tries",
         "Files and directories of the spool that wait for a second try after a failed system call, by reason.",
         [
@@ -369,28 +293,22 @@ extension MetricFamily {
                     "descriptors", "memory", "permission", "read_only", "no_room", "missing", "input_output", "other",
                 ])
         ])
-    /// Files of names that are not read.
-    public static let spoolPassedOver = MetricFamily(
+    package static let spoolPassedOver = MetricFamily(
         .gauge, "spoolship_spool_passed_over_files", "Files that are not read because of the ends of their names.")
-    /// Whether `spool.max_unread` makes the queue evict.
-    public static let spoolUnreadBoundPassed = MetricFamily(
+    package static let spoolUnreadBoundPassed = MetricFamily(
         .gauge, "spoolship_spool_unread_bound_passed",
         "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
 
-    /// Entries of a journal.
-    public static let journalEntries = MetricFamily(
+    package static let journalEntries = MetricFamily(
         .counter, "spoolship_journal_entries_total", "Entries of the journal that were read since the start, by app.",
         [.open("app")])
-    /// Entries that were cut.
-    public static let journalCutEntries = MetricFamily(
+    package static let journalCutEntries = MetricFamily(
         .counter, "spoolship_journal_cut_entries_total",
         "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
-    /// Entries that were gone before they could be read.
-    public static let journalGaps = MetricFamily(
+    package static let journalGaps = MetricFamily(
         .counter, "spoolship_journal_gaps_total",
         "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
-    /// Whether a journal is read.
-    public static let journalReadable = MetricFamily(
+    package static let journalReadable = MetricFamily(
         .gauge, "spoolship_journal_readable", "1 while the journal can be read, by app.", [.open("app")])
 
     private static let spool = [
@@ -405,29 +323,23 @@ extension MetricFamily {
     // MARK: Containers
 
     private static let container = Label.open("container")
-    /// Which version of a container is in force.
-    public static let containerVersion = MetricFamily(
+    package static let containerVersion = MetricFamily(
         .gauge, "spoolship_container_version", "The version of the container in force; 0 if it is empty.", [container])
-    /// Where the container in force comes from.
-    public static let containerSource = MetricFamily(
+    package static let containerSource = MetricFamily(
         .gauge, "spoolship_container_source",
         "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
         [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
-    /// Version that a rollout does not give this agent yet.
-    public static let containerHeldBackVersion = MetricFamily(
+    package static let containerHeldBackVersion = MetricFamily(
         .gauge, "spoolship_container_held_back_version",
         "Version that is published for a share of the agents, to which this one does not belong yet; 0 if there is none.",
         [container])
-    /// Whether a container is as new as it should be.
-    public static let containerFresh = MetricFamily(
+    package static let containerFresh = MetricFamily(
         .gauge, "spoolship_container_fresh",
         "1 while the container in force was confirmed within fresh_for, or has no url and a default.", [container])
-    /// When a container was last confirmed.
-    public static let containerConfirmed = MetricFamily(
+    package static let containerConfirmed = MetricFamily(
         .gauge, "spoolship_container_confirmed_timestamp_seconds",
         "When the network last confirmed the container in force (Unix time); 0 if it never did.", [container])
-    /// How refreshes ended.
-    public static let containerRefreshes = MetricFamily(
+    package static let containerRefreshes = MetricFamily(
         .counter, "spoolship_container_refreshes_total",
         "Refreshes of a container since the start, by type and result.",
         [
@@ -439,20 +351,16 @@ extension MetricFamily {
                     "unknown_error", "signature", "version", "form", "expired",
                 ]),
         ])
-    /// Whether events wait for a container.
-    public static let containerAwaited = MetricFamily(
+    package static let containerAwaited = MetricFamily(
         .gauge, "spoolship_container_awaited",
         "1 while the container is required and no document of it rules: events of its apps are not read.", [container])
-    /// Whether the last fetch went well.
-    public static let containerRefreshSuccessful = MetricFamily(
+    package static let containerRefreshSuccessful = MetricFamily(
         .gauge, "spoolship_container_last_refresh_successful",
         "1 if the last fetch brought, or confirmed, a good document.", [container])
-    /// Settings that a container wanted and did not get.
-    public static let containerSettingsRefused = MetricFamily(
+    package static let containerSettingsRefused = MetricFamily(
         .gauge, "spoolship_container_settings_refused",
         "Values of the container in force that may_set lets set settings and that no setting can have.", [container])
-    /// What functions did.
-    public static let functionCalls = MetricFamily(
+    package static let functionCalls = MetricFamily(
         .counter, "spoolship_function_calls_total", "Calls of functions since the start, by result.",
         [
             .open("function"),
@@ -462,12 +370,10 @@ extension MetricFamily {
                     "success", "cached", "unknown", "timeout", "exit", "bad_json", "too_large", "not_started", "busy",
                 ]),
         ])
-    /// How long functions took.
-    public static let functionSeconds = MetricFamily(
+    package static let functionSeconds = MetricFamily(
         .histogram, "spoolship_function_duration_seconds",
         "How long a function's program ran, until it ended or was killed.", [.open("function")], buckets: seconds)
-    /// Functions that run.
-    public static let functionsRunning = MetricFamily(
+    package static let functionsRunning = MetricFamily(
         .gauge, "spoolship_function_running", "Processes of a function that run now.", [.open("function")])
 
     private static let containers = [
@@ -479,50 +385,37 @@ extension MetricFamily {
 
     // MARK: Agent
 
-    /// What runs here.
-    public static let build = MetricFamily(
+    package static let build = MetricFamily(
         .info, "spoolship_build_info", "What runs here.", [.open("version"), .open("commit"), .open("toolchain")])
-    /// Whether the agent is ready.
-    public static let ready = MetricFamily(.gauge, "spoolship_ready", "1 if /readyz says yes.")
-    /// Whether events are collected.
-    public static let collectionEnabled = MetricFamily(
+    package static let ready = MetricFamily(.gauge, "spoolship_ready", "1 if /readyz says yes.")
+    package static let collectionEnabled = MetricFamily(
         .gauge, "spoolship_collection_enabled", "1 unless collection was disabled.")
-    /// Whether the agent may connect.
-    public static let networkEnabled = MetricFamily(
+    package static let networkEnabled = MetricFamily(
         .gauge, "spoolship_network_enabled", "1 unless the network was switched off.")
-    /// Pause tokens that are held.
-    public static let pauseTokens = MetricFamily(.gauge, "spoolship_pause_tokens", "Pause tokens that are held.")
-    /// The dispatch interval.
-    public static let dispatchInterval = MetricFamily(
+    package static let pauseTokens = MetricFamily(.gauge, "spoolship_pause_tokens", "Pause tokens that are held.")
+    package static let dispatchInterval = MetricFamily(
         .gauge, "spoolship_dispatch_interval_seconds",
         "The dispatch interval in force where a destination has none of its own; 0 if periodic dispatch is off.")
-    /// The last reload.
-    public static let reloadSuccessful = MetricFamily(
+    package static let reloadSuccessful = MetricFamily(
         .gauge, "spoolship_config_last_reload_successful", "1 if the configuration last read is in force.")
-    /// When the configuration was last read.
-    public static let reloadTime = MetricFamily(
+    package static let reloadTime = MetricFamily(
         .gauge, "spoolship_config_last_reload_success_timestamp_seconds",
         "When a configuration was last read and taken (Unix time).")
-    /// Failures to persist.
-    public static let persistenceFailures = MetricFamily(
+    package static let persistenceFailures = MetricFamily(
         .counter, "spoolship_persistence_failures_total",
         "What could not be made durable since the start, by what it was.",
         [.closed("what", ["queue", "state_file"])])
-    /// Log messages.
-    public static let logMessages = MetricFamily(
+    package static let logMessages = MetricFamily(
         .counter, "spoolship_log_messages_total", "Log messages since the start, by level.",
         [.closed("level", LogLevel.allCases.map(\.name))])
-    /// Log lines that are missing.
-    public static let logLinesSuppressed = MetricFamily(
+    package static let logLinesSuppressed = MetricFamily(
         .counter, "spoolship_log_lines_suppressed_total",
         "Log lines that were not written because their reader was too slow or gone, since the start.")
-    /// Requests to the agent.
-    public static let requests = MetricFamily(
+    package static let requests = MetricFamily(
         .counter, "spoolship_http_requests_total",
         "Requests to the stats port and the control socket, by status class, since the start.",
         [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
-    /// Connections that were not answered.
-    public static let connectionsCut = MetricFamily(
+    package static let connectionsCut = MetricFamily(
         .counter, "spoolship_http_connections_cut_total",
         "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read, "
             + "crowded out by another, busy (no place), or for a shortage of descriptors.",
@@ -530,33 +423,27 @@ extension MetricFamily {
             .closed("server", ["stats", "control"]),
             .closed("reason", ["slow", "crowded", "busy", "shortage"]),
         ])
-    /// Ports that were opened again.
-    public static let listenersReopened = MetricFamily(
+    package static let listenersReopened = MetricFamily(
         .counter, "spoolship_http_listeners_reopened_total",
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
         [.closed("server", ["stats", "control"])])
-    /// Room for bytes.
-    public static let freeBytes = MetricFamily(
+    package static let freeBytes = MetricFamily(
         .gauge, "spoolship_filesystem_free_bytes",
         "Bytes that are free in the file system of a directory, by the last look.",
         [.closed("directory", ["spool", "state"])])
-    /// Room for files.
-    public static let freeInodes = MetricFamily(
+    package static let freeInodes = MetricFamily(
         .gauge, "spoolship_filesystem_free_inodes",
         "Files that the file system of a directory has room for, by the last look; missing where it counts none.",
         [.closed("directory", ["spool", "state"])])
-    /// Whether times can be believed.
-    public static let clockSynchronised = MetricFamily(
+    package static let clockSynchronised = MetricFamily(
         .gauge, "spoolship_clock_synchronised",
         "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead."
     )
-    /// Whether the agent would start again.
-    public static let restartWouldFail = MetricFamily(
+    package static let restartWouldFail = MetricFamily(
         .gauge, "spoolship_restart_would_fail",
         "1 while the configuration, or a file that it names, is such that a restart would fail; `spoolship status` says why."
     )
-    /// Series that are missing.
-    public static let seriesSuppressed = MetricFamily(
+    package static let seriesSuppressed = MetricFamily(
         .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
 
     private static let agent = [
@@ -568,27 +455,20 @@ extension MetricFamily {
 
     // MARK: Process
 
-    /// CPU time.
-    public static let processCPU = MetricFamily(
+    package static let processCPU = MetricFamily(
         .counter, "process_cpu_seconds_total", "User and system CPU time spent, in seconds.")
-    /// Resident memory.
-    public static let processResident = MetricFamily(
+    package static let processResident = MetricFamily(
         .gauge, "process_resident_memory_bytes", "Resident memory size in bytes.")
-    /// Private memory.
-    public static let processPrivate = MetricFamily(
+    package static let processPrivate = MetricFamily(
         .gauge, "spoolship_process_private_memory_bytes",
         "Resident memory that is the process's own (RssAnon), in bytes.")
-    /// Virtual memory.
-    public static let processVirtual = MetricFamily(
+    package static let processVirtual = MetricFamily(
         .gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
-    /// Open descriptors.
-    public static let processOpenDescriptors = MetricFamily(
+    package static let processOpenDescriptors = MetricFamily(
         .gauge, "process_open_fds", "Number of open file descriptors.")
-    /// The limit of open descriptors.
-    public static let processMaxDescriptors = MetricFamily(
+    package static let processMaxDescriptors = MetricFamily(
         .gauge, "process_max_fds", "Maximum number of open file descriptors.")
-    /// When the process started.
-    public static let processStart = MetricFamily(
+    package static let processStart = MetricFamily(
         .gauge, "process_start_time_seconds", "Start time of the process since unix epoch in seconds.")
 
     private static let process = [
