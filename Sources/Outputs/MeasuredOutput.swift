@@ -17,6 +17,12 @@ public protocol MeasuredOutput: BatchSender {
 }
 
 extension MeasuredOutput {
+    /// None: events are written as they are.
+    public func takeLeftOutValues() -> Int { 0 }
+
+    /// None: there is nobody to be known by.
+    public var certificates: OutputCertificates { OutputCertificates() }
+
     /// Asks for each by itself.
     public func sendMeasured(_ batch: Batch) async -> MeasuredOutcome {
         let outcome = await send(batch)
@@ -48,7 +54,4 @@ public struct OutputCertificates: Sendable, Equatable {
     public var serverExpiry: Timestamp?
     /// How often they could not be read again, so that older ones stayed in force.
     public var failedReloads = 0
-
-    /// There are none.
-    public init() {}
 }

@@ -105,7 +105,9 @@ public struct StartupRehearsal: Sendable {
         // Files and standard output have nobody to connect to.
         do {
             switch try destination.completeTarget() {
-            case .http(let url, _): return try HTTPHandshake.attempt(options(of: destination, url))?.message
+            case .http(let url, _):
+                return try HTTPHandshake.attempt(destination.httpOptions(url, userAgent: "spoolship/\(version)"))?
+                    .message
             case .s3(let endpoint, let settings):
                 let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
                 return try HTTPHandshake.attempt(try options.connection())?.message
@@ -123,37 +125,15 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
-    private func options(of destination: DestinationSettings, _ url: EndpointURL) -> HTTPOptions {
-        destination.httpOptions(url, userAgent: "spoolship/\(version)")
-    }
-
     /// Why no sender can be made for a destination.
     private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
-            let target = try destination.completeTarget()
-            if case .s3(let endpoint, let settings) = target {
-                let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
-                _ = try S3Output(
-                    DestinationName(destination.name), options, installID: "check", on: try EventLoop(name: "check"),
-                    log: Log(NoLog()))
-            }
-            if case .nats(let url, let settings) = target {
-                _ = try NATSOutput(
-                    DestinationName(destination.name), destination.natsOptions(url, settings, version: version),
-                    on: try EventLoop(name: "check"), log: Log(NoLog()))
-            }
-            if case .kafka(let settings) = target {
-                _ = try KafkaOutput(
-                    DestinationName(destination.name), destination.kafkaOptions(settings),
-                    on: try EventLoop(name: "check"), log: Log(NoLog()))
-            }
-            guard case .http(let url, let format) = target else { return nil }
-            // The install id is made at the start; any will do here.
-            let encoder = try format.encoder(installID: "check", hostName: "check", version: version)
             let loop = try EventLoop(name: "check")
-            _ = try HTTPOutput(
-                DestinationName(destination.name), options(of: destination, url), format: encoder, on: loop,
-                log: Log(NoLog()), time: SystemTime())
+            // The install id is made at the start; any will do here.
+            _ = try OutputMaker(
+                version: version, installID: "check", hostName: "check", loop: loop, writingLoop: { _ in loop },
+                log: Log(NoLog()), time: SystemTime()
+            ).output(for: destination)
             return nil
         } catch let error as OutputError {
             // What is wrong with files, `check` tells with their own settings.

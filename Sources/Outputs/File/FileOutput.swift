@@ -48,9 +48,6 @@ public actor FileOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
     }
 
-    /// Files have none.
-    public var certificates: OutputCertificates { OutputCertificates() }
-
     /// Appends a batch and waits until it is on the disk.
     public func send(_ batch: Batch) async -> Outcome {
         do throws(OutputError) {
@@ -73,9 +70,6 @@ public actor FileOutput: MeasuredOutput {
         defer { sentBytes = 0 }
         return sentBytes
     }
-
-    /// None: events are written as they are.
-    public func takeLeftOutValues() -> Int { 0 }
 
     /// What passes by itself is tried again; what a person must fix holds.
     private func outcome(of error: WriteError) -> Outcome {

@@ -40,17 +40,11 @@ public actor StandardOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
     }
 
-    /// It has none.
-    public var certificates: OutputCertificates { OutputCertificates() }
-
     /// The bytes that were written since this was last asked.
     public func takeSentBytes() -> Int {
         defer { sentBytes = 0 }
         return sentBytes
     }
-
-    /// None: events are written as they are.
-    public func takeLeftOutValues() -> Int { 0 }
 
     /// Writes a batch.
     public func send(_ batch: Batch) async -> Outcome {

@@ -89,9 +89,6 @@ public actor KafkaOutput: MeasuredOutput {
         return sentBytes
     }
 
-    /// None: events are written as they are.
-    public func takeLeftOutValues() -> Int { 0 }
-
     /// Whether the library has threads now.
     var isAwake: Bool { get async { await client.isAwake } }
 

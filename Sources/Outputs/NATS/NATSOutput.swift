@@ -97,9 +97,6 @@ public actor NATSOutput: MeasuredOutput {
         return sentBytes
     }
 
-    /// None: events are written as they are.
-    public func takeLeftOutValues() -> Int { 0 }
-
     // MARK: Messages
 
     private func messages(of batch: Batch) throws(OutputError) -> [NATSMessage] {

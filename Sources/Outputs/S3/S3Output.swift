@@ -102,9 +102,6 @@ public actor S3Output: MeasuredOutput {
         return sentBytes
     }
 
-    /// None: events are written as they are.
-    public func takeLeftOutValues() -> Int { 0 }
-
     private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
         var headers = staticHeaders
         let checksum = SHA256.bytes(body)
