@@ -40,8 +40,7 @@ public struct ConfigurationText: Sendable, Equatable {
     /// Its text.
     public let text: String
 
-    /// A text of that path.
-    public init(file: String, text: String) {
+    package init(file: String, text: String) {
         self.file = file
         self.text = text
     }
@@ -157,19 +156,13 @@ extension Settings {
 
     /// The names `*.toml` in a directory, in order; none when there is no such directory.
     private static func namesOfParts(in directory: String) throws(SystemError) -> [String] {
-        guard let stream = opendir(directory) else {
-            if errno == ENOENT || errno == ENOTDIR { return [] }
-            throw SystemError("opendir")
+        do throws(SystemError) {
+            return try WholeFile.names(in: directory).filter { $0.hasSuffix(".toml") && !$0.hasPrefix(".") }
+                .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        } catch {
+            guard error.number == ENOENT || error.number == ENOTDIR else { throw error }
+            return []
         }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name.hasSuffix(".toml") && !name.hasPrefix(".") { names.append(name) }
-        }
-        return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
     private static func ownName() -> String {
@@ -206,17 +199,12 @@ extension Settings {
         guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw Problem(.unreadable, "cannot read \(path): it is no regular file")
         }
-        var bytes: [UInt8] = []
-        while bytes.count <= largestFile {
-            let count = withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 16) { buffer in
-                let count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
-                if count > 0 { bytes.append(contentsOf: buffer[..<count]) }
-                return count
+        do throws(SystemError) {
+            if let bytes = try WholeFile.bytes(of: descriptor.raw, atMost: largestFile) {
+                return (bytes, FileTrust.problem(file: path, status: status))
             }
-            if count == 0 { return (bytes, FileTrust.problem(file: path, status: status)) }
-            if count < 0 && errno != EINTR {
-                throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(errno))")
-            }
+        } catch {
+            throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")
         }
         throw Problem(.unreadable, "\(path) is larger than \(SizeText.print(largestFile)); is it the right file?")
     }

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 
 /// Reads zone files of the system (package `tzdata`).
@@ -37,9 +38,10 @@ public struct TimeZoneLoader: Sendable {
                 return try load(text.hasPrefix(directory + "/") ? String(text.dropFirst(directory.count + 1)) : text)
             }
         }
-        guard let bytes = read(localFile) else {
-            if errno == ENOENT { return .utc }
-            throw TimeZoneError(.unreadable, "\(localFile) cannot be read: \(String(cString: strerror(errno)))")
+        let bytes: [UInt8]
+        do throws(SystemError) { bytes = try read(localFile) } catch {
+            if error.number == ENOENT { return .utc }
+            throw TimeZoneError(.unreadable, "\(localFile) cannot be read: \(SystemError.message(error.number))")
         }
         return try TimeZoneRules(name: localName() ?? "local", tzif: bytes)
     }
@@ -56,11 +58,12 @@ public struct TimeZoneLoader: Sendable {
         guard isName, name.utf8.count <= 64 else {
             throw TimeZoneError(.badName, "\"\(name)\" is no name of a time zone; write one such as \"Europe/Rome\"")
         }
-        guard let bytes = read("\(directory)/\(name)") else {
+        let bytes: [UInt8]
+        do throws(SystemError) { bytes = try read("\(directory)/\(name)") } catch {
             if orUTC { return .utc }
-            guard errno == ENOENT || errno == EISDIR else {
+            guard error.number == ENOENT || error.number == EISDIR else {
                 throw TimeZoneError(
-                    .unreadable, "\(directory)/\(name) cannot be read: \(String(cString: strerror(errno)))")
+                    .unreadable, "\(directory)/\(name) cannot be read: \(SystemError.message(error.number))")
             }
             throw TimeZoneError(
                 .unknown, "there is no time zone \"\(name)\" below \(directory); is the package tzdata installed?")
@@ -77,26 +80,8 @@ public struct TimeZoneLoader: Sendable {
         return String(path.dropFirst(directory.count + 1))
     }
 
-    /// A file's bytes; nil, with `errno` set, when it cannot be read. No zone file comes near the 256 KiB that are read.
-    private func read(_ path: String) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 256 << 10)
-        var count = 0
-        while count < bytes.count {
-            let got = bytes.withUnsafeMutableBytes { buffer in
-                Glibc.read(descriptor, buffer.baseAddress.map { $0 + count }, buffer.count - count)
-            }
-            if got < 0 {
-                let code = errno
-                if code == EINTR { continue }
-                errno = code
-                return nil
-            }
-            if got == 0 { break }
-            count += got
-        }
-        return Array(bytes[..<count])
+    /// A zone's file; none comes near 256 KiB, and one that is larger is none.
+    private func read(_ path: String) throws(SystemError) -> [UInt8] {
+        try WholeFile.bytes(of: path, atMost: 256 << 10) ?? []
     }
 }

@@ -105,16 +105,10 @@ public struct DefaultFile: Sendable {
                 "\(path) can be changed by others than root and the agent's user; run chown root \(path) && chmod go-w \(path)"
             )
         }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 65_536)
-        while bytes.count <= SignedDocument.largest {
-            let count = Glibc.read(file.raw, &block, block.count)
-            if count == 0 { return bytes }
-            if count > 0 {
-                bytes += block[..<count]
-            } else if errno != EINTR {
-                throw ContainerError(.file, "cannot read \(path): \(SystemError.message(errno).lowercased())")
-            }
+        do throws(SystemError) {
+            if let bytes = try WholeFile.bytes(of: file.raw, atMost: SignedDocument.largest) { return bytes }
+        } catch {
+            throw ContainerError(.file, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
         }
         throw ContainerError(.file, "\(path) is larger than \(SignedDocument.largest) bytes")
     }

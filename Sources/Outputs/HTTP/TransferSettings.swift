@@ -103,12 +103,7 @@ enum SystemAuthorities: Sendable, Equatable {
 
     /// Looks for Debian's directory.
     static func find(_ path: String = "/etc/ssl/certs") -> SystemAuthorities {
-        guard let directory = opendir(path) else { return .library }
-        defer { closedir(directory) }
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+        for name in (try? WholeFile.names(in: path)) ?? [] {
             let parts = name.split(separator: ".", omittingEmptySubsequences: false)
             if parts.count == 2, parts[0].count == 8, parts[0].allSatisfy(\.isHexDigit), parts[1] == "0" {
                 return .directory(path)

@@ -51,17 +51,11 @@ struct WatchedFile {
         guard status.st_size <= limit else {
             throw OutputError(.badFile, "\(path) is larger than \(limit) bytes: is it the right file?")
         }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16_384)
-        while true {
-            let count = Glibc.read(file.raw, &buffer, buffer.count)
-            if count == 0 { break }
-            guard count > 0 else {
-                throw OutputError(.unreadable, "cannot read \(path): \(SystemError.message(errno))")
-            }
-            bytes.append(contentsOf: buffer[..<count])
-            guard bytes.count <= limit else { throw OutputError(.badFile, "\(path) is larger than \(limit) bytes") }
+        let bytes: [UInt8]?
+        do throws(SystemError) { bytes = try WholeFile.bytes(of: file.raw, atMost: limit) } catch {
+            throw OutputError(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")
         }
+        guard let bytes else { throw OutputError(.badFile, "\(path) is larger than \(limit) bytes") }
         content = bytes
         // Of the descriptor, before its bytes were read: a change since then is seen at the next look.
         stamp = WatchedFile.stamp(status)

@@ -72,13 +72,8 @@ final class StateDirectory {
 
     /// Removes databases that were moved aside earlier: one is kept for a person to look at, not a disk full of them.
     private func removeOlder() {
-        guard let directory = opendir(path) else { return }
-        defer { closedir(directory) }
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name.hasPrefix("queue.sqlite.damaged-") { unlink("\(path)/\(name)") }
+        for name in (try? WholeFile.names(in: path)) ?? [] where name.hasPrefix("queue.sqlite.damaged-") {
+            unlink("\(path)/\(name)")
         }
     }
 

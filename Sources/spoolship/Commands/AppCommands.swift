@@ -196,17 +196,15 @@ extension AppDirectory {
 
     /// The directories of the spool, by name.
     static func list(in spool: String) throws(CommandFailure) -> [Found] {
-        guard let directory = opendir(spool) else {
+        let names: [String]
+        do throws(SystemError) { names = try WholeFile.names(in: spool) } catch {
             throw CommandFailure(
-                errno == EACCES ? .noPermission : .inputOutput, "cannot list \(spool): \(SystemError.message(errno))")
+                error.number == EACCES ? .noPermission : .inputOutput,
+                "cannot list \(spool): \(SystemError.message(error.number))")
         }
-        defer { closedir(directory) }
         let agent = FileAccess.own
         var found: [Found] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
+        for name in names {
             var link = stat()
             guard !name.hasPrefix("."), lstat("\(spool)/\(name)", &link) == 0, link.st_mode & S_IFMT == S_IFDIR,
                 let status = FileStatus("\(spool)/\(name)")

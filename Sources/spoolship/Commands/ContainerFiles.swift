@@ -80,13 +80,7 @@ extension Invocation {
     static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
         do throws(SystemError) {
             let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open")
-            var bytes: [UInt8] = []
-            var block = [UInt8](repeating: 0, count: 65_536)
-            while bytes.count <= SignedDocument.largest {
-                let count = read(file.raw, &block, block.count)
-                if count == 0 { return bytes }
-                if count > 0 { bytes += block[..<count] } else if errno != EINTR { throw SystemError("read") }
-            }
+            if let bytes = try WholeFile.bytes(of: file.raw, atMost: SignedDocument.largest) { return bytes }
         } catch {
             throw CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
         }

@@ -303,23 +303,13 @@ enum InputFile {
     ///
     /// - Throws: `CommandFailure` with 74 when it cannot be read, with 65 when it is larger than `most`.
     static func read(_ path: String, most: Int) throws(CommandFailure) -> [UInt8] {
-        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure(path) }
-        defer { if path != "-" { close(descriptor) } }
-        var bytes: [UInt8] = []
-        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
-        defer { piece.deallocate() }
-        while true {
-            let count = Glibc.read(descriptor, piece.baseAddress, piece.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw failure(path) }
-            if count == 0 { return bytes }
-            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: piece[..<count]))
-            guard bytes.count <= most else { throw CommandFailure(.badData, "\(path): larger than \(most) bytes") }
+        do throws(SystemError) {
+            let file = try Descriptor(
+                checking: path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC), "open")
+            if let bytes = try WholeFile.bytes(of: file.raw, atMost: most) { return bytes }
+        } catch {
+            throw CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(error.number))")
         }
-    }
-
-    private static func failure(_ path: String) -> CommandFailure {
-        CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(errno))")
+        throw CommandFailure(.badData, "\(path): larger than \(most) bytes")
     }
 }

@@ -26,17 +26,10 @@ struct FileListing {
     }
 
     private func add(_ directory: String, depth: Int, to lines: inout [String]) {
-        guard let stream = opendir(directory) else {
-            lines.append("cannot be listed: \(SystemError.message(errno).lowercased())")
+        let names: [String]
+        do throws(SystemError) { names = try WholeFile.names(in: directory, atMost: FileListing.most + 1) } catch {
+            lines.append("cannot be listed: \(SystemError.message(error.number).lowercased())")
             return
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream), names.count <= FileListing.most {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
         }
         for name in names.sorted() {
             guard lines.count <= FileListing.most else { return }

@@ -217,16 +217,6 @@ extension StartupCheck {
 
     /// A regular file's bytes; nil when it cannot be read or has more than so many.
     static func bytes(of path: String, atMost limit: Int) -> [UInt8]? {
-        let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard raw >= 0 else { return nil }
-        let descriptor = Descriptor(raw)
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 65_536)
-        while bytes.count <= limit {
-            let count = read(descriptor.raw, &block, block.count)
-            if count == 0 { return bytes }
-            if count > 0 { bytes += block[..<count] } else if errno != EINTR { return nil }
-        }
-        return nil
+        (try? WholeFile.bytes(of: path, atMost: limit)) ?? nil
     }
 }

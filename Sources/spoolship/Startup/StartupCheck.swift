@@ -161,12 +161,7 @@ struct StartupCheck {
 
     /// Looks at the directories of the apps: files in one that the agent may not read, or not remove, stay there.
     private mutating func checkApps(in spool: String) {
-        guard let directory = opendir(spool) else { return }
-        defer { closedir(directory) }
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+        for name in (try? WholeFile.names(in: spool)) ?? [] {
             let path = "\(spool)/\(name)"
             guard !name.hasPrefix("."), let status = FileStatus(path), status.isDirectory,
                 let refusal = access.refusal(path, [.read, .write, .execute])

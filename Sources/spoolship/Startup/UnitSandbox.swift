@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 
 /// What `spoolship.service` lets the agent write and see, read from the unit and its drop-ins.
@@ -24,7 +25,11 @@ struct UnitSandbox: Equatable {
         read("\(unit)/\(name)")
         var dropIns: [String: String] = [:]
         for place in places {
-            for file in UnitSandbox.names(in: "\(place)/\(name).d") { dropIns[file] = "\(place)/\(name).d/\(file)" }
+            let directory = "\(place)/\(name).d"
+            for file in (try? WholeFile.names(in: directory)) ?? []
+            where file.hasSuffix(".conf") && !file.hasPrefix(".") {
+                dropIns[file] = "\(directory)/\(file)"
+            }
         }
         for (_, path) in dropIns.sorted(by: { $0.key < $1.key }) { read(path) }
     }
@@ -75,18 +80,5 @@ struct UnitSandbox: Equatable {
             if isOn || values.first == "tmpfs" { hidden += ["/home", "/root", "/run/user"] }
         default: break
         }
-    }
-
-    private static func names(in directory: String) -> [String] {
-        guard let stream = opendir(directory) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name.hasSuffix(".conf"), !name.hasPrefix(".") { names.append(name) }
-        }
-        return names
     }
 }
