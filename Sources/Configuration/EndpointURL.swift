@@ -53,11 +53,7 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether it leads to this machine: what is sent there crosses no wire.
-    public var isLoopback: Bool {
-        if host == "localhost" || host == "::1" { return true }
-        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
-    }
+    public var isLoopback: Bool { host.isLoopbackHost }
 
     /// The path, without query and fragment; empty for none.
     public var path: Substring {
@@ -128,8 +124,7 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// The port; 0 lets the kernel choose one.
     public let port: Int
 
-    /// An address of known parts.
-    public init(host: String, port: Int) {
+    package init(host: String, port: Int) {
         self.host = host
         self.port = port
     }

@@ -14,10 +14,14 @@ extension SettingChoice where Self: RawRepresentable, RawValue == String {
 
 extension AnswerMeaning: SettingChoice {}
 extension Compression: SettingChoice {}
+extension ContainerOpening: SettingChoice {}
+extension Durability: SettingChoice {}
+extension JournalStart: SettingChoice {}
 extension KafkaMechanism: SettingChoice {}
 extension LimitConsequence: SettingChoice {}
 extension LineFormat: SettingChoice {}
 extension LineKind: SettingChoice {}
+extension LogFormat: SettingChoice {}
 extension LogLevel: SettingChoice {}
 extension NATSContent: SettingChoice {}
 extension OTLPEncoding: SettingChoice {}
@@ -28,6 +32,7 @@ extension SeverityLevel: SettingChoice {}
 extension SeverityScale: SettingChoice {}
 extension TLSOptions.Version: SettingChoice {}
 extension WhenExhausted: SettingChoice {}
+extension WhenFull: SettingChoice {}
 
 extension ValueType where Value: SettingChoice {
     static var choice: ValueType {
@@ -69,24 +74,17 @@ extension ValueType where Value == String {
 
     /// An absolute path.
     static var path: ValueType {
-        let text = text("path", range: "absolute", maxLength: 4095)
-        return ValueType(text.name, range: text.range) { node throws(ValueMistake) in
-            let path = try text.parse(node)
-            guard path.hasPrefix("/") else {
-                throw ValueMistake(
-                    .outOfRange, "is \(SettingValue.quote(path)); must be an absolute path, beginning with /")
-            }
-            return path
-        } print: {
-            .string($0)
+        checked("path", range: "absolute", mustBe: "an absolute path, beginning with /", maxLength: 4095) {
+            $0.hasPrefix("/")
         }
     }
 
     /// A text that a test accepts; what it must be is said when it does not.
     static func checked(
-        _ name: String, range: String = "", mustBe wanted: String, _ accepts: @escaping @Sendable (String) -> Bool
+        _ name: String, range: String = "", mustBe wanted: String, maxLength: Int = 1024,
+        _ accepts: @escaping @Sendable (String) -> Bool
     ) -> ValueType {
-        let text = text(name, range: range)
+        let text = text(name, range: range, maxLength: maxLength)
         return ValueType(name, range: range) { node throws(ValueMistake) in
             let value = try text.parse(node)
             guard accepts(value) else {

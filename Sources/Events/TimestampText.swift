@@ -136,7 +136,7 @@ public enum TimestampText {
         let milliseconds = time.milliseconds
         let ofDay = milliseconds.quotientAndRemainder(dividingBy: 86_400_000)
         let isBefore = ofDay.remainder < 0
-        let (year, month, day) = date(days: isBefore ? ofDay.quotient - 1 : ofDay.quotient)
+        let (year, month, day) = LocalDate(dayNumber: Int(isBefore ? ofDay.quotient - 1 : ofDay.quotient)).parts
         let rest = Int(isBefore ? ofDay.remainder + 86_400_000 : ofDay.remainder)
         var place = 0
         func put(_ value: Int, _ width: Int, then mark: UInt8) {
@@ -222,19 +222,5 @@ public enum TimestampText {
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
         let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
         return Int64(era * 146_097 + dayOfEra - 719_468)
-    }
-
-    /// The date of the Gregorian calendar so many days after 1 January 1970: `civil_from_days` of the same source.
-    static func date(days: Int64) -> (year: Int, month: Int, day: Int) {
-        let shifted = Int(days) + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        return (
-            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        )
     }
 }

@@ -48,7 +48,7 @@ struct EventTimeTests {
                 let length = month == 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
                 for day in 1...length {
                     let days = TimestampText.days(year: year, month: month, day: day)
-                    guard days == expected, TimestampText.date(days: days) == (year, month, day) else {
+                    guard days == expected, LocalDate(dayNumber: Int(days)).parts == (year, month, day) else {
                         Issue.record("\(year)-\(month)-\(day): \(days)")
                         return
                     }

@@ -11,6 +11,21 @@ extension StringProtocol {
     /// Whether it can be a header's name. Source: RFC 9110, section 5.6.2 (token).
     public var isHeaderName: Bool { !isEmpty && hasOnlyLettersDigits(and: "!#$%&'*+-.^_`|~") }
 
+    /// Whether it is a host's number: four parts of IPv4, or IPv6 with or without its brackets.
+    public var isHostNumber: Bool { utf8.contains(UInt8(ascii: ":")) || numbers != nil }
+
+    /// Whether, as a host's name or number, it is this machine: nothing that is sent there leaves it.
+    public var isLoopbackHost: Bool {
+        self == "localhost" || hasSuffix(".localhost") || self == "::1" || self == "[::1]" || numbers?.first == 127
+    }
+
+    /// The parts of IPv4.
+    private var numbers: [UInt8]? {
+        let parts = split(separator: ".", omittingEmptySubsequences: false)
+        let numbers = parts.compactMap { UInt8($0) }
+        return parts.count == 4 && numbers.count == 4 ? numbers : nil
+    }
+
     /// Whether it is a header that the agent makes itself.
     public var isOwnHeader: Bool {
         [

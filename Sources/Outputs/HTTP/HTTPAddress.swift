@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Model
 
 /// The parts of a destination's address, as the library that will connect understands them.
 struct HTTPAddress: Equatable {
@@ -55,16 +56,8 @@ struct HTTPAddress: Equatable {
     }
 
     /// Whether the host is a number: IPv6 in brackets, or four parts of IPv4.
-    var isNumber: Bool {
-        if host.hasPrefix("[") { return true }
-        let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        return numbers.count == 4 && numbers.allSatisfy { $0 != nil }
-    }
+    var isNumber: Bool { host.isHostNumber }
 
     /// Whether the host is this machine, by name or by number: nothing leaves it.
-    var isLoopback: Bool {
-        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
-        let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        return numbers.count == 4 && numbers[0] == 127 && numbers.allSatisfy { $0 != nil }
-    }
+    var isLoopback: Bool { host.isLoopbackHost }
 }

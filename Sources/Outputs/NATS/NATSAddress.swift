@@ -13,12 +13,6 @@ struct NATSAddress: Hashable, Sendable {
     /// Servers that were learned of from others are known by numbers mostly, and their certificates by names.
     var certificateName: String?
 
-    /// A server of known parts.
-    init(host: String, port: UInt16) {
-        self.host = host
-        self.port = port
-    }
-
     /// The server of `nats://host:port` or `tls://host:port`.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
@@ -77,16 +71,5 @@ struct NATSAddress: Hashable, Sendable {
     var verifiedName: String { certificateName ?? host }
 
     /// Whether nothing that is sent there leaves the machine.
-    var isLoopback: Bool {
-        if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" { return true }
-        let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        return numbers.count == 4 && numbers[0] == 127 && numbers.allSatisfy { $0 != nil }
-    }
-
-    /// Whether the host is a number.
-    static func isNumber(_ host: String) -> Bool {
-        if host.contains(":") { return true }
-        let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        return numbers.count == 4 && numbers.allSatisfy { $0 != nil }
-    }
+    var isLoopback: Bool { host.isLoopbackHost }
 }

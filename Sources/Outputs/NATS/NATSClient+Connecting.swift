@@ -189,7 +189,7 @@ extension NATSClient {
         learned = others.compactMap { text in
             guard var address = NATSAddress(authority: text) else { return nil }
             address.isTLS = link.address.isTLS || link.isEncrypted
-            if !link.isEncrypted || NATSAddress.isNumber(address.host) {
+            if !link.isEncrypted || address.host.isHostNumber {
                 address.certificateName = link.address.verifiedName
             }
             return address

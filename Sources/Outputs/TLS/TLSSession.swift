@@ -46,7 +46,7 @@ final class TLSSession {
         }
         SSL_set_bio(tls, incoming, outgoing)
         SSL_set_connect_state(tls)
-        if NATSAddress.isNumber(host) {
+        if host.isHostNumber {
             X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), host)
         } else {
             SSL_set_hostflags(tls, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
