@@ -22,10 +22,10 @@ struct AgentRecords: RecordControl {
     var log: Log?
 
     func list(
-        _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
+        _ store: RecordStore, _ filter: RecordSelection, after: String?, limit: Int
     ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?) {
         do throws(QueueError) {
-            let page = try await queue.list(store.kind, filter.selection, after: after, limit: limit)
+            let page = try await queue.list(store, filter, after: after, limit: limit)
             guard store == .queue else { return (page.records, page.next) }
             let deadlines = await deadlines()
             let now = time.wallTime
@@ -57,7 +57,7 @@ struct AgentRecords: RecordControl {
 
     func show(_ store: RecordStore, id: String) async throws(ControlRefusal) -> JSONValue {
         do throws(QueueError) {
-            if let record = try await queue.show(store.kind, id: id) { return record }
+            if let record = try await queue.show(store, id: id) { return record }
         } catch {
             throw ControlRefusal(error)
         }
@@ -65,22 +65,22 @@ struct AgentRecords: RecordControl {
     }
 
     func export(
-        _ store: RecordStore, _ filter: RecordFilter, after: String?
+        _ store: RecordStore, _ filter: RecordSelection, after: String?
     ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?) {
         do throws(QueueError) {
-            let page = try await queue.export(store.kind, filter.selection, after: after)
+            let page = try await queue.export(store, filter, after: after)
             return (page.lines, page.next)
         } catch {
             throw ControlRefusal(error)
         }
     }
 
-    func retry(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int {
+    func retry(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int {
         guard store != .queue else {
             throw ControlRefusal(status: 400, code: "not_possible", message: "what is queued is sent by itself")
         }
         do throws(QueueError) {
-            if store == .deadLetters { return try await queue.retryDeadLetters(filter.selection) }
+            if store == .deadLetters { return try await queue.retryDeadLetters(filter) }
         } catch {
             throw ControlRefusal(error)
         }
@@ -89,7 +89,7 @@ struct AgentRecords: RecordControl {
                 status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
         }
         if filter.isOfFiles { return try await retryFiles(of: filter.app, with: rereader) }
-        return try await retryQuarantine(filter.selection, with: rereader)
+        return try await retryQuarantine(filter, with: rereader)
     }
 
     /// Reads the bad lines again that keep files in the spool, and has those removed that nothing keeps any more.
@@ -153,9 +153,9 @@ struct AgentRecords: RecordControl {
         }
     }
 
-    func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int {
+    func purge(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int {
         do throws(QueueError) {
-            let purged = try await queue.purge(store.kind, filter.selection)
+            let purged = try await queue.purge(store, filter)
             if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
             return purged
         } catch {
@@ -175,28 +175,6 @@ struct AgentRecords: RecordControl {
             }
             throw ControlRefusal(error)
         }
-    }
-}
-
-extension RecordStore {
-    fileprivate var kind: RecordKind {
-        switch self {
-        case .queue: .queue
-        case .deadLetters: .deadLetters
-        case .quarantine: .quarantine
-        }
-    }
-}
-
-extension RecordFilter {
-    fileprivate var selection: RecordSelection {
-        var selection = RecordSelection()
-        selection.destination = destination.map { DestinationName($0) }
-        selection.priority = priority
-        selection.app = app
-        selection.reason = reason
-        selection.ids = ids
-        return selection
     }
 }
 

@@ -117,7 +117,7 @@ extension AgentService {
         if !new.destinations.isEmpty, task == nil { await parts.reader.start() }
         await parts.network.setTargets(new.networkTargets)
         if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
-        sink.format = new.agent.logFormat == .json ? .json : .text
+        sink.format = new.agent.logFormat
     }
 
     /// What the intake needs to know now.

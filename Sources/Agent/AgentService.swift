@@ -117,7 +117,7 @@ public actor AgentService {
         let level = loaded.settings.agent.logLevel
         let sink = StandardErrorLog(
             level: task != nil && level == .info ? .warning : level,
-            format: loaded.settings.agent.logFormat == .json ? .json : .text)
+            format: loaded.settings.agent.logFormat)
         defer { sink.finish() }
         // A destination or a client that goes away must be an error, not the end.
         signal(SIGPIPE, SIG_IGN)

@@ -40,16 +40,12 @@ public struct Settings: Sendable, Equatable {
     /// Where the settings and sections that somebody set come from, by path: `queue.max_size`.
     public internal(set) var origins: [String: Origin] = [:]
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 
     /// Where a setting comes from.
     ///
     /// - Parameter path: its name with those of its sections: `queue.max_size`, `destination.main.url`.
     public func origin(of path: String) -> Origin { origins[path] ?? .standard }
-
-    /// The bytes of a batch that are in force: `dispatch.batch_size`, but no more than a thirty-second of the queue's cap.
-    public var batchSizeInForce: Int { inForce(batchSize: dispatch.batchSize) }
 
     /// Every setting with the value in force, in the order of the shipped file. Secrets are masked when printed.
     public var effective: [EffectiveSetting] { effective(in: .root) }

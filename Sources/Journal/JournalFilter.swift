@@ -11,9 +11,6 @@ struct JournalFilter: Sendable {
         priority = options.priority
     }
 
-    /// Whether every entry passes, whatever it is about.
-    var takesAllUnits: Bool { units.isEmpty }
-
     /// A unit's name with its kind: `nginx` is `nginx.service`, as systemctl has it.
     static func named(_ unit: String) -> String {
         unit.contains(".") || unit.contains("*") ? unit : "\(unit).service"

@@ -1,15 +1,7 @@
+public import Model
+
 /// Which entries of which journal are read, and what of them.
 public struct JournalOptions: Sendable, Equatable {
-    /// Where reading begins when nothing was read yet.
-    public enum Since: String, Sendable, CaseIterable {
-        /// With the newest boot.
-        case boot
-        /// With the oldest entry that the journal has.
-        case beginning
-        /// With what is written from now on.
-        case now
-    }
-
     /// The directory of the journal; nil for this machine's own.
     public var directory: String?
     /// Names of units, each may have `*` and `?`; empty: all entries, those of no unit included.
@@ -17,15 +9,14 @@ public struct JournalOptions: Sendable, Equatable {
     /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without one counts as 6 (information).
     public var priority: Int
     /// Where reading begins.
-    public var since: Since
+    public var since: JournalStart
     /// Fields beside the usual ones, by journald's names; `*` for all.
     public var fields: [String]
     /// The longest line, in bytes: an entry that is longer is cut in its longest field.
     public var maxEventSize: Int
 
-    /// Options of known parts.
-    public init(
-        directory: String?, units: [String], priority: Int, since: Since, fields: [String], maxEventSize: Int
+    package init(
+        directory: String?, units: [String], priority: Int, since: JournalStart, fields: [String], maxEventSize: Int
     ) {
         self.directory = directory
         self.units = units

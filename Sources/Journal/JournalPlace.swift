@@ -7,8 +7,7 @@ public struct JournalPlace: Sendable, Equatable {
     /// All that journald took until then was looked at.
     public var seenUntil: Timestamp
 
-    /// A place of known parts.
-    public init(cursor: String, seenUntil: Timestamp) {
+    package init(cursor: String, seenUntil: Timestamp) {
         self.cursor = cursor
         self.seenUntil = seenUntil
     }

@@ -1,6 +1,7 @@
 public import EventLoops
 internal import Glibc
 public import Logs
+internal import Model
 internal import Synchronization
 
 /// Reads one journal, entry after entry, for whoever asks for the next piece.

@@ -7,8 +7,7 @@ public struct BackfillState: Sendable, Equatable {
     /// The longest event, in bytes.
     public let maxEventSize: Int
 
-    /// A state of known parts.
-    public init(place: String?, pieceBytes: Int, maxEventSize: Int) {
+    package init(place: String?, pieceBytes: Int, maxEventSize: Int) {
         self.place = place
         self.pieceBytes = pieceBytes
         self.maxEventSize = maxEventSize
@@ -43,16 +42,14 @@ public struct BackfillPiece: Sendable, Equatable {
         /// How long it is in the file, in bytes.
         public var length: Int64
 
-        /// A problem of known parts.
-        public init(reason: String, detail: String, length: Int64) {
+        package init(reason: String, detail: String, length: Int64) {
             self.reason = reason
             self.detail = detail
             self.length = length
         }
     }
 
-    /// A piece of known parts.
-    public init(
+    package init(
         key: String, file: String, app: String, from: String?, end: String, offset: Int64, bytes: [UInt8],
         problem: Problem? = nil
     ) {
@@ -76,8 +73,7 @@ public struct BackfillResult: Sendable, Equatable {
     /// Lines that are no events.
     public let quarantined: Int
 
-    /// A result of known figures.
-    public init(read: Int, refused: Int, quarantined: Int) {
+    package init(read: Int, refused: Int, quarantined: Int) {
         self.read = read
         self.refused = refused
         self.quarantined = quarantined

@@ -38,8 +38,7 @@ public struct BatchHeader: Sendable, Hashable {
     /// The least event time in it.
     public let firstEventTime: Timestamp
 
-    /// A header of known parts.
-    public init(
+    package init(
         id: BatchID, destination: DestinationName, priority: Priority, events: Int, bytes: Int,
         acceptedAt: Timestamp, firstEventTime: Timestamp
     ) {
@@ -68,8 +67,7 @@ public struct Batch: Sendable {
         /// Which of them belong to the batch.
         public let events: Range<Int>
 
-        /// A part of known figures.
-        public init(compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>) {
+        package init(compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>) {
             self.compression = compression
             self.frame = frame
             self.bytes = bytes
@@ -86,8 +84,7 @@ public struct Batch: Sendable {
     /// Where its events lie, in their order.
     public let parts: [Part]
 
-    /// A batch of known parts.
-    public init(header: BatchHeader, parts: [Part]) {
+    package init(header: BatchHeader, parts: [Part]) {
         self.header = header
         self.parts = parts
     }

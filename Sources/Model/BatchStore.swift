@@ -122,8 +122,7 @@ public struct Settlement: Sendable, Equatable {
     /// All of its events, each in one part, in their order.
     public var parts: [Part]
 
-    /// A settlement of known parts.
-    public init(batch: BatchID, parts: [Part]) {
+    package init(batch: BatchID, parts: [Part]) {
         self.batch = batch
         self.parts = parts
     }
@@ -158,8 +157,7 @@ public struct LaneSummary: Sendable, Equatable {
     /// It tells which leases a summary shows already: summaries and answers of the queue overtake each other.
     public var handedOut: Int
 
-    /// A summary of known figures.
-    public init(
+    package init(
         waitingEvents: Int = 0, waitingBytes: Int = 0, oldestAcceptedAt: Timestamp? = nil,
         earliestEventTime: Timestamp? = nil, earliestByDeadlines: [DeadlineNames: Timestamp] = [:],
         freeBatches: Int = 0, batchedEvents: Int = 0, handedOut: Int = 0

@@ -56,8 +56,7 @@ public struct EventOrigin: Sendable, Equatable {
     /// Where in the file each of them began, in bytes.
     public var offsets: [Int64]
 
-    /// An origin of known parts.
-    public init(app: String, path: String, offsets: [Int64] = []) {
+    package init(app: String, path: String, offsets: [Int64] = []) {
         self.app = app
         self.path = path
         self.offsets = offsets
@@ -91,8 +90,7 @@ public struct DoneRecord: Sendable, Equatable {
     /// The file's handle: inode with generation; its content does not count, since contents may repeat.
     public var handle: [UInt8]
 
-    /// A record of known parts.
-    public init(claim: [UInt8], handle: [UInt8]) {
+    package init(claim: [UInt8], handle: [UInt8]) {
         self.claim = claim
         self.handle = handle
     }
@@ -170,8 +168,7 @@ public struct QuarantineRecord: Sendable, Equatable {
     /// Names its file, while that is ours to remove: it stays as long as the quarantine cannot hold this. Empty otherwise; not kept.
     public var file: [UInt8]
 
-    /// A record of known parts.
-    public init(
+    package init(
         reason: Reason, detail: String, app: String, path: String, offset: Int64, length: Int64, content: [UInt8],
         time: Timestamp, file: [UInt8] = []
     ) {

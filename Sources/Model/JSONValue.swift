@@ -25,8 +25,7 @@ public enum JSONValue: Sendable, Hashable {
         /// Its value.
         public let value: JSONValue
 
-        /// A member.
-        public init(_ key: String, _ value: JSONValue) {
+        package init(_ key: String, _ value: JSONValue) {
             self.key = key
             self.value = value
         }

@@ -23,8 +23,7 @@ public struct Ledger: Sendable, Equatable {
     /// Waiting, in batches or not.
     public var queued = 0
 
-    /// All figures are zero.
-    public init() {}
+    package init() {}
 
     /// Whether the figures add up.
     public var balances: Bool {
@@ -43,8 +42,7 @@ public struct IntakeLedger: Sendable, Equatable {
     /// Of them, not readable as an event.
     public var quarantined = 0
 
-    /// All figures are zero.
-    public init() {}
+    package init() {}
 
     /// Whether the figures add up.
     public var balances: Bool { read == accepted + refused + quarantined }

@@ -91,8 +91,7 @@ public struct Failure: Sendable, Equatable {
         return text.isEmpty ? nil : text
     }
 
-    /// A failure of known parts.
-    public init(kind: Kind, status: Int? = nil, message: String, excerpt: String = "") {
+    package init(kind: Kind, status: Int? = nil, message: String, excerpt: String = "") {
         self.kind = kind
         self.status = status
         self.message = message

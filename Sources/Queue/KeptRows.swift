@@ -13,7 +13,7 @@ struct KeptRows {
     }
 
     /// - Parameter after: only rows of higher ids.
-    init(_ kind: RecordKind, _ selection: RecordSelection, _ figures: Figures, after: Int64) {
+    init(_ kind: RecordStore, _ selection: RecordSelection, _ figures: Figures, after: Int64) {
         let isDeadLetters = kind == .deadLetters
         table = isDeadLetters ? "dead_letter" : "quarantine"
         add("id > ?", .number(after))

@@ -50,8 +50,7 @@ public struct QueueError: Error, Sendable, Equatable {
     /// Whether the system had nothing to do with it: what is in the file does not fit together.
     let isDamage: Bool
 
-    /// An error of that kind, and what a person should know.
-    public init(_ code: Code, _ message: String) { self.init(code, message, isDamage: code == .corrupt) }
+    package init(_ code: Code, _ message: String) { self.init(code, message, isDamage: code == .corrupt) }
 
     init(_ code: Code, _ message: String, isDamage: Bool) {
         self.code = code

@@ -2,23 +2,6 @@ public import Model
 
 /// How a queue is to be run.
 public struct QueueOptions: Sendable, Equatable {
-    /// What a commit survives.
-    public enum Durability: String, Sendable, CaseIterable {
-        /// A power cut: each commit is synced.
-        case powerLoss = "power_loss"
-        /// The death of the process; a power cut may repeat, never lose, because files of the spool are unlinked only
-        /// after `QueueStore.sync`.
-        case crash
-    }
-
-    /// What happens to an event for which there is no room.
-    public enum WhenFull: String, Sendable, CaseIterable {
-        /// Nothing is stored until there is room; the spool keeps it.
-        case wait
-        /// The oldest events of the lowest priority make room.
-        case evict
-    }
-
     /// Who opens the queue.
     public enum Opener: Sendable, Equatable {
         /// The agent: makes what is missing, repairs what is damaged.

@@ -101,8 +101,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         public var events: Int
     }
 
-    /// A snapshot of nothing.
-    public init() {}
+    package init() {}
 
     /// Takes into account that a batch of these events is not settled.
     mutating func note(_ batch: BatchHeader) {

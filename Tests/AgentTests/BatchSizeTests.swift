@@ -13,7 +13,7 @@ struct BatchSizeTests {
             settings.queue.maxSize = cap
             settings.dispatch.batchSize = size
             let limits = ChunkLimits(batchEvents: 5_000, batchBytes: size, cap: cap)
-            #expect(settings.batchSizeInForce == limits.bytes)
+            #expect(settings.inForce(batchSize: settings.dispatch.batchSize) == limits.bytes)
         }
     }
 }

@@ -1,4 +1,3 @@
-import Configuration
 import Containers
 import EventLoops
 import Glibc
@@ -10,6 +9,7 @@ import TestKit
 import Testing
 
 @testable import Agent
+@testable import Configuration
 
 @Suite("The keeper of containers", .timeLimit(.minutes(2)))
 struct ContainerKeeperTests {

@@ -1,4 +1,3 @@
-import Configuration
 import Delivery
 import Events
 import EventLoops
@@ -13,6 +12,7 @@ import Testing
 import TimeZones
 
 @testable import Agent
+@testable import Configuration
 
 @Suite("Settings for the modules")
 struct SettingsTests {

@@ -16,6 +16,6 @@ struct StateNameTests {
 
     @Test("each obstacle of a destination is its state", arguments: NoDataReason.allCases)
     func obstacleIsState(reason: NoDataReason) {
-        #expect(DestinationStateName(obstacle: reason)?.rawValue == (reason == .empty ? nil : reason.rawValue))
+        #expect((DestinationStateName(rawValue: reason.rawValue) == nil) == (reason == .empty))
     }
 }

@@ -1,5 +1,6 @@
 import EventLoops
 import TestKit
+import Model
 import Testing
 
 @testable import spoolship
@@ -16,13 +17,13 @@ struct BackfillProgressTests {
         progress.skip(20_000_000)
         for _ in 0..<10 {
             time.advance(by: .seconds(1))
-            progress.reached(progress.done + 1_048_576, events: 3000, at: time.bootTime)
+            progress.reached(progress.taken.value + 1_048_576, events: 3000, at: time.bootTime)
         }
         #expect(progress.text(at: time.bootTime) == "30 %, 30,000 events, 3,000/s, 1 MiB/s, 1m6s left")
         // The rate follows: what was long ago does not count.
         for _ in 0..<60 {
             time.advance(by: .seconds(1))
-            progress.reached(progress.done + 104_858, events: 300, at: time.bootTime)
+            progress.reached(progress.taken.value + 104_858, events: 300, at: time.bootTime)
         }
         #expect(
             progress.text(at: time.bootTime).contains(", 300/s, 102.4 KiB/s, "), "\(progress.text(at: time.bootTime))")

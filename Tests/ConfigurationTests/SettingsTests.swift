@@ -1,9 +1,10 @@
-import Configuration
 import Glibc
 import Logs
 import Model
 import TestKit
 import Testing
+
+@testable import Configuration
 
 @Suite("Settings")
 struct SettingsTests {

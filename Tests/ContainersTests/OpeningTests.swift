@@ -1,4 +1,5 @@
 import EventLoops
+import Model
 import TestKit
 import Testing
 

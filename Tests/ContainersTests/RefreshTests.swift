@@ -1,5 +1,6 @@
 import EventLoops
 import TestKit
+import Model
 import Testing
 
 @testable import Containers

@@ -73,9 +73,9 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
     }
 
     func list(
-        _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
+        _ store: RecordStore, _ filter: RecordSelection, after: String?, limit: Int
     ) async -> (records: [JSONValue], next: String?) {
-        note("list \(store.rawValue) \(filter.destination ?? "-") \(filter.priority?.name ?? "-") \(limit)")
+        note("list \(store.rawValue) \(filter.destination?.text ?? "-") \(filter.priority?.name ?? "-") \(limit)")
         return after == nil ? ([["id": "1"]], "1") : ([["id": "2"]], nil)
     }
 
@@ -84,7 +84,7 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
     }
 
     func export(
-        _ store: RecordStore, _ filter: RecordFilter, after: String?
+        _ store: RecordStore, _ filter: RecordSelection, after: String?
     ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?) {
         switch after {
         case nil: (Array("{\"a\":1}\n".utf8), "1")
@@ -94,8 +94,8 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
         }
     }
 
-    func retry(_ store: RecordStore, _ filter: RecordFilter) async -> Int { filter.ids?.count ?? 100 }
-    func purge(_ store: RecordStore, _ filter: RecordFilter) async -> Int { filter.ids?.count ?? 100 }
+    func retry(_ store: RecordStore, _ filter: RecordSelection) async -> Int { filter.ids?.count ?? 100 }
+    func purge(_ store: RecordStore, _ filter: RecordSelection) async -> Int { filter.ids?.count ?? 100 }
 
     func move(
         from source: String, to target: String, _ priority: Priority?

@@ -37,7 +37,7 @@ final class CrashWorld {
     private let storeLoop: EventLoop
     private var random: SplitMix64
     private let cut: CrashDisk.Cut
-    private let durability: QueueOptions.Durability
+    private let durability: Durability
     private let afterRead: SpoolOptions.AfterRead
     private var machine: Machine?
 
@@ -83,7 +83,7 @@ final class CrashWorld {
     private var spool: String { "\(directory.path)/spool" }
     private var isStrict: Bool { cut == .process || durability == .powerLoss }
 
-    init(seed: UInt64, _ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability) throws {
+    init(seed: UInt64, _ cut: CrashDisk.Cut, _ durability: Durability) throws {
         directory = try TemporaryDirectory(in: "/dev/shm")
         readerLoop = try EventLoop(name: "reader")
         storeLoop = try EventLoop(name: "store")

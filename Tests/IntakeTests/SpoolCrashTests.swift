@@ -29,7 +29,7 @@ struct SpoolCrashTests {
     func fault04_powerCutsWithoutSync() async throws { try await run(.power, .crash) }
 
     private func run(
-        _ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability, test: String = #function
+        _ cut: CrashDisk.Cut, _ durability: Durability, test: String = #function
     ) async throws {
         let seeds = Seeds.list(1...UInt64(max(1, SpoolCrashTests.crashes / 4 / SpoolCrashTests.each)))
         let worlds = seeds.count

@@ -19,7 +19,7 @@ struct JournalReaderTests {
     }
 
     private func reader(
-        _ directory: String, since: JournalOptions.Since = .beginning, from place: JournalPlace? = nil,
+        _ directory: String, since: JournalStart = .beginning, from place: JournalPlace? = nil,
         _ change: (inout JournalOptions) -> Void = { _ in }
     ) -> JournalReader {
         var options = JournalOptions(

@@ -158,8 +158,8 @@ struct QueueBulkTests {
 
     @Test(
         "where kept lines fill pages badly the file is full before the bound: the oldest go, and everything else goes on",
-        arguments: [QueueOptions.WhenFull.wait, .evict])
-    func badlyFilledPages(whenFull: QueueOptions.WhenFull) async throws {
+        arguments: [WhenFull.wait, .evict])
+    func badlyFilledPages(whenFull: WhenFull) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
         let store = try fixture.open {

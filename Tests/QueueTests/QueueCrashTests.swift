@@ -134,7 +134,7 @@ struct QueueCrashTests {
     }
 
     private func run(
-        _ cut: CrashDisk.Cut, _ durability: QueueOptions.Durability, test: String = #function
+        _ cut: CrashDisk.Cut, _ durability: Durability, test: String = #function
     ) async throws {
         let seed = Seeds.one(12)
         var random = SplitMix64(seed: seed)
@@ -161,7 +161,7 @@ struct QueueCrashTests {
         CrashDisk.reset()
     }
 
-    private func open(_ fixture: QueueFixture, _ durability: QueueOptions.Durability) throws -> QueueStore {
+    private func open(_ fixture: QueueFixture, _ durability: Durability) throws -> QueueStore {
         try fixture.open {
             $0.vfs = CrashDisk.name
             $0.durability = durability
@@ -172,7 +172,7 @@ struct QueueCrashTests {
 
     /// Stores, leases, settles, releases and opens again, and writes down what it was told.
     private func work(
-        _ fixture: QueueFixture, _ durability: QueueOptions.Durability, _ random: inout SplitMix64
+        _ fixture: QueueFixture, _ durability: Durability, _ random: inout SplitMix64
     ) async throws -> CrashJournal {
         var journal = CrashJournal()
         var maker = ChunkMaker()

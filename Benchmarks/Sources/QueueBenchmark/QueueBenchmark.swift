@@ -24,7 +24,7 @@ struct Plan: Sendable {
     var frame = 3_700
     var commit = 64
     var queued = 0
-    var durability = QueueOptions.Durability.powerLoss
+    var durability = Durability.powerLoss
     var loops = 3
     /// The batch size that the queue is told, which decides its page size; 0: that of the chunks.
     var batch = 0

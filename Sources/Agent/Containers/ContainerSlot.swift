@@ -190,12 +190,7 @@ extension ContainerSettings {
     /// The settings as the machine has them.
     func machineOptions(on facts: AgentFacts) -> ContainerMachine.Options {
         var options = ContainerMachine.Options()
-        options.opening =
-            switch open {
-            case .preferNonDefault: .preferNonDefault
-            case .preferFresh: .preferFresh
-            case .immediate: .immediate
-            }
+        options.opening = open
         options.timeout = timeout
         options.freshFor = freshFor
         options.refreshInterval = refreshInterval

@@ -13,8 +13,8 @@ extension Settings {
         for destination in destinations {
             options.maxAges[DestinationName(destination.name)] = destination.own.maxAge
         }
-        options.durability = queue.durability == .powerLoss ? .powerLoss : .crash
-        options.whenFull = spool.whenFull == .wait ? .wait : .evict
+        options.durability = queue.durability
+        options.whenFull = spool.whenFull
         options.deadLettersMaxSize = deadLetters.maxSize
         options.quarantineMaxSize = spool.quarantineMaxSize
         options.batchEvents = chunksByDefault.events

@@ -48,18 +48,13 @@ extension Settings {
     /// The journals that are read, by app.
     var journals: [(app: String, options: JournalOptions)] {
         apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
-            let since: JournalOptions.Since =
-                switch section.journalSince ?? .now {
-                case .boot: .boot
-                case .beginning: .beginning
-                case .now: .now
-                }
             return (
                 app,
                 JournalOptions(
                     directory: section.journalDirectory, units: section.journalUnits ?? [],
                     priority: JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7,
-                    since: since, fields: section.journalFields ?? [], maxEventSize: spool.maxEventSize)
+                    since: section.journalSince ?? .now, fields: section.journalFields ?? [],
+                    maxEventSize: spool.maxEventSize)
             )
         }
     }

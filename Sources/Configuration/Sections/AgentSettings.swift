@@ -2,14 +2,6 @@ public import Logs
 
 /// `[agent]`: the process: its state, its log, its end.
 public struct AgentSettings: Sendable, Equatable {
-    /// How log lines are written.
-    public enum LogFormat: String, SettingChoice {
-        /// A verb phrase and fields, for people.
-        case text
-        /// One JSON object a line, for programs.
-        case json
-    }
-
     /// The directory of the queue and of all that must survive a restart.
     public var stateDirectory = "/var/lib/spoolship"
     /// The directory of what other processes read while the agent runs: the values of containers.
@@ -20,9 +12,6 @@ public struct AgentSettings: Sendable, Equatable {
     public var logFormat = LogFormat.text
     /// How long a stop may go on sending; 0 sends nothing.
     public var shutdownDrainTimeout = Duration.seconds(10)
-
-    /// The defaults.
-    public init() {}
 }
 
 extension AgentSettings: SettingsSection {

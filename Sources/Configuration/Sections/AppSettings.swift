@@ -84,16 +84,6 @@ public enum JournalPriority: String, SettingChoice {
     case debug
 }
 
-/// Where the reading of a journal begins when nothing was read yet.
-public enum JournalStart: String, SettingChoice {
-    /// With the newest boot.
-    case boot
-    /// With the oldest entry that the journal has.
-    case beginning
-    /// With what is written from now on.
-    case now
-}
-
 /// What becomes of lines that are no JSON.
 public enum TextHandling: String, SettingChoice {
     /// They are quarantined.

@@ -1,17 +1,7 @@
-internal import Model
+public import Model
 
 /// `[[container]]`: a remotely managed container.
 public struct ContainerSettings: Sendable, Equatable {
-    /// What is served until the network has answered.
-    public enum Open: String, SettingChoice {
-        /// The first of saved or network within the timeout, however old; then the default.
-        case preferNonDefault = "prefer_non_default"
-        /// A fresh one within the timeout; then the saved one; then the default.
-        case preferFresh = "prefer_fresh"
-        /// The default at once, then saved, then network as they come.
-        case immediate
-    }
-
     /// What must rule before events are read.
     public enum Requirement: String, SettingChoice {
         /// Any document that is published or a default.
@@ -29,7 +19,7 @@ public struct ContainerSettings: Sendable, Equatable {
     /// Ed25519 keys, one of which must have signed what is fetched.
     public var publicKeys: [String] = []
     /// What is served until the network has answered.
-    public var open = Open.preferNonDefault
+    public var open = ContainerOpening.preferNonDefault
     /// How long opening may take.
     public var timeout = Duration.seconds(2)
     /// How old a saved copy may be to count as fresh.
@@ -57,9 +47,6 @@ public struct ContainerSettings: Sendable, Equatable {
     public func hashKeyPath(credentials directory: String?) -> String? {
         hashKeyFile ?? hashKeyCredential.map { "\(directory ?? "$CREDENTIALS_DIRECTORY")/\($0)" }
     }
-
-    /// A container without an id.
-    public init() {}
 }
 
 extension ContainerSettings: SettingsSection {

@@ -6,9 +6,6 @@ public struct StatsSettings: Sendable, Equatable {
     public var statusPage = true
     /// Names under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
     public var hosts: [String] = []
-
-    /// The defaults.
-    public init() {}
 }
 
 /// `[control]`: the Unix socket that the commands use.
@@ -18,8 +15,7 @@ public struct ControlSettings: Sendable, Equatable {
     /// The group whose members may use it, besides root and the agent's user.
     public var group = "spoolship"
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 extension StatsSettings: SettingsSection {

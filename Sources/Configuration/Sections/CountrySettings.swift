@@ -10,9 +10,6 @@ public struct CountrySettings: Sendable, Equatable {
     public var addressMember = "ip_address"
     /// Whether the address is removed from the event after the look-up.
     public var removeAddress = false
-
-    /// The defaults.
-    public init() {}
 }
 
 /// `[[country.rule]]`: the country of an app or a host.
@@ -23,9 +20,6 @@ public struct CountryRule: Sendable, Equatable {
     public var host: String?
     /// The country.
     public var code = ""
-
-    /// A rule without a country.
-    public init() {}
 
     /// Whether the rule is for such events.
     public func fits(app: String, host: String) -> Bool {

@@ -14,9 +14,6 @@ public struct DeadlineSettings: Sendable, Equatable {
     public var apps: [String] = []
     /// Where they must have arrived; empty for all destinations.
     public var destinations: [String] = []
-
-    /// A deadline without a name and a zone.
-    public init() {}
 }
 
 /// A time of day, to the minute.
@@ -26,8 +23,7 @@ public struct TimeOfDay: Sendable, Hashable, CustomStringConvertible {
     /// 0 to 59.
     public let minute: Int
 
-    /// A time of known parts.
-    public init(hour: Int, minute: Int) {
+    package init(hour: Int, minute: Int) {
         self.hour = hour
         self.minute = minute
     }

@@ -36,9 +36,6 @@ public struct DeviceSettings: Sendable, Equatable {
     public var properties = DeviceProperty.allCases
     /// Values to send instead of what was found.
     public var overrides: [String: String] = [:]
-
-    /// The defaults.
-    public init() {}
 }
 
 extension DeviceSettings: SettingsSection {

@@ -18,9 +18,6 @@ public struct DispatchSettings: Sendable, Equatable {
     public var allowZeroDelay = false
     /// Whether a full batch is sent at once; otherwise the interval alone decides.
     public var batchOnSize = true
-
-    /// The defaults.
-    public init() {}
 }
 
 extension DispatchSettings {

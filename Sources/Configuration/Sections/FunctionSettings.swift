@@ -8,9 +8,6 @@ public struct FunctionSettings: Sendable, Equatable {
     public var parallel = 1
     /// How long a result serves again for the same parameters; 0 for not at all.
     public var cache = Duration.zero
-
-    /// A function without a command.
-    public init() {}
 }
 
 extension FunctionSettings: SettingsSection {

@@ -4,9 +4,6 @@ public import Model
 public struct DeadLetterSettings: Sendable, Equatable {
     /// How many bytes of dead letters are kept; the oldest are purged first.
     public var maxSize = 1 << 20
-
-    /// The defaults.
-    public init() {}
 }
 
 extension DeadLetterSettings: SettingsSection {
@@ -50,9 +47,6 @@ public struct LimitSettings: Sendable, Equatable {
     public var beyondPropertyValueLength: LimitConsequence?
     /// How far ahead an event's time may lie; 0 for any, nil for three days.
     public var maxTimeAhead: Duration?
-
-    /// No limits.
-    public init() {}
 
     /// The limits of one app.
     public func overridden(by own: LimitSettings) -> LimitSettings {

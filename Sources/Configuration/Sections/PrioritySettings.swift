@@ -6,9 +6,6 @@ public struct PrioritySettings: Sendable, Equatable {
     public var standard = Priority.normal
     /// Rules, the first that fits decides.
     public var rules: [PriorityRule] = []
-
-    /// The defaults.
-    public init() {}
 }
 
 extension PrioritySettings: SettingsSection {

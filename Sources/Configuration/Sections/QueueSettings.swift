@@ -1,3 +1,5 @@
+public import Model
+
 /// `[queue]`: the queue on disk, between the spool and the destinations.
 public struct QueueSettings: Sendable, Equatable {
     /// How chunks are packed on disk.
@@ -12,14 +14,6 @@ public struct QueueSettings: Sendable, Equatable {
         case none
     }
 
-    /// What a commit survives.
-    public enum Durability: String, SettingChoice {
-        /// A power cut.
-        case powerLoss = "power_loss"
-        /// The death of the process; a power cut may repeat events, and lose none.
-        case crash
-    }
-
     /// How many bytes the queued events may take as they are stored, metadata included.
     public var maxSize = 256 << 20
     /// Older events expire.
@@ -28,9 +22,6 @@ public struct QueueSettings: Sendable, Equatable {
     public var compression = ChunkCompression.auto
     /// What a commit survives.
     public var durability = Durability.powerLoss
-
-    /// The defaults.
-    public init() {}
 }
 
 extension QueueSettings: SettingsSection {

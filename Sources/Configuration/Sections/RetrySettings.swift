@@ -10,9 +10,6 @@ public struct RetrySettings: Sendable, Equatable {
     public var whenExhausted = WhenExhausted.probe
     /// The longest wait between two tries of a destination that rests or is held.
     public var probeInterval = Duration.seconds(1200)
-
-    /// The defaults.
-    public init() {}
 }
 
 extension RetrySettings: SettingsSection {

@@ -6,9 +6,6 @@ public struct SessionSettings: Sendable, Equatable {
     public var mode = SessionMode.automatic
     /// How long a producer may be silent before its next event starts a session.
     public var timeout = Duration.seconds(20)
-
-    /// The defaults.
-    public init() {}
 }
 
 extension SessionSettings: SettingsSection {

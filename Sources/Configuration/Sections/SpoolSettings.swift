@@ -1,13 +1,7 @@
+public import Model
+
 /// `[spool]`: reading the spool, the directory where apps write their events.
 public struct SpoolSettings: Sendable, Equatable {
-    /// What happens when the queue is full.
-    public enum WhenFull: String, SettingChoice {
-        /// Reading stops; the events wait in the spool.
-        case wait
-        /// The oldest events of the lowest priority go.
-        case evict
-    }
-
     /// What happens to a file that has been read.
     public enum AfterRead: String, SettingChoice {
         /// It is deleted.
@@ -41,8 +35,7 @@ public struct SpoolSettings: Sendable, Equatable {
     /// How many bytes of lines and files that could not be read as events are kept.
     public var quarantineMaxSize = 10 << 20
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 extension SpoolSettings: SettingsSection {

@@ -11,8 +11,7 @@ public struct ContainerCopy: Sendable, Equatable {
     /// The document's exact bytes: the same version must always have the same.
     public let content: [UInt8]
 
-    /// A copy of known parts.
-    public init(version: Int, expires: Timestamp?, rollout: Double? = nil, content: [UInt8]) {
+    package init(version: Int, expires: Timestamp?, rollout: Double? = nil, content: [UInt8]) {
         self.version = version
         self.rollout = rollout
         self.expires = expires

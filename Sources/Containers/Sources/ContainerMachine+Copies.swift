@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Model
 
 /// What comes from the saved copy and from the network, and when to fetch next.
 extension ContainerMachine {

@@ -1,4 +1,5 @@
 public import EventLoops
+public import Model
 
 /// When things happen: waits go by the one clock, ages and dates by the other.
 public struct ContainerMoment: Sendable {
@@ -9,8 +10,7 @@ public struct ContainerMoment: Sendable {
     /// Whether the time of day can be trusted: nothing expires while it cannot.
     public var isTrusted: Bool
 
-    /// A moment of known parts.
-    public init(boot: BootInstant, wall: Timestamp, isTrusted: Bool = true) {
+    package init(boot: BootInstant, wall: Timestamp, isTrusted: Bool = true) {
         self.boot = boot
         self.wall = wall
         self.isTrusted = isTrusted
@@ -24,20 +24,10 @@ public struct ContainerMoment: Sendable {
 ///
 /// Source: Google Tag Manager for iOS v3 (tm01 to tm08, tm16).
 public struct ContainerMachine: Sendable {
-    /// How a container is opened.
-    public enum Opening: Sendable, Equatable {
-        /// The first of saved and network, however old; then the default.
-        case preferNonDefault
-        /// A fresh one of saved and network; then the saved one; then the default.
-        case preferFresh
-        /// The default at once, then saved, then network as they come.
-        case immediate
-    }
-
     /// The settings of a container.
     public struct Options: Sendable, Equatable {
         /// How it is opened.
-        public var opening = Opening.preferNonDefault
+        public var opening = ContainerOpening.preferNonDefault
         /// How long opening may take.
         public var timeout = Duration.seconds(2)
         /// How old a confirmed copy may be to count as fresh.
@@ -49,8 +39,7 @@ public struct ContainerMachine: Sendable {
         /// Whether it has an address; without one the default file serves for ever.
         public var hasAddress = true
 
-        /// The defaults.
-        public init() {}
+        package init() {}
     }
 
     /// What happens to a container.

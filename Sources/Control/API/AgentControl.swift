@@ -9,8 +9,7 @@ public struct ControlRefusal: Error, Sendable, Equatable {
     /// One line for a person: what is wrong and what to do.
     public let message: String
 
-    /// A refusal of known parts.
-    public init(status: Int, code: String, message: String) {
+    package init(status: Int, code: String, message: String) {
         self.status = status
         self.code = code
         self.message = message
@@ -67,8 +66,7 @@ public struct SendingReport: Sendable, Equatable {
     /// How many events wait still; nil where that was not said.
     public let waiting: Int?
 
-    /// A report of known parts.
-    public init(destination: String, outcome: String, reason: String? = nil, waiting: Int? = nil) {
+    package init(destination: String, outcome: String, reason: String? = nil, waiting: Int? = nil) {
         self.destination = destination
         self.outcome = outcome
         self.reason = reason
@@ -85,8 +83,7 @@ public struct SendingResult: Sendable, Equatable {
     /// How many events wait still, where that is known.
     public let waiting: Int?
 
-    /// A result of known parts.
-    public init(exitCode: Int, obstacles: [String: String] = [:], waiting: Int? = nil) {
+    package init(exitCode: Int, obstacles: [String: String] = [:], waiting: Int? = nil) {
         self.exitCode = exitCode
         self.obstacles = obstacles
         self.waiting = waiting
@@ -124,41 +121,11 @@ public struct ReloadResult: Sendable, Equatable {
     /// What is allowed and probably not meant, each a sentence for a person.
     public let warnings: [String]
 
-    /// A result of known parts.
-    public init(changed: [String], needRestart: [String], warnings: [String] = []) {
+    package init(changed: [String], needRestart: [String], warnings: [String] = []) {
         self.changed = changed
         self.needRestart = needRestart
         self.warnings = warnings
     }
-}
-
-/// Stores that a person can look into.
-public enum RecordStore: String, Sendable, CaseIterable {
-    /// What waits.
-    case queue
-    /// What destinations rejected.
-    case deadLetters = "dead-letters"
-    /// What could not be read as an event.
-    case quarantine
-}
-
-/// Which records are meant; nil means all.
-public struct RecordFilter: Sendable, Equatable {
-    /// Only of this destination (queue, dead letters).
-    public var destination: String?
-    /// Only of this app (quarantine).
-    public var app: String?
-    /// Only of this priority (queue).
-    public var priority: Priority?
-    /// Only for this reason (quarantine) or of this kind of failure (dead letters).
-    public var reason: String?
-    /// Only these.
-    public var ids: [String]?
-    /// Not the records, but the bad lines of files that stay because of them (quarantine).
-    public var isOfFiles = false
-
-    /// All records.
-    public init() {}
 }
 
 /// What can be asked of the stores. Requests run on the store's loop and may take a while.
@@ -169,7 +136,7 @@ public protocol RecordControl: Sendable {
     ///   - after: the `next` of the page before.
     ///   - limit: at most so many, 1 to 1,000.
     func list(
-        _ store: RecordStore, _ filter: RecordFilter, after: String?, limit: Int
+        _ store: RecordStore, _ filter: RecordSelection, after: String?, limit: Int
     ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?)
 
     /// One record, its content included.
@@ -177,18 +144,18 @@ public protocol RecordControl: Sendable {
 
     /// The next events or records as lines, each ended, at most about 1 MiB; empty at the end.
     func export(
-        _ store: RecordStore, _ filter: RecordFilter, after: String?
+        _ store: RecordStore, _ filter: RecordSelection, after: String?
     ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?)
 
     /// Sends dead letters again, or reads quarantined lines again.
     ///
     /// - Returns: how many.
-    func retry(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int
+    func retry(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int
 
     /// Removes records; of the queue they count as discarded.
     ///
     /// - Returns: how many.
-    func purge(_ store: RecordStore, _ filter: RecordFilter) async throws(ControlRefusal) -> Int
+    func purge(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int
 
     /// Lets what is queued for one destination wait for another instead.
     ///

@@ -1,4 +1,4 @@
-internal import Model
+public import Model
 
 extension ControlAPI {
     static func add(_ records: any RecordControl, to routes: inout ControlRoutes) {
@@ -67,7 +67,7 @@ extension ControlAPI {
     }
 
     private static func export(
-        _ records: any RecordControl, _ store: RecordStore, _ filter: RecordFilter,
+        _ records: any RecordControl, _ store: RecordStore, _ filter: RecordSelection,
         _ first: (lines: [UInt8], next: String?), to stream: ControlStream
     ) async {
         var page = first
@@ -87,18 +87,18 @@ extension ControlAPI {
     }
 
     /// What the arguments of a query select.
-    public static func filter(_ query: [String: String]) throws(ControlRefusal) -> RecordFilter {
-        var filter = RecordFilter()
-        filter.destination = query["destination"]
+    public static func filter(_ query: [String: String]) throws(ControlRefusal) -> RecordSelection {
+        var filter = RecordSelection()
+        filter.destination = query["destination"].map { DestinationName($0) }
         filter.app = query["app"]
         filter.reason = query["reason"]
         filter.priority = try priority(query["priority"])
         return filter
     }
 
-    private static func filter(_ body: JSONValue) throws(ControlRefusal) -> RecordFilter {
-        var filter = RecordFilter()
-        filter.destination = try body.text("destination")
+    private static func filter(_ body: JSONValue) throws(ControlRefusal) -> RecordSelection {
+        var filter = RecordSelection()
+        filter.destination = try body.text("destination").map { DestinationName($0) }
         filter.app = try body.text("app")
         filter.reason = try body.text("reason")
         filter.priority = try priority(try body.text("priority"))

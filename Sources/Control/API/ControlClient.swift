@@ -32,8 +32,7 @@ public struct ControlClient: Sendable {
     /// The largest answer, in bytes. Default 64 MiB.
     public var largestAnswer = 67_108_864
 
-    /// A client of the agent with that socket.
-    public init(socket: String) { self.socket = socket }
+    package init(socket: String) { self.socket = socket }
 
     /// Asks and waits for the whole answer.
     ///

@@ -26,8 +26,7 @@ public struct ControlError: Error, Sendable, Equatable, CustomStringConvertible 
     /// One line for a person: what is wrong and what to do.
     public let message: String
 
-    /// An error of that kind.
-    public init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }

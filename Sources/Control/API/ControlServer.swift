@@ -11,8 +11,7 @@ public struct ControlServerOptions: Sendable, Equatable {
     /// The largest body of a request, in bytes. Default 1 MiB.
     public var largestBody = 1_048_576
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 /// The control API: HTTP on a Unix socket, for root, the agent's own user and the members of one group.

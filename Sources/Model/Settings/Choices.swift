@@ -48,6 +48,43 @@ public enum LimitConsequence: String, Sendable, CaseIterable {
     case allow
 }
 
+/// What a commit survives.
+public enum Durability: String, Sendable, CaseIterable {
+    /// A power cut: each commit is synced.
+    case powerLoss = "power_loss"
+    /// The death of the process; a power cut may repeat events, never lose any: files of the spool are unlinked only after the queue was
+    /// synced.
+    case crash
+}
+
+/// What happens to an event for which the queue has no room.
+public enum WhenFull: String, Sendable, CaseIterable {
+    /// Reading stops until there is room; the events wait in the spool.
+    case wait
+    /// The oldest events of the lowest priority make room.
+    case evict
+}
+
+/// Where the reading of a journal begins when nothing was read yet.
+public enum JournalStart: String, Sendable, CaseIterable {
+    /// With the newest boot.
+    case boot
+    /// With the oldest entry that the journal has.
+    case beginning
+    /// With what is written from now on.
+    case now
+}
+
+/// What is served of a container until the network has answered.
+public enum ContainerOpening: String, Sendable, CaseIterable {
+    /// The first of saved or network within the timeout, however old; then the default.
+    case preferNonDefault = "prefer_non_default"
+    /// A fresh one of saved and network within the timeout; then the saved one; then the default.
+    case preferFresh = "prefer_fresh"
+    /// The default at once, then saved, then network as they come.
+    case immediate
+}
+
 /// What a destination's breaker does when a request has used up its retries.
 public enum WhenExhausted: String, Sendable, CaseIterable {
     /// One batch is tried at every probe interval; success closes it.

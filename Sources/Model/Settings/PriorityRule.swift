@@ -11,8 +11,7 @@ public struct PriorityRule: Sendable, Equatable {
     /// Whether it counts more than what the event says of itself. Default false.
     public var force: Bool
 
-    /// A rule of known parts.
-    public init(
+    package init(
         app: String? = nil, event: String? = nil, level: SeverityLevel? = nil, priority: Priority, force: Bool = false
     ) {
         self.app = app

@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import Model
 
 /// Makes, checks and upgrades the database's tables.
 enum Schema {

@@ -52,11 +52,6 @@ final class Statement {
         }
     }
 
-    /// Binds what another statement has read, whatever its type.
-    func bind(_ index: Int32, copying other: Statement, _ column: Int32) {
-        sqlite3_bind_value(handle, index, sqlite3_column_value(other.handle, column))
-    }
-
     // MARK: Running
 
     /// Goes to the next row; false at the end, and then the statement is ready for another run.
@@ -103,12 +98,6 @@ final class Statement {
     // MARK: Reading
 
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
-
-    /// How many columns a row has.
-    var columns: Int { Int(sqlite3_column_count(handle)) }
-
-    /// A column's name.
-    func name(_ column: Int32) -> String { sqlite3_column_name(handle, column).map { String(cString: $0) } ?? "" }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 

@@ -11,8 +11,7 @@ public struct SavedContainer: Sendable, Equatable {
     /// What was served: the document with its signatures.
     public var file: [UInt8]
 
-    /// A copy of known parts.
-    public init(version: Int, etag: String?, confirmed: Timestamp, file: [UInt8]) {
+    package init(version: Int, etag: String?, confirmed: Timestamp, file: [UInt8]) {
         self.version = version
         self.etag = etag
         self.confirmed = confirmed

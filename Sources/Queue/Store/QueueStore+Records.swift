@@ -10,13 +10,13 @@ extension QueueStore {
     ///   - after: the `next` of the page before.
     ///   - limit: at most so many, 1 to 1,000.
     public func list(
-        _ kind: RecordKind, _ selection: RecordSelection = RecordSelection(), after: String? = nil, limit: Int = 100
+        _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil, limit: Int = 100
     ) throws(QueueError) -> RecordPage {
         try reading { file throws(QueueError) in try list(kind, selection, after: after, limit: limit, in: file) }
     }
 
     private func list(
-        _ kind: RecordKind, _ selection: RecordSelection, after: String?, limit: Int, in file: QueueFile
+        _ kind: RecordStore, _ selection: RecordSelection, after: String?, limit: Int, in file: QueueFile
     ) throws(QueueError) -> RecordPage {
         let limit = min(max(limit, 1), 1_000)
         guard kind != .queue else { return try listQueue(selection, after, limit, file) }
@@ -35,11 +35,11 @@ extension QueueStore {
     }
 
     /// One record, its content included; nil if there is none of that id.
-    public func show(_ kind: RecordKind, id: String) throws(QueueError) -> JSONValue? {
+    public func show(_ kind: RecordStore, id: String) throws(QueueError) -> JSONValue? {
         try reading { file throws(QueueError) in try show(kind, id: id, in: file) }
     }
 
-    private func show(_ kind: RecordKind, id: String, in file: QueueFile) throws(QueueError) -> JSONValue? {
+    private func show(_ kind: RecordStore, id: String, in file: QueueFile) throws(QueueError) -> JSONValue? {
         var selection = RecordSelection()
         selection.ids = [id]
         switch kind {
@@ -66,13 +66,13 @@ extension QueueStore {
     /// The next events as lines: queued ones and dead letters as they were accepted, quarantined ones each as a JSON
     /// object; at most about 1 MiB.
     public func export(
-        _ kind: RecordKind, _ selection: RecordSelection = RecordSelection(), after: String? = nil
+        _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil
     ) throws(QueueError) -> RecordLines {
         try reading { file throws(QueueError) in try export(kind, selection, after: after, in: file) }
     }
 
     private func export(
-        _ kind: RecordKind, _ selection: RecordSelection, after: String?, in file: QueueFile
+        _ kind: RecordStore, _ selection: RecordSelection, after: String?, in file: QueueFile
     ) throws(QueueError) -> RecordLines {
         guard kind != .queue else { return try exportQueue(selection, after, file) }
         let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
@@ -135,7 +135,7 @@ extension QueueStore {
     ///
     /// - Returns: how many: events of the queue, records of the others.
     public func purge(
-        _ kind: RecordKind, _ selection: RecordSelection = RecordSelection()
+        _ kind: RecordStore, _ selection: RecordSelection = RecordSelection()
     ) async throws(QueueError) -> Int {
         guard kind != .queue else { return try await purgeQueue(selection) }
         var total = 0
@@ -206,7 +206,7 @@ extension Transaction {
         for letter in letters { try remove(.deadLetters, letter.id, letter.cost) }
     }
 
-    fileprivate mutating func purgeSome(_ kind: RecordKind, _ selection: RecordSelection) throws(QueueError) -> Int {
+    fileprivate mutating func purgeSome(_ kind: RecordStore, _ selection: RecordSelection) throws(QueueError) -> Int {
         var found: [(id: Int64, cost: Int)] = []
         let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
         let row = try KeptRows(kind, selection, state.figures, after: 0).select(columns, limit: 500, in: file)
@@ -231,7 +231,7 @@ extension Transaction {
     }
 
     /// Removes a dead letter or a quarantined line.
-    mutating func remove(_ kind: RecordKind, _ id: Int64, _ cost: Int) throws(QueueError) {
+    mutating func remove(_ kind: RecordStore, _ id: Int64, _ cost: Int) throws(QueueError) {
         let isDeadLetter = kind == .deadLetters
         let delete = try tables.statement("DELETE FROM \(isDeadLetter ? "dead_letter" : "quarantine") WHERE id = ?")
         delete.bind(1, id)

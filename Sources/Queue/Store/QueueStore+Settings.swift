@@ -1,5 +1,5 @@
 internal import EventLoops
-internal import Model
+public import Model
 
 extension QueueStore {
     /// Applies changed settings: destinations, cap, what happens when it is reached, age, bounds of dead letters and
@@ -22,7 +22,7 @@ extension QueueStore {
     /// would fill the disk with unread files.
     ///
     /// - Parameter bytes: after so many bytes of events, and the commit that passes them, it waits again; nil: never.
-    public func setWhenFull(_ whenFull: QueueOptions.WhenFull, atMost bytes: Int? = nil) {
+    public func setWhenFull(_ whenFull: WhenFull, atMost bytes: Int? = nil) {
         state.options.whenFull = whenFull
         evictionBudget = whenFull == .evict ? bytes : nil
         if whenFull == .evict, state.refusal?.reason == .full { state.refusal = nil }

@@ -84,7 +84,7 @@ struct NATSIdentityTests {
             let identity = try NATSIdentity(.credentials(source), Secret(text))
             let members = try #require(identity.members(nonce: "nonce-of-the-server"))
             #expect(members.map(\.0) == ["jwt", "sig"] && members[0].1 == jwt)
-            #expect(identity.members(nonce: nil) == nil && identity.needsNonce)
+            #expect(identity.members(nonce: nil) == nil)
         }
         for bad in [
             "", jwt, file.replacing("------END USER NKEY SEED------", with: ""), file.replacing(jwt, with: ""),

@@ -137,9 +137,6 @@ public struct DestinationSettings: Sendable, Equatable {
         passwordFile.map { .file($0) } ?? passwordCredential.map { .credential($0) }
             ?? inlinePassword.map { .inline($0) }
     }
-
-    /// A destination without a name and a place.
-    public init() {}
 }
 
 extension DestinationSettings: SettingsSection {

@@ -15,9 +15,6 @@ public struct KafkaSettings: Sendable, Equatable {
     /// More properties of librdkafka.
     public var options: [String: String] = [:]
 
-    /// No topic.
-    public init() {}
-
     /// The brokers as addresses.
     public var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }
 

@@ -38,9 +38,6 @@ public struct NATSSettings: Sendable, Equatable {
     public var credentials: SecretSource? {
         credentialsFile.map { .file($0) } ?? credentialsCredential.map { .credential($0) }
     }
-
-    /// No subject.
-    public init() {}
 }
 
 extension NATSSettings: SettingsSection {

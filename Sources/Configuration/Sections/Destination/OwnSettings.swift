@@ -16,9 +16,6 @@ public struct OwnSettings: Sendable, Equatable {
     public var criticalDelay: Duration?
     /// In place of `queue.max_age`.
     public var maxAge: Duration?
-
-    /// Nothing of its own.
-    public init() {}
 }
 
 extension OwnSettings {

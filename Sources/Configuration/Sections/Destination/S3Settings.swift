@@ -42,9 +42,6 @@ public struct S3Settings: Sendable, Equatable {
         secretFile.map { .file($0) } ?? secretCredential.map { .credential($0) } ?? inlineSecret.map { .inline($0) }
     }
 
-    /// No bucket.
-    public init() {}
-
     /// What is missing, as keys below `[[destination]]`.
     var missing: [String] {
         var keys = (bucket == nil ? ["s3.bucket"] : []) + (region == nil ? ["s3.region"] : [])
