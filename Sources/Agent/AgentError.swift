@@ -23,8 +23,7 @@ public struct AgentError: Error, Sendable, Equatable {
     /// One line that says what is wrong and what to do.
     public let message: String
 
-    /// An error of known parts.
-    public init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }

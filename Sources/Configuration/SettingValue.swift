@@ -26,8 +26,7 @@ public indirect enum SettingValue: Sendable, Hashable {
         /// The value.
         public let value: SettingValue
 
-        /// A name and its value.
-        public init(_ name: String, _ value: SettingValue) {
+        package init(_ name: String, _ value: SettingValue) {
             self.name = name
             self.value = value
         }

@@ -37,8 +37,7 @@ public struct ContainerError: Error, Sendable, Equatable, CustomStringConvertibl
     /// One line for a person: what is wrong and what to do. It may quote names of the document, never events or secrets.
     public let message: String
 
-    /// A failure of known parts.
-    public init(_ code: Code, at path: String = "", _ message: String) {
+    package init(_ code: Code, at path: String = "", _ message: String) {
         self.code = code
         self.path = path
         self.message = message

@@ -18,8 +18,7 @@ public struct DeviceText: Sendable, Equatable {
         /// Its value.
         public var value: String
 
-        /// A member and its text.
-        public init(_ name: String, _ value: String) {
+        package init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }

@@ -32,8 +32,7 @@ public struct Limit: Sendable, Equatable {
     /// What happens beyond it.
     public var consequence: LimitConsequence
 
-    /// A limit.
-    public init(_ value: Int, _ consequence: LimitConsequence) {
+    package init(_ value: Int, _ consequence: LimitConsequence) {
         self.value = value
         self.consequence = consequence
     }

@@ -83,6 +83,5 @@ public struct AppSettings: Sendable, Equatable {
     /// The paths in which something is looked for.
     var paths: [String] { ["severity"] + nameMembers + timeMembers + levelMembers }
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }

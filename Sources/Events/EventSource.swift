@@ -6,8 +6,6 @@ internal import TimeZones
 ///
 /// Not Sendable: it belongs to the pass that made it.
 public final class EventSource {
-    /// The app's name.
-    public var app: String { state.name }
     let state: AppState
     let isShared: Bool
     let isBackfill: Bool

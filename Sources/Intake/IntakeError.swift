@@ -31,8 +31,7 @@ public struct IntakeError: Error, Sendable, Equatable {
     /// One line for a person: what is wrong and what to do. Never event content.
     public let message: String
 
-    /// An error of that kind, and what a person should know.
-    public init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         word = code.rawValue
         self.message = message

@@ -31,8 +31,7 @@ public final class IntakeFigures: Sendable {
 
     private let published = Mutex(Counts())
 
-    /// Nothing was counted yet.
-    public init() {}
+    package init() {}
 
     /// The counts, as of the last commit.
     public var counts: Counts { published.withLock { $0 } }

@@ -17,8 +17,7 @@ public struct IntakeSettings: Sendable, Equatable {
     /// The database to look addresses up in; nil looks up none.
     public var countryDatabase: String?
 
-    /// Settings of known parts.
-    public init(
+    package init(
         events: EventOptions, routes: [Route], routeOfApp: [String: Int] = [:], table: RouteTable,
         isCollecting: Bool = true, cap: Int, countryDatabase: String? = nil
     ) {

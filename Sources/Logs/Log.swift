@@ -45,8 +45,7 @@ public struct LogMessage: Sendable, Equatable {
     /// What varies: keys in snake_case, values as text.
     public let fields: [(key: String, value: String)]
 
-    /// A message of known parts.
-    public init(level: LogLevel, text: String, fields: [(key: String, value: String)]) {
+    package init(level: LogLevel, text: String, fields: [(key: String, value: String)]) {
         self.level = level
         self.text = text
         self.fields = fields

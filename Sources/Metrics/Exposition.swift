@@ -16,8 +16,7 @@ public struct Exposition: Sendable {
         /// The sum of all observations.
         public var sum: Double
 
-        /// Figures of a histogram.
-        public init(counts: [Int], sum: Double) {
+        package init(counts: [Int], sum: Double) {
             self.counts = counts
             self.sum = sum
         }
@@ -42,12 +41,16 @@ public struct Exposition: Sendable {
     private var samples: [String: Samples] = [:]
     private(set) var suppressed = 0
 
-    /// Nothing is told yet.
-    public init() {}
-
     /// Asks all collectors.
     public init(from collectors: [any MetricCollector]) {
         for collector in collectors { collector.collect(into: &self) }
+    }
+
+    /// Sets a series for each value of the last label, in their order.
+    ///
+    /// - Parameter labels: those before it.
+    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], by figures: [String: Int]) {
+        for (value, figure) in figures.sorted(by: { $0.key < $1.key }) { set(family, labels + [value], to: figure) }
     }
 
     /// Sets a series to a whole number.

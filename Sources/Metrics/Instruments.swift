@@ -1,19 +1,5 @@
 internal import Synchronization
 
-/// A number that only grows, counted from any thread.
-public final class Counter: Sendable {
-    private let count = Atomic<Int>(0)
-
-    /// A counter at 0.
-    public init() {}
-
-    /// Counts.
-    public func add(_ number: Int = 1) { count.wrappingAdd(number, ordering: .relaxed) }
-
-    /// What was counted so far.
-    public var value: Int { count.load(ordering: .relaxed) }
-}
-
 /// Counters told apart by labels: one family.
 ///
 /// The lock is held for a dictionary's access, never while anything waits.

@@ -3,8 +3,7 @@ internal import Glibc
 
 /// The process's own figures, from `/proc`. A figure that cannot be read is left out.
 public struct ProcessCollector: MetricCollector {
-    /// It needs no setting up.
-    public init() {}
+    package init() {}
 
     /// Adds CPU time, memory, descriptors and the time of the start.
     public func collect(into exposition: inout Exposition) {

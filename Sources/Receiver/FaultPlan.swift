@@ -29,8 +29,7 @@ public struct FaultPlan: Sendable, Equatable {
     /// A body with an event that holds this text is answered 400; nil: none.
     public var marker: String?
 
-    /// No fault at all.
-    public init() {}
+    package init() {}
 }
 
 /// Draws the faults of a plan, one request after the other.

@@ -29,6 +29,5 @@ public struct ReceiverOptions: Sendable, Equatable {
     /// How it misbehaves; default not.
     public var faults = FaultPlan()
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }

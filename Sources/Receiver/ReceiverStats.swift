@@ -21,9 +21,6 @@ public struct ReceiverStats: Sendable, Equatable {
     /// Answers by status.
     public var answers: [Int: Int] = [:]
 
-    /// Nothing was seen yet.
-    public init() {}
-
     /// The figures as one JSON object.
     public var json: String {
         let statuses = answers.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")

@@ -120,8 +120,7 @@ public struct SpoolFigures: Sendable, Equatable {
     /// Errors of system calls that reading survives, such as a failed unlink; each is logged too.
     public var errors = 0
 
-    /// All figures are zero.
-    public init() {}
+    package init() {}
 
     /// The figures of two readers together; the directory is the first one's.
     public func adding(_ other: SpoolFigures) -> SpoolFigures {

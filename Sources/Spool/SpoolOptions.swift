@@ -79,13 +79,6 @@ public struct SpoolOptions: Sendable, Equatable {
     /// Directories of an app that are known at most: each takes a watch, and a kilobyte or more.
     var mostDirectories = 8192
 
-    /// The defaults, for files that are read where they lie.
-    public init(_ place: ReadPlace) {
-        directory = place.root
-        self.place = place
-        afterRead = .keep
-    }
-
     /// The defaults, for a spool.
     public init(directory: String) { self.directory = directory }
 }

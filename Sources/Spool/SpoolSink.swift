@@ -21,8 +21,7 @@ public struct SpoolSource: Sendable, Equatable {
     /// Names the file while it is the reader's to remove; empty otherwise.
     public var file: [UInt8] = []
 
-    /// A source of known parts.
-    public init(app: String, path: String, producer: [UInt8]?, mayBeCritical: Bool = true, wasClosed: Bool = false) {
+    package init(app: String, path: String, producer: [UInt8]?, mayBeCritical: Bool = true, wasClosed: Bool = false) {
         self.app = app
         self.path = path
         self.producer = producer

@@ -37,8 +37,6 @@ struct ContainerCollector: MetricCollector {
                 exposition.set(.functionCalls, [name, result.rawValue], to: count)
             }
         }
-        for (name, count) in figures.running.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.functionsRunning, [name], to: count)
-        }
+        exposition.set(.functionsRunning, by: figures.running)
     }
 }

@@ -52,9 +52,7 @@ struct QueueCollector: MetricCollector {
         exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
         var discards: [String: Int] = [:]
         for entry in state.discarded { discards[entry.reason, default: 0] += entry.events }
-        for (reason, count) in discards.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.discards, [reason], to: count)
-        }
+        exposition.set(.discards, by: discards)
         exposition.set(.queueBytes, to: state.storedBytes)
         exposition.set(.queueMaxBytes, to: state.maxSize)
         exposition.set(.queueFileBytes, ["database"], to: state.fileBytes)
@@ -120,9 +118,7 @@ struct IntakeCollector: MetricCollector {
             ("name", .nameLength), ("property_key", .propertyKeyLength), ("property_value", .propertyValueLength),
             ("properties", .properties),
         ]
-        for (mode, count) in counts.events.sessions.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.sessions, [mode], to: count)
-        }
+        exposition.set(.sessions, by: counts.events.sessions)
         for kind in LimitKind.allCases {
             for (word, figure) in [
                 ("refuse", \EventCounts.refused), ("quarantine", \.quarantined), ("allow", \.allowed),
@@ -134,9 +130,8 @@ struct IntakeCollector: MetricCollector {
         for (new, old) in zip(counts.events.oddities, old.events.oddities) {
             exposition.set(.oddities, [new.kind], to: new.count + old.count)
         }
-        for (container, count) in counts.rules.fired.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.tagsFired, [container], to: count + (old.rules.fired[container] ?? 0))
-        }
+        let fired = counts.rules.fired.map { ($0.key, $0.value + (old.rules.fired[$0.key] ?? 0)) }
+        exposition.set(.tagsFired, by: Dictionary(uniqueKeysWithValues: fired))
         let problems = [
             ("event_too_large", counts.rules.tooLarge + old.rules.tooLarge),
             ("function_not_allowed", counts.rules.deniedCalls + old.rules.deniedCalls),
@@ -215,28 +210,20 @@ struct DeliveryCollector: MetricCollector {
             let counters = destination.counters
             var attempts: [String: Int] = [:]
             var failures: [String: Int] = [:]
-            var statuses: [Int: Int] = [:]
+            var statuses: [String: Int] = [:]
             for (answer, count) in counters.answers {
                 attempts[answer.outcome, default: 0] += count
                 if let kind = answer.kind { failures[kind.rawValue, default: 0] += count }
-                if let status = answer.status { statuses[status, default: 0] += count }
+                if let status = answer.status { statuses["\(status)", default: 0] += count }
             }
-            for (outcome, count) in attempts.sorted(by: { $0.key < $1.key }) {
-                exposition.set(.attempts, [name, outcome], to: count)
-            }
-            for (kind, count) in failures.sorted(by: { $0.key < $1.key }) {
-                exposition.set(.failures, [name, kind], to: count)
-            }
-            for (status, count) in statuses.sorted(by: { $0.key < $1.key }) {
-                exposition.set(.responses, [name, "\(status)"], to: count)
-            }
+            exposition.set(.attempts, [name], by: attempts)
+            exposition.set(.failures, [name], by: failures)
+            exposition.set(.responses, [name], by: statuses)
             exposition.set(.retries, [name], to: counters.retries)
             exposition.set(.unnamedRejections, [name], to: counters.unnamedRejections)
             for (deadline, count) in counters.late { late[deadline, default: 0] += count }
         }
-        for (deadline, count) in late.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.lateEvents, [deadline], to: count)
-        }
+        exposition.set(.lateEvents, by: late)
         exposition.set(.networkEnabled, to: state.isNetworkOn)
         exposition.set(.collectionEnabled, to: state.isEnabled)
         exposition.set(.pauseTokens, to: state.heldTokens)
@@ -250,28 +237,13 @@ struct DeliveryCollector: MetricCollector {
 extension DestinationStateName {
     /// How a destination stands: what is in its way, or that its last attempts failed, or nothing.
     init(_ destination: DeliverySnapshot.Destination) {
-        if let obstacle = destination.obstacle, let state = DestinationStateName(obstacle: obstacle) {
+        // An obstacle is a state of the same name; that nothing waits is none.
+        if let obstacle = destination.obstacle, let state = DestinationStateName(rawValue: obstacle.rawValue) {
             self = state
             return
         }
         let hasFailed = destination.lastFailureAt.map { $0 > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
         self = destination.waitingForRetry > 0 && hasFailed == true ? .waitingForRetry : .active
-    }
-
-    /// The state that an obstacle is, under the same name; nil where nothing is in the way.
-    init?(obstacle: NoDataReason) {
-        switch obstacle {
-        case .disabled: self = .disabled
-        case .networkOff: self = .networkOff
-        case .paused: self = .paused
-        case .stopping: self = .stopping
-        case .held: self = .held
-        case .retryAfter: self = .retryAfter
-        case .offline: self = .offline
-        case .breakerOpen: self = .breakerOpen
-        case .waitingForRetry: self = .waitingForRetry
-        case .empty: return nil
-        }
     }
 }
 

@@ -7,8 +7,7 @@ public struct ProgramIdentity: Sendable, Equatable {
     /// The compiler it was built with.
     public let toolchain: String
 
-    /// A program of known parts.
-    public init(version: String, commit: String, toolchain: String) {
+    package init(version: String, commit: String, toolchain: String) {
         self.version = version
         self.commit = commit
         self.toolchain = toolchain

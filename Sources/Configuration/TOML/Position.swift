@@ -12,8 +12,7 @@ public struct Position: Sendable, Hashable {
     /// The column, from 1, in Unicode scalars.
     public let column: Int
 
-    /// A place of known parts.
-    public init(file: String, line: Int, column: Int) {
+    package init(file: String, line: Int, column: Int) {
         self.file = file
         self.line = line
         self.column = column

@@ -39,8 +39,7 @@ public struct Problem: Error, Sendable, Equatable {
     /// The line it is in, where there is one.
     public let sourceLine: String?
 
-    /// A mistake of known parts.
-    public init(
+    package init(
         _ code: Code, _ message: String, at position: Position? = nil, sourceLine: String? = nil,
         severity: Severity = .error
     ) {
@@ -73,8 +72,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     /// Where the agent with this configuration is asked; nil where the files cannot even be read.
     public let controlSocket: String?
 
-    /// An error of known mistakes.
-    public init(_ problems: [Problem], controlSocket: String? = nil) {
+    package init(_ problems: [Problem], controlSocket: String? = nil) {
         self.problems = problems
         self.controlSocket = controlSocket
     }

@@ -66,16 +66,6 @@ public enum StandardMacro: String, Sendable, CaseIterable {
     case rolloutShare = "rollout_share"
     /// A whole number from 0 to 2147483647, drawn anew for each event.
     case randomNumber = "random_number"
-
-    /// Whether there is no value without an event.
-    public var needsEvent: Bool {
-        switch self {
-        case .event, .app, .appVersion, .country, .randomNumber: true
-        case .platform, .language, .osVersion, .agentVersion, .hostName, .containerID, .containerVersion,
-            .rolloutShare:
-            false
-        }
-    }
 }
 
 extension Macro {

@@ -43,8 +43,7 @@ public struct Condition: Sendable, Hashable {
     /// Whether capitals do not matter; for texts only.
     public let ignoreCase: Bool
 
-    /// A condition of known parts.
-    public init(
+    package init(
         macro: String, _ predicate: Predicate, _ comparand: Operand, negate: Bool = false, ignoreCase: Bool = false
     ) {
         self.macro = macro

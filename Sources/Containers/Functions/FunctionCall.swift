@@ -9,8 +9,7 @@ public struct FunctionCall: Sendable, Hashable {
     /// Parameters by name, an object.
     public let parameters: JSONValue
 
-    /// A call of known parts.
-    public init(function: String, parameters: JSONValue) {
+    package init(function: String, parameters: JSONValue) {
         self.function = function
         self.parameters = parameters
     }

@@ -9,8 +9,7 @@ public struct FunctionDefinition: Sendable, Equatable {
     /// How long a result serves again for the same parameters; zero for not at all.
     public var cache: Duration
 
-    /// A function of known parts.
-    public init(command: [String], timeout: Duration = .seconds(2), parallel: Int = 1, cache: Duration = .zero) {
+    package init(command: [String], timeout: Duration = .seconds(2), parallel: Int = 1, cache: Duration = .zero) {
         self.command = command
         self.timeout = timeout
         self.parallel = parallel
@@ -58,7 +57,4 @@ public struct FunctionFigures: Sendable, Equatable {
     public var calls: [String: [FunctionResult: Int]] = [:]
     /// Processes that run now, by function.
     public var running: [String: Int] = [:]
-
-    /// Nothing was called.
-    public init() {}
 }

@@ -31,9 +31,6 @@ public final class ContainersInForce: Sendable {
         return made
     }
 
-    /// The containers in force, in configuration order.
-    public var current: [CompiledContainer] { published.withLock { $0.current.containers } }
-
     /// Puts these in force, from the next event on.
     ///
     /// - Parameter awaited: those without which events of their apps are not to be read.
@@ -63,8 +60,7 @@ public struct AwaitedContainer: Sendable, Equatable {
     /// The apps that it concerns; empty for all.
     public let apps: Set<String>
 
-    /// A container of known parts.
-    public init(id: String, apps: Set<String>) {
+    package init(id: String, apps: Set<String>) {
         self.id = id
         self.apps = apps
     }

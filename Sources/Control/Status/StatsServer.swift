@@ -10,8 +10,7 @@ public struct StatsServerOptions: Sendable, Equatable {
     /// Names under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
     public var hosts: [String] = []
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 /// Whether the agent gets on with its work, and if not, why not.

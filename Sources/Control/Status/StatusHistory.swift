@@ -20,8 +20,7 @@ public struct StatusHistory: Sendable, Equatable {
         /// What the queue holds, in bytes.
         public var bytes: Int
 
-        /// A sample of known figures.
-        public init(at: Timestamp, accepted: Int, acknowledged: Int, queued: Int, bytes: Int) {
+        package init(at: Timestamp, accepted: Int, acknowledged: Int, queued: Int, bytes: Int) {
             self.at = at
             self.accepted = accepted
             self.acknowledged = acknowledged
@@ -44,9 +43,6 @@ public struct StatusHistory: Sendable, Equatable {
 
     /// The samples, oldest first; the first may lie before the hour, so that its first minute has a beginning.
     public private(set) var samples: [Sample] = []
-
-    /// Nothing is known yet.
-    public init() {}
 
     /// Takes a sample. Within a minute the newest replaces the one before; a clock that was set back starts anew.
     public mutating func add(_ sample: Sample) {
@@ -71,8 +67,7 @@ public struct StatusHistory: Sendable, Equatable {
 public final class StatusRecorder: Sendable {
     private let state = Mutex(StatusHistory())
 
-    /// An empty history.
-    public init() {}
+    package init() {}
 
     /// Takes a sample.
     public func add(_ sample: StatusHistory.Sample) { state.withLock { $0.add(sample) } }

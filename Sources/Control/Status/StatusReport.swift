@@ -33,8 +33,7 @@ public struct StatusReport: Sendable, Equatable {
         /// Its lanes, critical first.
         public var lanes: [Lane] = []
 
-        /// A destination of that name and state.
-        public init(name: String, state: DestinationStateName) {
+        package init(name: String, state: DestinationStateName) {
             self.name = name
             self.state = state
         }
@@ -62,8 +61,7 @@ public struct StatusReport: Sendable, Equatable {
         /// When.
         public var at: Timestamp
 
-        /// A failure of known parts.
-        public init(status: Int?, kind: String, message: String, answer: String? = nil, at: Timestamp) {
+        package init(status: Int?, kind: String, message: String, answer: String? = nil, at: Timestamp) {
             self.answer = answer
             self.status = status
             self.kind = kind
@@ -83,8 +81,7 @@ public struct StatusReport: Sendable, Equatable {
         /// Dead letters of it that are kept.
         public var deadLetters = 0
 
-        /// A lane of known figures.
-        public init(priority: Priority, ledger: Ledger, oldest: Timestamp? = nil, deadLetters: Int = 0) {
+        package init(priority: Priority, ledger: Ledger, oldest: Timestamp? = nil, deadLetters: Int = 0) {
             self.priority = priority
             self.ledger = ledger
             self.oldest = oldest
@@ -123,8 +120,7 @@ public struct StatusReport: Sendable, Equatable {
         /// Dead letters that are gone, likewise.
         public var deadLettersPurged = 0
 
-        /// An empty queue.
-        public init() {}
+        package init() {}
     }
 
     /// The spool.
@@ -163,8 +159,7 @@ public struct StatusReport: Sendable, Equatable {
             /// Why it is not read; nil: it is.
             public var problem: String?
 
-            /// A journal of known parts.
-            public init(app: String, directory: String, entries: Int, gaps: Int, problem: String?) {
+            package init(app: String, directory: String, entries: Int, gaps: Int, problem: String?) {
                 self.app = app
                 self.directory = directory
                 self.entries = entries
@@ -186,8 +181,7 @@ public struct StatusReport: Sendable, Equatable {
             /// Bytes that are not in the queue yet.
             public var unreadBytes: Int
 
-            /// A place of known parts.
-            public init(app: String, directory: String, isThere: Bool, files: Int, unreadBytes: Int) {
+            package init(app: String, directory: String, isThere: Bool, files: Int, unreadBytes: Int) {
                 self.app = app
                 self.directory = directory
                 self.isThere = isThere
@@ -196,8 +190,7 @@ public struct StatusReport: Sendable, Equatable {
             }
         }
 
-        /// An empty spool.
-        public init() {}
+        package init() {}
     }
 
     /// A remotely managed container.
@@ -215,8 +208,7 @@ public struct StatusReport: Sendable, Equatable {
         /// When the draft that rules now ends; nil without one.
         public var previewEnds: Timestamp?
 
-        /// A container of known parts.
-        public init(
+        package init(
             id: String, source: String, version: String, confirmed: Timestamp?, problem: String? = nil,
             previewEnds: Timestamp? = nil
         ) {
@@ -238,8 +230,7 @@ public struct StatusReport: Sendable, Equatable {
         /// Where it comes from: `container GTM-1234`.
         public var origin: String
 
-        /// A setting of known parts.
-        public init(setting: String, value: String, origin: String) {
+        package init(setting: String, value: String, origin: String) {
             self.setting = setting
             self.value = value
             self.origin = origin
@@ -289,8 +280,7 @@ public struct StatusReport: Sendable, Equatable {
     /// Settings that containers have set, with where they come from; all others are as configured.
     public var overrides: [Override] = []
 
-    /// A report without figures.
-    public init(started: Timestamp, now: Timestamp) {
+    package init(started: Timestamp, now: Timestamp) {
         self.started = started
         self.now = now
     }

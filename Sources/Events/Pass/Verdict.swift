@@ -85,8 +85,7 @@ public struct EventCounts: Sendable, Equatable {
     /// `app` members that named another app and were replaced.
     public var replacedApps = 0
 
-    /// All figures are zero.
-    public init() {}
+    package init() {}
 
     /// Adds those of another pass.
     public mutating func add(_ other: EventCounts) {

@@ -134,14 +134,6 @@ struct JSONScanner: ~Copyable {
         return object(base + start).map { $0 - base }
     }
 
-    /// The first byte from `start` on that is not white space, in a text in which line breaks are white space.
-    mutating func skipSpace(_ base: Pointer, from start: Int, to end: Int) -> Int {
-        begin(base, end, breaksAreSpace: true)
-        var p = base + start
-        _ = space(&p)
-        return p - base
-    }
-
     @inline(__always)
     private mutating func begin(_ base: Pointer, _ end: Int, breaksAreSpace: Bool) {
         self.base = base

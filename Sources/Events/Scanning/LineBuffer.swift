@@ -40,9 +40,6 @@ public struct LineBuffer: ~Copyable {
         start = .allocate(capacity: self.capacity)
     }
 
-    /// Forgets what it holds beyond the first `count` bytes; more than it holds changes nothing.
-    public mutating func truncate(to count: Int) { self.count = min(self.count, max(count, 0)) }
-
     /// Adds bytes at the end.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress else { return }

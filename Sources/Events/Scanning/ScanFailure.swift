@@ -49,8 +49,7 @@ public struct ScanFailure: Sendable, Equatable {
     /// Where, in bytes from the beginning of the text that was scanned.
     public let byte: Int
 
-    /// A failure of known parts.
-    public init(_ code: Code, byte: Int) {
+    package init(_ code: Code, byte: Int) {
         self.code = code
         self.byte = byte
     }

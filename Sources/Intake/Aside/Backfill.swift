@@ -22,8 +22,7 @@ public actor Backfill {
         /// What goes first, for a person; nil when nothing does. Who would get the old events decides.
         public var obstacle: @Sendable ([DestinationName]) -> String?
 
-        /// Options of known parts.
-        public init(
+        package init(
             intake: IntakeSettings, maxEventSize: Int, obstacle: @escaping @Sendable ([DestinationName]) -> String?
         ) {
             self.intake = intake

@@ -145,8 +145,7 @@ public struct Route: Sendable, Equatable {
     /// The deadlines that concern the app because they name it; nil for none.
     public var deadlines: DeadlineNames?
 
-    /// A route of known parts.
-    public init(
+    package init(
         destinations: [DestinationName], compression: Compression, chunks: ChunkLimits, batchFrom: Int? = nil,
         otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
     ) {

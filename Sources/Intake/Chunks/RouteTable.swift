@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// How chunks for a set of destinations are packed, whoever names the set: the configuration or a container's tag.
 public struct RouteTable: Sendable, Equatable {
@@ -11,8 +11,7 @@ public struct RouteTable: Sendable, Equatable {
         /// So many waiting events go at once.
         let due: Int
 
-        /// A destination of known parts.
-        public init(name: String, compression: Compression, batches: ChunkLimits, due: Int? = nil) {
+        package init(name: String, compression: Compression, batches: ChunkLimits, due: Int? = nil) {
             self.name = name
             self.compression = compression
             self.batches = batches
@@ -27,8 +26,7 @@ public struct RouteTable: Sendable, Equatable {
     /// What everything is packed with; nil for what the destinations want.
     var compression: Compression?
 
-    /// A table of known parts.
-    public init(destinations: [Destination] = [], standard: ChunkLimits, compression: Compression? = nil) {
+    package init(destinations: [Destination] = [], standard: ChunkLimits, compression: Compression? = nil) {
         self.destinations = destinations
         self.standard = standard
         self.compression = compression

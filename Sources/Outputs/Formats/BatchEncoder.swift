@@ -73,6 +73,8 @@ public struct Confirmation: Sendable {
 }
 
 extension BatchEncoder {
+    /// `application/json`.
+    public var contentType: String { "application/json" }
     /// `false`.
     public var sendsLinesAsStored: Bool { false }
     /// 0.

@@ -17,8 +17,7 @@ public struct FetchOptions: Sendable, Equatable {
     /// How the agent names itself.
     public var userAgent = "spoolship"
 
-    /// The defaults, and an address.
-    public init(url: String) { self.url = url }
+    package init(url: String) { self.url = url }
 }
 
 /// What a fetch came to.

@@ -9,8 +9,7 @@ public struct HTTPOptions: Sendable, Equatable {
         /// Its value, which may be a secret.
         public var value: Secret
 
-        /// A header of that name and value.
-        public init(_ name: String, _ value: String) {
+        package init(_ name: String, _ value: String) {
             self.name = name
             self.value = Secret(value)
         }
@@ -73,6 +72,5 @@ public struct HTTPOptions: Sendable, Equatable {
     /// How the agent names itself.
     public var userAgent = "spoolship"
 
-    /// The defaults, and an address.
-    public init(url: String) { self.url = url }
+    package init(url: String) { self.url = url }
 }

@@ -11,8 +11,7 @@ public struct KafkaOptions: Sendable, Equatable {
         /// Where the password is kept.
         public var password: SecretSource
 
-        /// A user with a password.
-        public init(_ mechanism: KafkaMechanism, user: String, password: SecretSource) {
+        package init(_ mechanism: KafkaMechanism, user: String, password: SecretSource) {
             self.mechanism = mechanism
             self.user = user
             self.password = password

@@ -47,14 +47,6 @@ enum NATSIdentity: Sendable {
         }
     }
 
-    /// Whether the server has to give something to sign.
-    var needsNonce: Bool {
-        switch self {
-        case .none, .token, .user: false
-        case .nkey, .credentials: true
-        }
-    }
-
     /// The members of `CONNECT` that show who we are.
     ///
     /// - Returns: nil when there is nothing to sign, or no memory.

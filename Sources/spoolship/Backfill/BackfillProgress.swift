@@ -10,8 +10,7 @@ struct BackfillProgress {
     /// The size of all files in bytes, as they lie on the disk.
     let total: ByteCount
     /// How many bytes were taken.
-    var done: Int64 { taken.value }
-    private var taken: ByteCount = 0
+    private(set) var taken: ByteCount = 0
     private(set) var events = 0
     /// Why nothing goes on, if so.
     var obstacle: String?

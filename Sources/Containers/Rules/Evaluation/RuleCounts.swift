@@ -15,6 +15,5 @@ public struct RuleCounts: Sendable, Equatable {
     /// Events that were to be hashed without a key: a text took the place of their values.
     public var missingKeys = 0
 
-    /// All figures are zero.
-    public init() {}
+    package init() {}
 }

@@ -15,8 +15,6 @@ public struct AppCenterEncoder: BatchEncoder {
         self.installID = installID
     }
 
-    /// `application/json`.
-    public var contentType: String { "application/json" }
     /// The version of the interface.
     public var arguments: String { "api-version=1.0.0" }
     /// `App-Secret`.

@@ -25,8 +25,6 @@ public struct GA4Encoder: BatchEncoder {
         self.measurementID = measurementID
     }
 
-    /// `application/json`.
-    public var contentType: String { "application/json" }
     /// The measurement id.
     public var arguments: String { "measurement_id=\(HTTPAddress.escape(measurementID))" }
     /// `api_secret` in the address: the protocol knows no other place.

@@ -2,11 +2,7 @@ public import Model
 
 /// One JSON array of all events.
 public struct JSONArrayEncoder: BatchEncoder {
-    /// The format has no settings.
-    public init() {}
-
-    /// `application/json`.
-    public var contentType: String { "application/json" }
+    package init() {}
 
     /// The lines with a comma for each line feed but the last, in brackets.
     public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {

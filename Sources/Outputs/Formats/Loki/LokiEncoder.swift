@@ -37,8 +37,6 @@ public struct LokiEncoder: BatchEncoder {
         hasMetadata = structuredMetadata
     }
 
-    /// `application/json`.
-    public var contentType: String { "application/json" }
     /// `true`.
     public var readsAnswers: Bool { true }
 

@@ -2,8 +2,7 @@ public import Model
 
 /// One JSON object a line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.
 public struct NDJSONEncoder: BatchEncoder {
-    /// The format has no settings.
-    public init() {}
+    package init() {}
 
     static let usualContentType = "application/x-ndjson"
 

@@ -60,8 +60,6 @@ public struct SplunkEncoder: BatchEncoder {
         self.metadata = text.bytes
     }
 
-    /// `application/json`.
-    public var contentType: String { "application/json" }
     /// A short object.
     public func answerLimit(events: Int) -> Int { 65_536 }
     /// `true`.
