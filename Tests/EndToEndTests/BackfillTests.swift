@@ -135,7 +135,9 @@ extension EndToEnd {
             }
             interrupted.send(SIGTERM)
             let code = try interrupted.exit(within: .seconds(60))
-            #expect(code == 75 && interrupted.printed.contains("the same command goes on") || code == 0, "\(code): \(interrupted.printed)")
+            #expect(
+                code == 75 && interrupted.printed.contains("the same command goes on") || code == 0,
+                "\(code): \(interrupted.printed)")
             let last = try bench.command("run", "--once", file)
             #expect(last.code == 0 && last.text.contains("delivered"), "\(last)")
             #expect(bench.receiverFigure("events") == 30_000)
