@@ -36,6 +36,22 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipClockUnsynchronised")
         }
 
+        @Test("a certificate that became garbage, and was put right")
+        func restartWouldFail() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            let copy = "\(bench.path)/authority.pem"
+            let good = try contents(of: bench.caFile)
+            try write(good, to: copy)
+            bench.settings["destination.tls.ca_file"] = "\"\(copy)\""
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            try write("garbage", to: copy)
+            try prometheus.expect(fires: "SpoolshipRestartWouldFail")
+            try write(good, to: copy)
+            try prometheus.expect(resolves: "SpoolshipRestartWouldFail")
+        }
+
         @Test("a journal that is not there, and one whose entries were removed before they were read")
         func journal() throws {
             let daemon = try JournalDaemon()
