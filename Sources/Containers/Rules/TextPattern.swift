@@ -60,8 +60,8 @@ final class TextPattern: Sendable {
         bytes = bits
         isTied =
             ready == nil
-            && (text.replacing("[^", with: "").contains { "^$".contains($0) } || text.contains(#"\A"#)
-                || text.contains(#"\z"#))
+            && (text.replacingAll("[^", with: "").contains { "^$".contains($0) } || text.holds(#"\A"#)
+                || text.holds(#"\z"#))
     }
 
     /// Whether it may be found in the text; quick for ready ones. The text may be a whole line without escapes.

@@ -67,13 +67,13 @@ struct PrivacyProof {
             let plain = shape("plain")
             let pad = JSONValue.Member("pad", .string(String(repeating: "x", count: 9000)))
             let escaped = "\\u" + String((last.unicodeScalars.first?.value ?? 0) + 0x10000, radix: 16).suffix(4)
-            let disguised = plain.replacing("\"\(last)\":", with: "\"\(escaped)\(last.dropFirst())\":")
-            let twice = plain.replacing("\"\(last)\":", with: "\"\(last)\":\"\(marker)\",\"\(last)\":")
+            let disguised = plain.replacingAll("\"\(last)\":", with: "\"\(escaped)\(last.dropFirst())\":")
+            let twice = plain.replacingAll("\"\(last)\":", with: "\"\(last)\":\"\(marker)\",\"\(last)\":")
             let list =
                 path.count < 2
                 ? plain
-                : plain.replacing("\"\(path[0])\":{", with: "\"\(path[0])\":[{")
-                    .replacing(",\"privacy_control\"", with: "],\"privacy_control\"")
+                : plain.replacingAll("\"\(path[0])\":{", with: "\"\(path[0])\":[{")
+                    .replacingAll(",\"privacy_control\"", with: "],\"privacy_control\"")
             return [
                 plain, shape("rejected"), disguised, twice, (try? JSONValue(parsing: list)) == nil ? plain : list,
                 shape("record") { .object(($0.members ?? []).filter { $0.key != "name" }) },

@@ -62,11 +62,7 @@ public struct LokiEncoder: BatchEncoder {
     }
 
     private static func isAboutOrder(_ answer: HTTPAnswerBody) -> Bool {
-        let text = answer.excerpt.utf8
-        return answer.status == 400
-            && text.indices.contains { at in
-                ["too far behind", "out of order"].contains { text[at...].starts(with: $0.utf8) }
-            }
+        answer.status == 400 && ["too far behind", "out of order"].contains { answer.excerpt.holds($0) }
     }
 
     /// A stream for each app, in the order in which they come. An event without a time has the batch's.
