@@ -30,8 +30,9 @@ struct LimitTests {
         spool.write("1\n", to: "app/x.jsonl")
         let reader = try await spool.start { $0.isWatching = false }
         await spool.untilLines(["1"])
-        #expect(reader.figures.polledDirectories == 2)
-        #expect(reader.figures.pollReason != nil)
+        await spool.until("the figures to say so") {
+            reader.figures.polledDirectories == 2 && reader.figures.pollReason != nil
+        }
         spool.append("2\n", to: "app/x.jsonl")
         await spool.untilLines(["1", "2"])
         spool.rename("app/x.jsonl", to: "app/x.jsonl.1")
