@@ -84,6 +84,8 @@ extension SpoolReader {
         in file: AppendFile, at start: Int64, _ block: UnsafeRawBufferPointer, _ descriptor: Int32
     ) throws(SystemError) -> Zeros {
         let length = file.length
+        // It was cut short since its length was asked, and written again: the kernel tells, and it is read again.
+        guard start < length else { return .end }
         // Asked first: what does not end with zeros now is not filled later, and was written with what follows.
         let isPadded = file.padding != nil ? true : try bytes(of: descriptor, at: length - 1, count: 1).first == 0
         var known = file.padding?.known ?? start..<start
