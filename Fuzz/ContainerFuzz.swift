@@ -1,6 +1,6 @@
-import Containers
+@testable import Containers
 import EventLoops
-import Model
+@testable import Model
 
 /// The entry point of libFuzzer: any bytes as a container's document, under the address sanitizer. What is taken is compiled,
 /// its tests run, and its rules applied to a few events. Traps when a promise is broken. `scripts/fuzz` builds and runs it.

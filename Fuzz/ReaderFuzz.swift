@@ -1,9 +1,9 @@
 import EventLoops
-import Events
+@testable import Events
 import Glibc
-import Model
+@testable import Model
 @testable import Spool
-import TimeZones
+@testable import TimeZones
 
 /// The entry point of libFuzzer: any bytes through the reader of lines and the framers of the spool, under the address
 /// sanitizer. Traps when a promise is broken. `scripts/fuzz` builds and runs it.
