@@ -43,6 +43,25 @@ struct ZerosTests {
         }
     }
 
+    @Test("a file that is cut to nothing and filled with zeros, again and again while it is read, ends nobody")
+    func cutToNothing() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        let path = "\(spool.path)/hostile.jsonl"
+        let rounds = await Task.detached {
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o660)
+            defer { close(descriptor) }
+            let zeros = [UInt8](repeating: 0, count: 100)
+            return (0..<200_000).count { _ in
+                ftruncate(descriptor, 0) == 0 && pwrite(descriptor, zeros, zeros.count, 0) == zeros.count
+            }
+        }.value
+        #expect(rounds == 200_000)
+        spool.write("1\n", to: "honest.jsonl")
+        await spool.untilLines(["1"])
+        await reader.stop()
+    }
+
     @Test("lines that are written into mapped memory are read once, whole", arguments: [true, false])
     func mapped(isWatching: Bool) async throws {
         let seed = Seeds.one(4)
