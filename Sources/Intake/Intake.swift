@@ -190,21 +190,8 @@ public final class Intake: SpoolSink {
 
     // MARK: Lines
 
-    /// Takes whole lines; see `SpoolSink`.
-    public func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
-        let before = (lines: pending.read, quarantined: pending.quarantined.count, records: pass.counts.records)
-        let taken = takeLines(lines, from: source, at: offset)
-        var counts = AppCounts()
-        counts.quarantined = pending.quarantined.count - before.quarantined
-        counts.events = pending.read - before.lines - counts.quarantined
-        counts.records = pass.counts.records - before.records
-        counts.bytes = taken
-        counts.lastRead = counts.events > 0 ? time.wallTime : nil
-        apps.note(source.app, counts)
-        return taken
-    }
-
-    private func takeLines(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
+    /// Takes whole lines; what is not taken is offered again.
+    func takeLines(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         guard let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return 0 }
         let now = time.wallTime
         let routeIndex = settings.routeIndex(of: source.app)

@@ -94,8 +94,10 @@ extension MetricFamily {
         .gauge, "spoolship_event_names", "Different event names of an app in this UTC day.", [.open("app")])
     package static let appEvents = MetricFamily(
         .counter, "spoolship_app_events_total",
-        "Events and records that were read of an app since the start; the first 1,000 apps, all others together.",
-        [.open("app"), .closed("kind", ["event", "record"])])
+        "Events and records that were read of an app since the start; the first 999 apps, all others as (others).",
+        [.open("app")])
+    package static let appRecords = MetricFamily(
+        .counter, "spoolship_app_records_total", "How many of these were records, since the start.", [.open("app")])
     package static let appBytes = MetricFamily(
         .counter, "spoolship_app_bytes_total", "Bytes that were read of an app since the start.", [.open("app")])
     package static let appQuarantined = MetricFamily(
@@ -125,7 +127,8 @@ extension MetricFamily {
     private static let intake = [
         eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
         quarantinePurged, filesStaying,
-        truncations, beyondLimit, oddities, discards, eventNames, appEvents, appBytes, appQuarantined, appLastRead,
+        truncations, beyondLimit, oddities, discards, eventNames, appEvents, appRecords, appBytes, appQuarantined,
+        appLastRead,
         sessions, tagsFired, ruleProblems,
     ]
 

@@ -27,8 +27,9 @@ public struct AppCounts: Sendable, Equatable {
 }
 
 extension [String: AppCounts] {
-    /// The first thousand apps have figures of their own: names come from users of the spool, and would fill the memory.
-    public static let most = 1000
+    /// So many apps have figures of their own, the first ones: names come from users of the spool, and would fill the memory. With
+    /// all the others together they are as many as a metric may have series.
+    public static let most = 999
     /// The figures of all apps beyond them; no app can be called so.
     public static let others = "(others)"
 

@@ -1,4 +1,5 @@
 import Metrics
+import Model
 import TestKit
 import Testing
 
@@ -41,6 +42,9 @@ struct MetricFamilyTests {
             from: format.write(exposition))
         #expect(difference == nil)
     }
+
+    @Test("each app that has figures of its own, and all others together, have a series")
+    func apps() { #expect([String: AppCounts].most + 1 <= MetricFamily.seriesLimit) }
 
     @Test("promtool finds nothing to say against the golden file")
     func promtoolIsSilent() throws {

@@ -102,8 +102,8 @@ struct IntakeCollector: MetricCollector {
             exposition.set(.eventNames, [app], to: count.day == today ? count.names : 0)
         }
         for (app, count) in figures.apps.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.appEvents, [app, "event"], to: count.events - count.records)
-            exposition.set(.appEvents, [app, "record"], to: count.records)
+            exposition.set(.appEvents, [app], to: count.events)
+            exposition.set(.appRecords, [app], to: count.records)
             exposition.set(.appBytes, [app], to: count.bytes)
             exposition.set(.appQuarantined, [app], to: count.quarantined)
             if let last = count.lastRead {
