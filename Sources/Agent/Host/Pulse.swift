@@ -36,7 +36,7 @@ actor Pulse {
         self.state = state
     }
 
-    /// What stands in the way of being ready, as of the last check. From any thread.
+    /// Why the agent is not ready, as of the last check. From any thread.
     nonisolated var obstacles: [String] { found.withLock { $0 } }
 
     /// Asks all loops; returns when each has answered, or has had its time.

@@ -13,7 +13,7 @@ struct PrivacyProof {
     /// A place that was searched.
     struct Place {
         let name: String
-        /// How often the marker stands there.
+        /// How often the marker occurs there.
         var found = 0
         /// How often the control does.
         var controls = 0
@@ -239,7 +239,7 @@ struct PrivacyProof {
         return [place]
     }
 
-    /// What stands in the rows of the queue's tables, each row whole where pages of the file would cut it.
+    /// The rows of the queue's tables: pages of the file may cut a value in two.
     private func tables() -> [Place] {
         var database: OpaquePointer?
         defer { sqlite3_close(database) }
@@ -271,7 +271,7 @@ struct PrivacyProof {
         }
     }
 
-    /// How often a text stands in bytes.
+    /// How often a text occurs in bytes.
     static func count(_ text: String, in bytes: [UInt8]) -> Int {
         let part = Array(text.utf8)
         var count = 0
@@ -283,7 +283,7 @@ struct PrivacyProof {
         return count
     }
 
-    /// Where bytes stand first in others.
+    /// Where bytes first occur in others.
     static func place(of part: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
         bytes.withUnsafeBytes { all in
             guard let base = all.baseAddress else { return nil }

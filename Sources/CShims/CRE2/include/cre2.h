@@ -23,7 +23,7 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
 bool cre2_find(
     const cre2_expression *expression, const char *text, size_t length, size_t from, size_t *start, size_t *end);
 
-// Whether so many bytes of a set (a bit each) stand in a row.
+// Whether so many bytes of a set (a bit each) follow each other.
 static inline bool cre2_has_run(const void *text, size_t length, const uint64_t set[4], size_t least) {
     const uint8_t *bytes = (const uint8_t *)text;
     size_t run = 0;
