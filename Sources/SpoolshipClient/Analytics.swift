@@ -65,7 +65,7 @@ public enum Analytics {
     /// Sets the country of later events; see `AnalyticsClient.setCountryCode`.
     public static func setCountryCode(_ code: String?) throws(AnalyticsError) { try client().setCountryCode(code) }
 
-    /// Sets how long events may gather; see `AnalyticsClient.setTransmissionInterval`.
+    /// Sets how long events gather; see `AnalyticsClient.setTransmissionInterval`.
     public static func setTransmissionInterval(_ interval: Duration) throws(AnalyticsError) {
         try client().setTransmissionInterval(interval)
     }

@@ -9,7 +9,6 @@ internal import Synchronization
 /// One writer into a spool. Thread-safe; most programs use the shared one behind `Analytics`.
 public final class AnalyticsClient: Sendable {
     private struct State {
-        var isEnabled = true
         var isPaused = false
         var isManual = false
         var session: String?
@@ -46,7 +45,7 @@ public final class AnalyticsClient: Sendable {
     /// - Parameters:
     ///   - name: not empty; beyond 256 UTF-16 code units it is cut by the agent.
     ///   - properties: beyond 20 the agent leaves them out.
-    ///   - flags: `critical` events are sent first, and written without waiting for `transmissionInterval`.
+    ///   - flags: `critical` events are sent first, and end the `transmissionInterval` of what has gathered.
     /// - Throws: `AnalyticsError`: `refused` and `onlyCritical` by what the agent says, `bufferFull` and `diskFull` after
     ///   `longestWait`, `invalidEvent`, `closed`. While disabled nothing is thrown and nothing is kept.
     public func trackEvent(
@@ -63,8 +62,8 @@ public final class AnalyticsClient: Sendable {
     private func admit(
         _ flags: Flags, until deadline: Int64
     ) throws(AnalyticsError) -> (session: String?, country: String?)? {
-        let (session, country, isEnabled) = state.withLock { ($0.session, $0.country, $0.isEnabled) }
         guard isEnabled else { return nil }
+        let (session, country) = state.withLock { ($0.session, $0.country) }
         let spool = writer.spoolState(until: deadline)
         switch spool.accepting {
         case .none: throw AnalyticsError(.refused, "the agent accepts no events now: \(spool.reason)")
@@ -74,7 +73,8 @@ public final class AnalyticsClient: Sendable {
         }
     }
 
-    /// Waits until all events tracked before are in the spool, as durable as the settings say.
+    /// Waits until all events tracked before are in the spool, as durable as the settings say, and the switches with them. It
+    /// ends a `transmissionInterval`.
     ///
     /// - Throws: `timedOut`, or why writing fails; the events stay in the buffer and are tried again each second.
     public func flush(timeout: Duration = .seconds(5)) throws(AnalyticsError) { try writer.flush(timeout: timeout) }
@@ -89,11 +89,13 @@ public final class AnalyticsClient: Sendable {
 
     // MARK: Switches
 
-    /// Whether events are taken; default true. While false they are neither kept nor refused. It holds for this client and
-    /// is forgotten with it: `spoolship disable` is the lasting switch.
+    /// Whether events are taken; default true. While false they are neither kept nor refused.
+    ///
+    /// It outlives the process: the next client of this name and user in this directory begins with it (a file
+    /// `.NAME-UID.disabled` there, which the writing thread makes; `flush` waits for it). `spoolship disable` is the agent's.
     public var isEnabled: Bool {
-        get { state.withLock { $0.isEnabled } }
-        set { state.withLock { $0.isEnabled = newValue } }
+        get { writer.whetherEnabled() }
+        set { writer.setEnabled(newValue) }
     }
 
     /// Keeps events back from now on: they are written, durably, under names that the agent does not read.
@@ -150,9 +152,10 @@ public final class AnalyticsClient: Sendable {
         state.withLock { $0.country = code?.uppercased() }
     }
 
-    /// How long normal events may gather in this process before they are written; default 0: at once. Up to a day.
+    /// How long normal events gather before the agent sees them; default 0: not at all. Up to a day.
     ///
-    /// A process that is killed loses what it has gathered. When the agent sends is its own setting.
+    /// They are in the spool meanwhile, under a name that the agent does not read, and survive the end of the process: the next
+    /// client of the same name releases them at once. When the agent sends is its own setting.
     public var transmissionInterval: Duration { state.withLock { $0.interval } }
 
     /// Sets `transmissionInterval`.

@@ -25,6 +25,9 @@ private func nanoseconds(_ clock: clockid_t) -> Int64 {
 /// A failed system call, for a person.
 func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }
 
+/// Closes a file, where `close` is a method's name.
+func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
+
 /// Makes a file's content durable.
 func syncContent(_ descriptor: Int32) -> Bool {
     #if canImport(Darwin)

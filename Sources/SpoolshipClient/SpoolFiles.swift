@@ -17,6 +17,11 @@ struct SpoolFiles {
 
     /// Whether what is written is kept back under a name that the agent does not read.
     private(set) var isHolding = false
+    /// The files that are kept back.
+    private var held: [String] = []
+    /// Whether the client takes events; what the next one of this name and user begins with.
+    private(set) var isEnabled = true
+    private let switchPath: String
 
     init(_ settings: ClientSettings) throws(AnalyticsError) {
         self.settings = settings
@@ -37,6 +42,9 @@ struct SpoolFiles {
         }
         var random = SystemRandomNumberGenerator()
         stem = "\(settings.name)-\(processID())-\(String(random.next() as UInt64, radix: 36))"
+        // Hidden from the agent. Its owner tells: in a drop box anybody may make a file of that name.
+        switchPath = "\(settings.directory)/.\(settings.name)-\(geteuid()).disabled"
+        isEnabled = lstat(switchPath, &status) != 0 || status.st_uid != geteuid()
         adoptLeftovers()
     }
 
@@ -45,14 +53,26 @@ struct SpoolFiles {
     /// Begins or ends keeping back.
     mutating func hold(_ wanted: Bool) throws(AnalyticsError) {
         guard wanted != isHolding else { return }
-        let held = path
-        let wasOpen = descriptor >= 0
         close()
-        if isHolding, wasOpen {
-            guard rename(held, String(held.dropLast(5))) == 0 else { throw failed("rename") }
-            try syncDirectory()
+        while let path = held.last {
+            // What somebody has removed meanwhile cannot be released.
+            guard rename(path, String(path.dropLast(5))) == 0 || errno == ENOENT else { throw failed("rename") }
+            held.removeLast()
+            if held.isEmpty { try syncDirectory() }
         }
         isHolding = wanted
+    }
+
+    /// Makes the switch outlive the process.
+    mutating func keep(isEnabled wanted: Bool) throws(AnalyticsError) {
+        guard wanted != isEnabled else { return }
+        if wanted {
+            guard unlink(switchPath) == 0 || errno == ENOENT else { throw failed("unlink") }
+        } else {
+            closeDescriptor(try create(switchPath, orTake: true))
+        }
+        try syncDirectory()
+        isEnabled = wanted
     }
 
     /// Writes whole lines, all or none of them.
@@ -73,13 +93,7 @@ struct SpoolFiles {
 
     mutating func close() {
         guard descriptor >= 0 else { return }
-        #if canImport(Glibc)
-            Glibc.close(descriptor)
-        #elseif canImport(Musl)
-            Musl.close(descriptor)
-        #else
-            Darwin.close(descriptor)
-        #endif
+        closeDescriptor(descriptor)
         descriptor = -1
     }
 
@@ -87,6 +101,7 @@ struct SpoolFiles {
         number += 1
         path = "\(settings.directory)/\(stem)-\(number).jsonl\(isHolding ? ".part" : "")"
         descriptor = try create(path)
+        if isHolding { held.append(path) }
         size = 0
         try syncDirectory()
     }
@@ -115,8 +130,9 @@ struct SpoolFiles {
 
     // MARK: System calls
 
-    private func create(_ path: String) throws(AnalyticsError) -> Int32 {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o640)
+    private func create(_ path: String, orTake: Bool = false) throws(AnalyticsError) -> Int32 {
+        let mode = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW
+        let descriptor = open(path, orTake ? mode : mode | O_EXCL, 0o640)
         guard descriptor >= 0 else { throw failed("open") }
         // The agent reads as the directory's group, whatever this process's umask is.
         fchmod(descriptor, 0o640)
@@ -153,13 +169,7 @@ struct SpoolFiles {
         // A drop box that may not be listed cannot be opened either; its entries are the agent's care.
         guard directory >= 0 else { return }
         fsync(directory)
-        #if canImport(Glibc)
-            Glibc.close(directory)
-        #elseif canImport(Musl)
-            Musl.close(directory)
-        #else
-            Darwin.close(directory)
-        #endif
+        closeDescriptor(directory)
     }
 
     /// Whether somebody has removed the file that is written to.

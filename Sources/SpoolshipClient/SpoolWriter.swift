@@ -6,7 +6,8 @@
     internal import Darwin
 #endif
 
-/// Lines on their way to the spool: a bounded buffer, and a thread that empties it into files.
+/// Lines on their way to the spool: a bounded buffer, and a thread that empties it into files at once. What is to gather for an
+/// interval gathers there, under a name that the agent does not read: the end of the process takes nothing of it away.
 ///
 /// All that changes is guarded by `monitor`, but `files`, which only the writing thread touches: that is what makes sharing
 /// it between threads safe.
@@ -18,10 +19,14 @@ final class SpoolWriter: @unchecked Sendable {
     private var pending: [UInt8] = []
     private var accepted = 0
     private var written = 0
-    private var oldest: Int64 = 0
+    /// When the first event was taken that the agent may not see yet; nil for none.
+    private var oldest: Int64?
     private var interval: Int64 = 0
     private var isUrgent = false
     private var isPaused = false
+    private var isEnabled: Bool
+    /// What of `isEnabled` is on the disk.
+    private var keptEnabled: Bool
     private var isClosing = false
     private var hasEnded = false
     private var failure: AnalyticsError?
@@ -35,6 +40,8 @@ final class SpoolWriter: @unchecked Sendable {
     init(_ settings: ClientSettings) throws(AnalyticsError) {
         self.settings = settings
         files = try SpoolFiles(settings)
+        isEnabled = files.isEnabled
+        keptEnabled = files.isEnabled
         state = SpoolState.read(directory: settings.directory)
         stateReadAt = steadyNanoseconds()
         let started = startThread { [self] in run() }
@@ -85,14 +92,14 @@ final class SpoolWriter: @unchecked Sendable {
         }
         guard !isClosing else { throw AnalyticsError(.closed, "the client has been closed") }
         let isFirst = pending.isEmpty
-        if isFirst { oldest = steadyNanoseconds() }
+        if oldest == nil { oldest = steadyNanoseconds() }
         pending += line
         accepted += 1
         if isUrgent { self.isUrgent = true }
-        if isFirst || isUrgent || pending.count > settings.bufferSize / 2 { monitor.wakeAll() }
+        if isFirst || isUrgent { monitor.wakeAll() }
     }
 
-    /// Waits until all that was taken before is written.
+    /// Waits until all that was taken before is written, for the agent to see unless paused, and the switch with it.
     func flush(timeout: Duration) throws(AnalyticsError) {
         monitor.lock()
         defer { monitor.unlock() }
@@ -100,7 +107,7 @@ final class SpoolWriter: @unchecked Sendable {
         let deadline = steadyNanoseconds() + timeout.wholeNanoseconds
         isUrgent = true
         monitor.wakeAll()
-        while written < wanted {
+        while written < wanted || isUrgent || isEnabled != keptEnabled {
             let left = deadline - steadyNanoseconds()
             guard left > 0 else {
                 throw failure ?? AnalyticsError(.timedOut, "\(accepted - written) events still wait to be written")
@@ -111,6 +118,13 @@ final class SpoolWriter: @unchecked Sendable {
 
     func setInterval(_ value: Duration) { change { interval = value.wholeNanoseconds } }
     func setPaused(_ value: Bool) { change { isPaused = value } }
+    func setEnabled(_ value: Bool) { change { isEnabled = value } }
+    /// What the switch says, as an earlier process of this name may have left it.
+    func whetherEnabled() -> Bool {
+        monitor.lock()
+        defer { monitor.unlock() }
+        return isEnabled
+    }
 
     /// Writes what waits, within the time, and ends the thread.
     func close(timeout: Duration) throws(AnalyticsError) {
@@ -142,18 +156,21 @@ final class SpoolWriter: @unchecked Sendable {
             waitForWork()
             let lines = pending
             let upTo = accepted
-            let isHeld = isPaused
-            let isLast = isClosing
+            let (isHeld, wantsEnabled, isLast) = (isHolding, isEnabled, isClosing)
             pending = []
             writing = lines.count
-            isUrgent = false
+            let wasUrgent = isUrgent
             monitor.unlock()
-            let problem = write(lines, isHeld: isHeld)
+            let problem = write(lines, isHeld: isHeld, isEnabled: wantsEnabled)
             monitor.lock()
             failure = problem
             writing = 0
             if problem == nil {
                 written = upTo
+                keptEnabled = wantsEnabled
+                if !isHeld || isPaused { oldest = pending.isEmpty ? nil : steadyNanoseconds() }
+                // What became urgent meanwhile is looked at again.
+                if wasUrgent, pending.isEmpty { isUrgent = false }
             } else {
                 pending = lines + pending
             }
@@ -172,21 +189,27 @@ final class SpoolWriter: @unchecked Sendable {
         monitor.unlock()
     }
 
-    /// Returns when there is something to do: lines that are due, a change between paused and not, the end.
+    /// How long what was taken has to gather still, in nanoseconds; nil when nothing has to.
+    private var timeToGather: Int64? {
+        guard interval > 0, !isUrgent, !isClosing, let oldest else { return nil }
+        let left = oldest + interval - steadyNanoseconds()
+        return left > 0 ? left : nil
+    }
+
+    /// Whether what is written now is to be kept from the agent.
+    private var isHolding: Bool { isPaused || timeToGather != nil }
+
+    /// Returns when there is something to do: lines, a change between kept from the agent and not, or of the switch, the end.
     private func waitForWork() {
-        while !isClosing, isPaused == files.isHolding {
+        while !isClosing, !isUrgent, pending.isEmpty, isEnabled == keptEnabled, isHolding == files.isHolding {
             if isStateWanted {
                 // Others went on meanwhile: all of it is to be looked at again.
                 readState()
-                continue
-            }
-            guard !pending.isEmpty else {
+            } else if !isPaused, let left = timeToGather {
+                monitor.wait(nanoseconds: left)
+            } else {
                 monitor.wait()
-                continue
             }
-            let left = oldest + interval - steadyNanoseconds()
-            if isUrgent || left <= 0 || pending.count > settings.bufferSize / 2 { return }
-            monitor.wait(nanoseconds: left)
         }
     }
 
@@ -201,8 +224,9 @@ final class SpoolWriter: @unchecked Sendable {
         monitor.wakeAll()
     }
 
-    private func write(_ lines: [UInt8], isHeld: Bool) -> AnalyticsError? {
+    private func write(_ lines: [UInt8], isHeld: Bool, isEnabled: Bool) -> AnalyticsError? {
         do throws(AnalyticsError) {
+            try files.keep(isEnabled: isEnabled)
             try files.hold(isHeld)
             if !lines.isEmpty { try files.write(lines) }
             return nil

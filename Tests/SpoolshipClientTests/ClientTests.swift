@@ -211,6 +211,68 @@ struct ClientTests {
         #expect(try events(directory).compactMap { $0["name"] as? String } == ["yes"])
     }
 
+    @Test("ac17: the switch outlives the process, for the client of that name and user; others' files are none")
+    func ac17_switchPersists() throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        for isEnabled in [false, true] {
+            let client = try AnalyticsClient(settings)
+            #expect(client.isEnabled != isEnabled)
+            client.isEnabled = isEnabled
+            try client.trackEvent("x")
+            try client.flush()
+            // It does not live to close: what `flush` has waited for is durable.
+            #expect(try AnalyticsClient(settings).isEnabled == isEnabled)
+            settings.name = "other"
+            #expect(try AnalyticsClient(settings).isEnabled)
+            settings.name = "app"
+        }
+        #expect(try names(directory).count { $0.hasSuffix(".disabled") } == 0)
+        let file = "\(directory.path)/.app-\(geteuid()).disabled"
+        try Data().write(to: URL(fileURLWithPath: file))
+        if geteuid() == 0 {
+            chown(file, 1, 1)
+            #expect(try AnalyticsClient(settings).isEnabled)
+        }
+    }
+
+    @Test("what gathers for the interval is in the spool, unseen; the time, a flush or the next process releases it")
+    func intervalStoresFirst() throws {
+        let directory = try TemporaryDirectory()
+        let deadline = ContinuousClock.now + .seconds(30)
+        func wait(_ isThere: () throws -> Bool) rethrows {
+            while try !isThere(), ContinuousClock.now < deadline { usleep(2000) }
+        }
+        func kept() throws -> Int {
+            try names(directory).filter { $0.hasSuffix(".jsonl.part") }.reduce(0) { sum, name in
+                let text = try Data(contentsOf: URL(fileURLWithPath: "\(directory.path)/\(name)"))
+                return sum + text.count { $0 == 0x0A }
+            }
+        }
+        var settings = ClientSettings(directory: directory.path)
+        settings.fileSize = 1024
+        let client = try AnalyticsClient(settings)
+        try client.setTransmissionInterval(.seconds(86_400))
+        // Several files of a kilobyte: all of them are released.
+        for number in 1...40 { try client.trackEvent("kept \(number)") }
+        try wait { try kept() == 40 }
+        #expect(try kept() == 40 && events(directory).isEmpty)
+        // The process is killed: what a client of a process without life left is the next one's to release.
+        for name in try names(directory) {
+            let path = "\(directory.path)/\(name)"
+            let orphan = name.replacingOccurrences(of: "-\(getpid())-", with: "-2147483647-")
+            try FileManager.default.copyItem(atPath: path, toPath: "\(directory.path)/\(orphan)")
+        }
+        let next = try AnalyticsClient(settings)
+        #expect(try events(directory).count == 40)
+        try client.flush()
+        #expect(try kept() == 0 && events(directory).count == 80)
+        try next.setTransmissionInterval(.milliseconds(50))
+        try next.trackEvent("soon")
+        try wait { try events(directory).count == 81 }
+        #expect(try events(directory).count == 81 && kept() == 0)
+    }
+
     @Test("ac21: sessions are the app's own only when it has said so")
     func ac21_sessions() throws {
         let directory = try TemporaryDirectory()

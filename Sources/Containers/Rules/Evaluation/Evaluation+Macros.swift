@@ -73,7 +73,7 @@ extension Evaluation {
                 return language
             }
         }
-        return container.locale.flatMap { AgentFacts.language(of: $0) }
+        return AgentFacts.language(of: container.locale ?? "C")
     }
 
     // MARK: Values
