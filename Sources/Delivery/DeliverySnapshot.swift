@@ -88,7 +88,7 @@ extension DestinationMachine {
     fileprivate func snapshot(
         _ gate: Gate, _ interval: DispatchInterval, pauseTokens: [String], at now: Moment
     ) -> DeliverySnapshot.Destination {
-        let wake = hasSomething && gate.block == nil ? wakeAt(gate, at: now) : nil
+        let wake = hasSomething ? planned(gate, at: now) : nil
         return DeliverySnapshot.Destination(
             name: name, obstacle: obstacle(gate), lanes: lanes, interval: interval,
             inFlight: attempts.count { $0.isSending },

@@ -1,6 +1,7 @@
 @testable import Delivery
 import EventLoops
 import Model
+import TestKit
 import Testing
 
 @Suite("Retries, breaker, Retry-After, holds")
@@ -248,5 +249,37 @@ struct FailureTests {
         world.runUntilQuiet()
         let recoveries = world.notes.filter { if case .recovered = $0 { true } else { false } }
         #expect(recoveries == [.recovered(failures: 2)])
+    }
+
+    @Test("what is said of the next try comes true: nothing goes before it, and at that moment something does")
+    func nextTryIsTheNextTry() {
+        for seed in Seeds.list(1...8) {
+            var settings = options()
+            settings.startSpread = .seconds(30)
+            settings.destinations.append(DestinationOptions(name: "other"))
+            var world = World(settings, seed: seed)
+            world.answer = { world, _ in
+                let outcomes: [Outcome] = [
+                    .acknowledged, .retry(.unavailable), .retryAfter(.seconds(40), .unavailable),
+                    .held(.unauthorised), .rejected(.badRequest),
+                ]
+                return (.milliseconds(20), outcomes.randomElement(using: &world.random) ?? .acknowledged)
+            }
+            for name in ["main", "other"] as [DestinationName] { world.accept(170, to: name) }
+            world.run(.seconds(Int.random(in: 1...60, using: &world.random)))
+            world.restart()
+            for _ in 0..<200 {
+                world.run(.milliseconds(700))
+                for destination in world.machine.snapshot(at: world.now).destinations {
+                    guard destination.attempts == 0, let next = destination.nextAttempt else { continue }
+                    var later = world
+                    let before = later.sent.count { $0.destination == destination.name }
+                    later.run(next - world.wall - .nanoseconds(1))
+                    #expect(later.sent.count { $0.destination == destination.name } == before, "\(Seeds.again(seed))")
+                    later.run(.milliseconds(50))
+                    #expect(later.sent.count { $0.destination == destination.name } > before, "\(Seeds.again(seed))")
+                }
+            }
+        }
     }
 }

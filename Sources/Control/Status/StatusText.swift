@@ -96,7 +96,7 @@ public struct StatusText: Sendable {
 
     /// Why a destination stands as it does, and what comes next.
     public func reason(_ destination: StatusReport.Destination) -> String {
-        let next = destination.nextAttempt.map { ", next try in \(until($0))" } ?? ""
+        let next = next(destination)
         switch destination.state {
         case .active: return active(destination)
         case .held:
@@ -125,15 +125,19 @@ public struct StatusText: Sendable {
         }
     }
 
+    private func next(_ destination: StatusReport.Destination) -> String {
+        destination.nextAttempt.map { ", next try in \(until($0))" }
+            ?? (destination.inFlight > 0 ? ", being tried now" : "")
+    }
+
     private var configured: [String] { report.destinations.filter { $0.state != .orphaned }.map(\.name) }
 
     private func active(_ destination: StatusReport.Destination) -> String {
         if let failure = destination.lastFailure,
             failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
         {
-            let next = destination.nextAttempt.map { ", next try in \(until($0))" } ?? ""
             let what = failure.status == nil ? failure.message : "answered \(StatusText.words(failure))"
-            return "\(what) \(since(failure.at)) ago\(next)"
+            return "\(what) \(since(failure.at)) ago\(next(destination))"
         }
         guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
         return "active, acknowledged \(since(last)) ago"

@@ -289,26 +289,40 @@ extension DestinationMachine {
         if case .until(let again) = offline { next.take(again) }
         guard gate.block == nil, gate.automatic != nil || push != nil, mayHaveSomething else { return next.point }
         next.take(storeRetryAt)
-        if let hold {
-            next.take(hold.nextProbe)
-        } else if let breaker {
-            next.take(breaker.nextProbe)
-        } else {
-            next.take(startNotBefore)
-            next.take(rateRetryAt)
-            for batch in tracked.values { next.take(batch.notBefore) }
+        next.take(planned(gate, at: now))
+        guard hold == nil, breaker == nil else { return next.point }
+        next.take(startNotBefore)
+        next.take(rateRetryAt)
+        for priority in Priority.inOrder {
+            if lanes[priority].waitingEvents + lanes[priority].freeBatches > 0 {
+                next.take(laneStates[priority].takenUntil)
+                next.take(laneStates[priority].emptyUntil)
+            }
+            if laneStates[priority].taken ?? 0 != lanes[priority].handedOut {
+                next.take(laneStates[priority].leasedAt.map { $0 + DestinationMachine.countsSettle })
+            }
+            guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { continue }
+            // An appointment: the time of day may be set meanwhile.
+            next.take(now.boot + min(risk - now.wall, .seconds(3600)))
+        }
+        return next.point
+    }
+
+    /// When the next attempt begins, if nothing happens before; nil when none is planned, or one could begin now. What else the
+    /// machine wakes for is no attempt.
+    func planned(_ gate: Gate, at now: Moment) -> BootInstant? {
+        var next = NextPoint(after: now.boot)
+        guard gate.block == nil, gate.automatic != nil || push != nil, offline != .noRoute else { return nil }
+        var barrier = [retryAfterUntil, storeRetryAt].compactMap { $0 }.max() ?? now.boot
+        if case .until(let again) = offline { barrier = max(barrier, again) }
+        if let probe = hold.map({ $0.nextProbe }) ?? breaker?.nextProbe {
+            next.take(max(probe, barrier))
+        } else if hold == nil, breaker == nil {
+            barrier = [startNotBefore, rateRetryAt].compactMap { $0 }.reduce(barrier, max)
+            for batch in tracked.values { next.take(max(batch.notBefore, barrier)) }
             for priority in Priority.inOrder {
-                if lanes[priority].waitingEvents + lanes[priority].freeBatches > 0 {
-                    next.take(laneStates[priority].takenUntil)
-                    next.take(laneStates[priority].emptyUntil)
-                }
-                if laneStates[priority].taken ?? 0 != lanes[priority].handedOut {
-                    next.take(laneStates[priority].leasedAt.map { $0 + DestinationMachine.countsSettle })
-                }
-                next.take(dueAt(priority, gate))
-                guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { continue }
-                // An appointment: the time of day may be set meanwhile.
-                next.take(now.boot + min(risk - now.wall, .seconds(3600)))
+                if freeToTake(priority) > 0 { next.take(barrier) }
+                next.take(dueAt(priority, gate).map { max($0, barrier) })
             }
         }
         return next.point
