@@ -75,7 +75,8 @@ struct SchemaTests {
         tag(#""type":"throttle","events":0,"seconds":1"#), tag(#""type":"prioritise","priority":"urgent""#),
         tag(#""type":"discard","destinations":["a"]"#),
         tag(#""type":"redact""#), tag(#""type":"redact","pattern":[]"#), tag(#""type":"redact","pattern":"""#),
-        member(#""tags":[{"name":"t","type":"discard","rules":[]}]"#),
+        member(#""tags":[{"name":"t","type":"discard","rules":[]}]"#), tag(#""type":"discard","when":"name == 'a'""#),
+        member(#""tags":[{"name":"t","type":"discard"}]"#), member(#""rules":{"r":{"when":""}}"#),
         member(#""tests":[{"name":"t","expect":{"kept":true}}]"#),
     ]
 
@@ -100,6 +101,7 @@ struct SchemaTests {
                 + #""c":{"type":"device_property","name":"model","default":"?"},"d":{"type":"random_number"},"e":{"type":"value","key":"k"}}"#
         ),
         member(#""tests":[{"name":"t","expect":{"values":{"a":1}}}]"#),
+        member(#""rules":{"r":{"when":"name == 'a'"}},"tags":[{"name":"t","type":"discard","when":"app in ['a']"}]"#),
     ]
 
     @Test("the shipped schema says the same as the reader, for what a schema can see")

@@ -19,9 +19,9 @@ public struct ContainerDocument: Sendable, Equatable {
     public let rollout: Double?
     /// Values by key, in their order.
     public let values: [Value]
-    /// Macros, in their order; the standard ones are there without being listed.
+    /// Macros, in their order, then those that paths in expressions stand for; the standard ones need not be listed.
     public let macros: [Macro]
-    /// Rules, in their order.
+    /// Rules, in their order, then those of tags' expressions.
     public let rules: [Rule]
     /// Tags, in the order in which they act.
     public let tags: [Tag]
@@ -106,17 +106,29 @@ public struct ContainerDocument: Sendable, Equatable {
             try node.checkName(name)
             macros.append(try Macro(name: name, reading: node))
         }
-        self.macros = macros
         var rules: [Rule] = []
         for (name, node) in try members.optional("rules")?.members(limit: DocumentLimits.rules).all ?? [] {
             try node.checkName(name)
-            rules.append(try Rule(name: name, reading: node))
+            rules += try Rule.alternatives(name: name, reading: node, macros: &macros)
         }
-        self.rules = rules
         var tags: [Tag] = []
         for node in try members.optional("tags")?.elements(limit: DocumentLimits.tags) ?? [] {
-            tags.append(try Tag(reading: node))
+            let tag = try Tag(reading: node)
+            tags.append(tag)
+            guard let when = node.value["when"] else { continue }
+            guard !rules.contains(where: { $0.name == tag.name }) else {
+                throw node.error("there is a rule \(quoted(tag.name)), the name that when gives its own")
+            }
+            rules += try Rule.alternatives(
+                name: tag.name, when: DocumentNode(value: when, path: node.path + ".when"), path: node.path,
+                macros: &macros)
         }
+        guard rules.count <= DocumentLimits.allAlternatives else {
+            throw node.error(
+                "the rules have \(rules.count) alternatives; at most \(DocumentLimits.allAlternatives)", .limit)
+        }
+        self.macros = macros
+        self.rules = rules
         self.tags = tags
         var tests: [TestCase] = []
         for node in try members.optional("tests")?.elements(limit: DocumentLimits.tests) ?? [] {

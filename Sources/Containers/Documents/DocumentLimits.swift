@@ -16,6 +16,12 @@ public enum DocumentLimits {
     public static let rules = 500
     /// Conditions of one rule.
     public static let conditions = 50
+    /// Bytes of a condition that is one expression.
+    public static let whenBytes = 4096
+    /// Alternatives of such an expression, that is, of its disjunctive normal form.
+    public static let alternatives = 256
+    /// Rules, each alternative counted as one.
+    public static let allAlternatives = 2000
     /// Tags.
     public static let tags = 200
     /// Members that all tags together change.

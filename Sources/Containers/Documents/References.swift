@@ -2,12 +2,12 @@
 struct References {
     private let document: ContainerDocument
     private let macros: [String: Int]
-    private let rules: [String: Int]
+    private let rules: [String: [Rule]]
 
     init(_ document: ContainerDocument) {
         self.document = document
         macros = Dictionary(uniqueKeysWithValues: document.macros.enumerated().map { ($1.name, $0) })
-        rules = Dictionary(uniqueKeysWithValues: document.rules.enumerated().map { ($1.name, $0) })
+        rules = Dictionary(grouping: document.rules, by: \.name)
     }
 
     func check() throws(ContainerError) {
@@ -120,8 +120,8 @@ struct References {
     }
 
     private func macrosOf(_ names: [String]) -> [String] {
-        names.compactMap { rules[$0] }.flatMap { index in
-            document.rules[index].conditions.flatMap { [$0.macro] + [$0.comparand.macroName].compactMap { $0 } }
+        names.flatMap { rules[$0] ?? [] }.flatMap(\.conditions).flatMap {
+            [$0.macro] + [$0.comparand.macroName].compactMap { $0 }
         }
     }
 }

@@ -1,11 +1,15 @@
 internal import Model
 
-/// Conditions that must all hold (tm12).
+/// Conditions that must all hold (tm12). A rule that is an expression (`when`) is several of one name: one of them must hold.
 public struct Rule: Sendable, Equatable {
     /// Its name, unique in its document: discards stand under it in the ledger and in metrics.
     public let name: String
     /// All must hold; without any the rule always holds.
     public let conditions: [Condition]
+    /// The expression that it is an alternative of; nil for a list of conditions.
+    public internal(set) var expression: String?
+    /// Where it stands in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
+    let path: String
 }
 
 /// A macro compared with something.
@@ -55,11 +59,17 @@ public struct Condition: Sendable, Hashable {
 }
 
 extension Rule {
-    init(name: String, reading node: DocumentNode) throws(ContainerError) {
-        self.name = name
-        let members = try node.members(known: ["conditions", "rollout", "description"])
+    /// Reads a rule; one that is an expression gives its alternatives.
+    ///
+    /// - Parameter macros: the document's, to which those are added that an expression's paths stand for.
+    static func alternatives(
+        name: String, reading node: DocumentNode, macros: inout [Macro]
+    ) throws(ContainerError) -> [Rule] {
+        let members = try node.members(known: ["conditions", "when", "rollout", "description"])
         var conditions: [Condition] = []
-        for element in try members.required("conditions").elements(limit: DocumentLimits.conditions) {
+        let when = members.optional("when")
+        let listed = try when == nil ? members.required("conditions") : members.optional("conditions")
+        for element in try listed?.elements(limit: DocumentLimits.conditions) ?? [] {
             conditions.append(try Condition(reading: element))
         }
         if let node = members.optional("rollout") {
@@ -67,7 +77,23 @@ extension Rule {
             conditions.append(
                 Condition(macro: StandardMacro.rolloutShare.rawValue, .less, .constant(.double(percent))))
         }
-        self.conditions = conditions
+        guard let when else { return [Rule(name: name, conditions: conditions, path: node.path)] }
+        return try alternatives(name: name, when: when, and: conditions, path: node.path, macros: &macros)
+    }
+
+    /// The alternatives of an expression, each with these conditions besides.
+    static func alternatives(
+        name: String, when node: DocumentNode, and conditions: [Condition] = [], path: String, macros: inout [Macro]
+    ) throws(ContainerError) -> [Rule] {
+        let expression = try WhenExpression(reading: node, known: Set(macros.map(\.name)))
+        macros += expression.macros
+        guard macros.count <= DocumentLimits.macros else {
+            throw node.error("makes more than \(DocumentLimits.macros) macros of the members that it reads", .limit)
+        }
+        let text = try node.text()
+        return expression.alternatives.map {
+            Rule(name: name, conditions: $0 + conditions, expression: text, path: path)
+        }
     }
 }
 
@@ -92,10 +118,16 @@ extension Condition {
         ignoreCase = try members.optional("ignore_case")?.bool() ?? false
         let node = try members.required(word)
         comparand = try node.operand()
-        try check(comparand, node)
+        try check(node)
     }
 
-    private func check(_ comparand: Operand, _ node: DocumentNode) throws(ContainerError) {
+    /// The same condition, holding when this one does not.
+    var negated: Condition {
+        Condition(macro: macro, predicate, comparand, negate: !negate, ignoreCase: ignoreCase)
+    }
+
+    /// Whether the predicate can be compared with what it is.
+    func check(_ node: DocumentNode) throws(ContainerError) {
         switch (predicate, comparand) {
         case (.matches, .constant(.string(let expression))):
             guard expression.utf8.count <= DocumentLimits.expressionBytes else {

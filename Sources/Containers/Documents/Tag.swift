@@ -48,7 +48,7 @@ extension Tag {
         guard let type = node.value["type"] else { throw node.error("needs a member \"type\"") }
         let word = try DocumentNode(value: type, path: node.path + ".type").text()
         func read(_ own: String...) throws(ContainerError) -> DocumentMembers {
-            try node.members(known: ["name", "type", "rules", "blocking_rules", "description"] + own)
+            try node.members(known: ["name", "type", "rules", "blocking_rules", "when", "description"] + own)
         }
         let members: DocumentMembers
         switch word {
@@ -108,7 +108,13 @@ extension Tag {
         }
         try Tag.check(action, node)
         name = try members.required("name").name()
-        rules = try members.required("rules").names(atLeast: 1)
+        // An expression is a rule of the tag's name.
+        if members.optional("when") != nil {
+            guard members.optional("rules") == nil else { throw node.error("has when and rules; write one of them") }
+            rules = [name]
+        } else {
+            rules = try members.required("rules").names(atLeast: 1)
+        }
         blockingRules = try members.optional("blocking_rules")?.names() ?? []
     }
 }

@@ -71,10 +71,8 @@ public struct DocumentReview: Sendable {
         case "values": part = "null"
         case "tests": part = "{\"name\":\"\(range.lowerBound)\",\"expect\":{\"values\":{}}}"
         case "tags":
-            // Any rule that is there; a document without rules has no tags.
-            guard let rule = (try? JSONValue(parsing: bytes))?["rules"]?.members?.first?.key else { return nil }
             part =
-                "{\"name\":\"\(range.lowerBound)\",\"type\":\"prioritise\",\"priority\":\"normal\",\"rules\":[\(JSONValue.string(rule))]}"
+                "{\"name\":\"\(range.lowerBound)\",\"type\":\"prioritise\",\"priority\":\"normal\",\"when\":\"app == ''\"}"
         default: return nil
         }
         return number > 1

@@ -76,7 +76,8 @@ private struct ContainerTest {
             if let percent = document.rollout {
                 line += share < percent ? ", takes the document" : ", does not take the document"
             }
-            for rule in document.rules {
+            var seen: Set<String> = []
+            for rule in document.rules where seen.insert(rule.name).inserted {
                 guard let percent = rule.conditions.compactMap(\.rolloutPercent).min() else { continue }
                 line += "; \(rule.name): \(share < percent ? "in" : "out")"
             }
@@ -101,7 +102,7 @@ private struct ContainerTest {
         if isText {
             try console.print(
                 "\(document.id) version \(document.version): \(count) \(count == 1 ? "test" : "tests"),"
-                    + " \(document.rules.count) rules, \(document.tags.count) tags")
+                    + " \(Set(document.rules.map(\.name)).count) rules, \(document.tags.count) tags")
         }
         var all: [[String]] = []
         for test in document.tests {
@@ -167,6 +168,7 @@ private struct ContainerTest {
             for rule in tag.rules {
                 let verb = rule.isBlocking ? "blocking rule" : "rule"
                 try console.print("    \(verb) \(rule.name) \(rule.holds ? "holds" : "does not hold")")
+                if let expression = rule.expression { try console.print("      when \(expression)") }
                 for condition in rule.conditions { try console.print("      \(ContainerTest.text(condition))") }
             }
         }
@@ -239,7 +241,8 @@ private struct ContainerTest {
         }
         return .object([
             .init("rule", .string(rule.name)), .init("blocking", .bool(rule.isBlocking)),
-            .init("holds", .bool(rule.holds)), .init("conditions", .array(conditions)),
+            .init("holds", .bool(rule.holds)), .init("when", JSONValue(rule.expression)),
+            .init("conditions", .array(conditions)),
         ])
     }
 }

@@ -71,7 +71,7 @@ extension CompiledContainer {
         for macro in document.macros {
             if case .valueCollection(let rules, _) = macro.kind { used.formUnion(rules) }
         }
-        return document.rules.filter { !used.contains($0.name) }.map {
+        return document.rules.filter { used.insert($0.name).inserted }.map {
             DocumentFinding(
                 isMistake: false, path: "rules.\($0.name)", message: "no tag and no collection uses the rule")
         }

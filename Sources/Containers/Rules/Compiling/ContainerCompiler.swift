@@ -6,7 +6,7 @@ struct ContainerCompiler {
     private let mayCall: Set<String>
     private let facts: AgentFacts
     private let definitions: [String: Macro]
-    private let ruleNumbers: [String: Int]
+    private let ruleNumbers: [String: [Int]]
 
     private(set) var macros: [CompiledMacro] = []
     private var macroNumbers: [String: Int] = [:]
@@ -42,7 +42,7 @@ struct ContainerCompiler {
         self.mayCall = mayCall
         self.facts = facts
         definitions = Dictionary(uniqueKeysWithValues: document.macros.map { ($0.name, $0) })
-        ruleNumbers = Dictionary(uniqueKeysWithValues: document.rules.enumerated().map { ($1.name, $0) })
+        ruleNumbers = Dictionary(grouping: document.rules.indices) { document.rules[$0].name }
         for macro in document.macros {
             let number = number(ofMacro: macro.name)
             if case .valueCollection = macro.kind { collections.append(number) }
@@ -50,9 +50,9 @@ struct ContainerCompiler {
         for rule in document.rules {
             var numbers: [Int] = []
             for (index, condition) in rule.conditions.enumerated() {
-                numbers.append(
-                    try number(
-                        of: condition, at: "rules.\(rule.name).conditions[\(index)].\(condition.predicate.rawValue)"))
+                let place =
+                    rule.expression == nil ? "conditions[\(index)].\(condition.predicate.rawValue)" : "when"
+                numbers.append(try number(of: condition, at: "\(rule.path).\(place)"))
             }
             rules.append(numbers)
         }
@@ -88,7 +88,7 @@ struct ContainerCompiler {
         switch kind {
         case .constant(let value): return .constant(value)
         case .valueCollection(let rules, let values):
-            return .collection(rules: rules.compactMap { ruleNumbers[$0] }, values: compile(values))
+            return .collection(rules: rules.flatMap { ruleNumbers[$0] ?? [] }, values: compile(values))
         case .value(let key): return .value(key: key)
         case .dataLayer(let path, let standard): return .dataLayer(names: path.names, default: standard)
         case .eventProperty(let path, let standard):
@@ -195,8 +195,8 @@ struct ContainerCompiler {
             }
         }
         return CompiledTag(
-            name: tag.name, rules: tag.rules.compactMap { ruleNumbers[$0] },
-            blockingRules: tag.blockingRules.compactMap { ruleNumbers[$0] }, action: action)
+            name: tag.name, rules: tag.rules.flatMap { ruleNumbers[$0] ?? [] },
+            blockingRules: tag.blockingRules.flatMap { ruleNumbers[$0] ?? [] }, action: action)
     }
 
     /// The path, and the path as the limits leave it in events: tags see names of properties when they are cut. With `*` and

@@ -8,9 +8,11 @@ public struct TagExplanation: Sendable, Equatable {
         public let name: String
         /// Whether it blocks the tag.
         public let isBlocking: Bool
-        /// Whether all of its conditions hold.
+        /// Whether it holds: all of its conditions, or the expression.
         public let holds: Bool
-        /// Its conditions, in their order.
+        /// The expression that it is; nil for a list of conditions.
+        public let expression: String?
+        /// Its conditions, in their order; of an expression each term once, a negated one as such.
         public let conditions: [ConditionExplanation]
     }
 
@@ -49,19 +51,43 @@ extension RuleEngine {
             Evaluation.Subject(base: base, count: line.count), app: app, layer: layers.layers[app],
             results: results, random: random)
         return evaluation.container.tags.map { tag in
-            let rules = tag.rules.map { explanation(of: $0, isBlocking: false, evaluation) }
-            let blocking = tag.blockingRules.map { explanation(of: $0, isBlocking: true, evaluation) }
+            let rules = explanations(of: tag.rules, isBlocking: false, evaluation)
+            let blocking = explanations(of: tag.blockingRules, isBlocking: true, evaluation)
             return TagExplanation(
                 tag: tag.name, fires: rules.contains(where: \.holds) && !blocking.contains(where: \.holds),
                 rules: rules + blocking)
         }
     }
 
-    private func explanation(
-        of rule: Int, isBlocking: Bool, _ evaluation: Evaluation
-    ) -> TagExplanation.RuleExplanation {
+    /// Says it of each rule once: the alternatives of an expression stand behind each other.
+    private func explanations(
+        of rules: [Int], isBlocking: Bool, _ evaluation: Evaluation
+    ) -> [TagExplanation.RuleExplanation] {
+        let document = evaluation.container.document
+        var left = rules[...]
+        var found: [TagExplanation.RuleExplanation] = []
+        while let first = left.first {
+            let alternatives = left.prefix { document.rules[$0].name == document.rules[first].name }
+            left = left.dropFirst(alternatives.count)
+            var conditions: [TagExplanation.ConditionExplanation] = []
+            for rule in alternatives {
+                let terms = explanations(ofConditions: rule, evaluation)
+                conditions += terms.filter { term in !conditions.contains { $0.condition == term.condition } }
+            }
+            found.append(
+                TagExplanation.RuleExplanation(
+                    name: document.rules[first].name, isBlocking: isBlocking,
+                    holds: alternatives.contains { evaluation.holds(rule: $0) },
+                    expression: document.rules[first].expression, conditions: conditions))
+        }
+        return found
+    }
+
+    private func explanations(
+        ofConditions rule: Int, _ evaluation: Evaluation
+    ) -> [TagExplanation.ConditionExplanation] {
         let definition = evaluation.container.document.rules[rule]
-        let conditions = zip(definition.conditions, evaluation.container.writtenRules[rule]).map { condition, number in
+        return zip(definition.conditions, evaluation.container.writtenRules[rule]).map { condition, number in
             let compiled = evaluation.container.conditions[number]
             let comparand: JSONValue
             if compiled.comparandMacro >= 0 {
@@ -75,8 +101,5 @@ extension RuleEngine {
                 condition: condition, value: evaluation.value(ofMacro: compiled.macro).json(evaluation.base),
                 comparand: comparand, holds: evaluation.holds(condition: number))
         }
-        return TagExplanation.RuleExplanation(
-            name: definition.name, isBlocking: isBlocking, holds: conditions.allSatisfy(\.holds),
-            conditions: conditions)
     }
 }
