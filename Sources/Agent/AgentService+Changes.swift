@@ -99,7 +99,7 @@ extension AgentService {
         // What can fail comes first.
         let options: (DeliveryOptions, [DestinationName: any BatchSender])
         do throws(AgentError) {
-            options = (try new.deliveryOptions(), try senders(for: new))
+            options = (try new.deliveryOptions(of: host.installID), try senders(for: new))
         } catch {
             throw ControlRefusal(status: 400, code: error.code.rawValue, message: error.message)
         }

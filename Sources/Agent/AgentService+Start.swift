@@ -39,7 +39,7 @@ extension AgentService {
         }
         isCollecting = switches[AgentSwitch.collecting] != "off"
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
-        let options = try settings.deliveryOptions()
+        let options = try settings.deliveryOptions(of: host.installID)
         let hashKeys = try settings.hashKeys()
         deadlines = options.deadlines
         let driver = DeliveryDriver(

@@ -205,7 +205,7 @@ struct DeliveryMachine: Sendable {
                 destinations.look(name) { $0.options.criticalDelay ?? options.criticalDelay } ?? options.criticalDelay
             gate.automatic = .init(
                 waits: PerPriority(critical: min(delay, interval), normal: interval),
-                batchOnSize: options.batchOnSize)
+                batchOnSize: options.batchOnSize, phase: options.phase)
         }
         return gate
     }

@@ -12,18 +12,23 @@ public struct DeliveryOptions: Sendable, Equatable {
     ///
     /// Without it, a fleet that is restarted together connects together.
     public var startSpread: Duration
+    /// Where in the second half of a wait this machine sends, from 0 to 1; nil, the default: at its end.
+    ///
+    /// Agents that are given events at the same moment, and wait equally long, would send at the same moment.
+    public var phase: Double?
     /// Where events go.
     public var destinations: [DestinationOptions]
 
     /// Options with their defaults.
     public init(
         interval: DispatchInterval = .standard, criticalDelay: Duration = .seconds(3), batchOnSize: Bool = true,
-        startSpread: Duration = .seconds(2), destinations: [DestinationOptions]
+        startSpread: Duration = .seconds(2), phase: Double? = nil, destinations: [DestinationOptions]
     ) {
         self.interval = interval
         self.criticalDelay = criticalDelay
         self.batchOnSize = batchOnSize
         self.startSpread = startSpread
+        self.phase = phase
         self.destinations = destinations
     }
 }

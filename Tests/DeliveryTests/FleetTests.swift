@@ -57,4 +57,116 @@ struct FleetTests {
         // Three batches are in flight, each tries four times, and then one probe comes every 10 to 20 minutes.
         #expect(during < Self.size * 20, "\(facts); \(Seeds.again(seed))")
     }
+
+    /// Takes so many requests a second, those of a second at once, and refuses what is more.
+    private final class Receiver {
+        let perSecond: Double
+        let retryAfter: Duration?
+        var room: Double
+        var tenth = 0
+        var isDown = false
+        var arrivals = FleetArrivals(seconds: FleetTests.overloadEnd)
+        var accepted = FleetArrivals(seconds: FleetTests.overloadEnd)
+
+        init(perSecond: Int, retryAfter: Duration?) {
+            self.perSecond = Double(perSecond)
+            room = self.perSecond
+            self.retryAfter = retryAfter
+        }
+
+        func answer(at second: Int, tenth now: Int) -> (Duration, Outcome) {
+            room = min(perSecond, room + Double(now - tenth) * perSecond / 10)
+            tenth = now
+            arrivals.add(second: second)
+            if !isDown, room >= 1 {
+                room -= 1
+                accepted.add(second: second)
+                return (.milliseconds(50), .acknowledged)
+            }
+            return (.milliseconds(10), retryAfter.map { .retryAfter($0, .unavailable) } ?? .retry(.unavailable))
+        }
+    }
+
+    private static let overloadOutage = 900..<2_700
+    private static let overloadEnd = 5_400
+
+    @Test(
+        "a receiver that can do twice the everyday's requests, and refuses what is more, is caught up with and not knocked over",
+        arguments: [nil, Duration.seconds(20)])
+    func overload(retryAfter: Duration?) {
+        let seed = Seeds.one(34)
+        var random = SplitMix64(seed: seed)
+        let size = FleetArrivals.size(short: 200)
+        // 500 requests a second for 10,000 agents, each of which has events every 40 s.
+        let receiver = Receiver(perSecond: max(10, size / 20), retryAfter: retryAfter)
+        var agents: [World] = []
+        // Who has something to do in which tenth of a second.
+        var agenda: [[Int]] = Array(repeating: [], count: Self.overloadEnd * 10)
+        let start = World(options(), seed: 0).boot
+        func tenth(_ at: BootInstant) -> Int { Int((at.nanoseconds - start.nanoseconds) / 100_000_000) }
+        for agent in 0..<size {
+            var options = options { $0.batchMostEvents = 5_000 }
+            options.phase = Double.random(in: 0..<1, using: &random)
+            var world = World(options, seed: random.next())
+            world.answer = { _, sent in receiver.answer(at: tenth(sent.at) / 10, tenth: tenth(sent.at)) }
+            for moment in stride(from: Int.random(in: 0..<40, using: &random), to: Self.overloadEnd - 600, by: 40) {
+                world.later(.seconds(moment), .accept("main", .normal, 2))
+            }
+            agents.append(world)
+            agenda[0].append(agent)
+        }
+        for now in agenda.indices {
+            receiver.isDown = Self.overloadOutage.contains(now / 10)
+            for agent in agenda[now].shuffled(using: &random) {
+                let end = BootInstant(nanoseconds: start.nanoseconds + Int64(now + 1) * 100_000_000 - 1)
+                agents[agent].run(end - agents[agent].boot)
+                guard let next = agents[agent].nextPoint.map(tenth), next < agenda.count else { continue }
+                agenda[max(next, now + 1)].append(agent)
+            }
+        }
+        let capacity = Int(receiver.perSecond) * 10
+        let back = Self.overloadOutage.upperBound
+        let everyday = receiver.arrivals.mostInTenSeconds(of: 60..<Self.overloadOutage.lowerBound - 10)
+        let most = receiver.arrivals.mostInTenSeconds(of: back..<Self.overloadEnd)
+        let after = receiver.arrivals.total(of: back..<Self.overloadEnd)
+        let refused = after - receiver.accepted.total(of: back..<Self.overloadEnd)
+        let during = receiver.arrivals.total(of: Self.overloadOutage)
+        let left = agents.count { $0.store.queued > 0 }
+        let facts =
+            "agents=\(size) outage=\(Self.overloadOutage) capacity_10s=\(capacity) everyday_10s=\(everyday) after_10s=\(most) "
+            + "during=\(during) after=\(after) refused=\(refused) left=\(left)"
+        receiver.arrivals.save(as: "deliver-overload\(retryAfter == nil ? "" : "-retry-after")", facts: facts)
+        print(facts)
+        #expect(left == 0, "\(facts); \(Seeds.again(seed))")
+        #expect(most <= capacity * 3 / 2 + 10 && refused * 10 <= after, "\(facts); \(Seeds.again(seed))")
+    }
+
+    @Test("agents that get events at the same moment send in the second half of the interval, each at its own point")
+    func phases() {
+        var random = SplitMix64(seed: Seeds.one(12))
+        var waits: [Duration] = []
+        for agent in 0..<60 {
+            var options = options()
+            options.phase = Double(agent) / 60
+            var world = World(options, seed: 7)
+            let start = world.boot
+            world.accept(1)
+            world.run(.seconds(10))
+            waits.append(world.sent[0].at - start)
+            // Events all the time: a request an interval, as without a phase.
+            let (before, from) = (world.sent.count, world.boot)
+            for _ in 0..<600 {
+                world.later(.milliseconds(Int.random(in: 0..<60_000, using: &random)), .accept("main", .normal, 1))
+            }
+            world.machine.options.destinations[0].batchEvents = 5_000
+            world.input(.reload(world.machine.options, isByPerson: false))
+            world.run(.seconds(60))
+            #expect((9...11).contains(world.sent.count - before), "\(from)")
+        }
+        #expect(waits.allSatisfy { $0 >= .seconds(3) && $0 <= .milliseconds(6_010) })
+        for second in 3..<6 {
+            let count = waits.count { $0 >= .seconds(second) && $0 < .seconds(second + 1) }
+            #expect((15...25).contains(count), "\(count) in second \(second)")
+        }
+    }
 }

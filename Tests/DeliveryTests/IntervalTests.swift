@@ -91,12 +91,13 @@ struct IntervalTests {
             (.milliseconds(10), sent.priority == .normal ? .retry(.unavailable) : .acknowledged)
         }
         world.accept(1000)
-        world.run(.seconds(4))
-        // Six wait, and up to two more that were in flight when the sixth failed.
-        #expect((6...8).contains(world.main.tracked.count))
-        #expect(Set(world.sent.map(\.batch)).count == world.main.tracked.count)
+        world.run(.milliseconds(400))
+        // After the three that were in flight one is tried at a time.
+        #expect(world.main.tracked.count == 3)
+        world.run(.seconds(30))
+        #expect((6...8).contains(Set(world.sent.map(\.batch)).count))
         world.accept(1, .critical)
-        world.run(.seconds(4))
+        world.run(.seconds(8))
         #expect(world.sent.contains { $0.priority == .critical })
     }
 

@@ -65,6 +65,29 @@ struct DeliveryToReceiverTests {
         #expect(receiver.stats.events == 2000 && receiver.stats.batches == 100 && receiver.stats.repeats == 0)
     }
 
+    @Test("of connections that many requests needed, one is left once requests come alone")
+    func idleConnections() async throws {
+        let bench = try Bench()
+        let receiver = try bench.receiver { $0.faults.delay = .milliseconds(50) }
+        let output = try bench.output(to: receiver.url)
+        let batches = try (0..<3).map { try Sample.batch(1, number: UInt64($0)) }
+        await withTaskGroup(of: Outcome.self) { group in
+            for batch in batches { group.addTask { @Sendable in await output.send(batch) } }
+        }
+        #expect(connections(to: receiver.port) == 3)
+        for number in 3..<6 { #expect(await output.send(try Sample.batch(1, number: UInt64(number))) == .acknowledged) }
+        #expect(await eventually { connections(to: receiver.port) == 1 })
+    }
+
+    /// How many connections this machine has to a port, as their client.
+    private func connections(to port: UInt16) -> Int {
+        text(of: "/proc/self/net/tcp").split(separator: "\n").count { line in
+            let words = line.split(separator: " ")
+            return words.count > 3 && words[2].hasSuffix(":" + String(port, radix: 16, uppercase: true))
+                && words[3] == "01"
+        }
+    }
+
     @Test("a body of many megabytes, in both directions of size")
     func largeBodies() async throws {
         let bench = try Bench()

@@ -7,8 +7,9 @@ internal import TimeZones
 extension Settings {
     /// The settings of delivery.
     ///
+    /// - Parameter installID: what the phase is made from in which this machine sends.
     /// - Throws: `AgentError` with code `configuration` for what has no meaning.
-    func deliveryOptions() throws(AgentError) -> DeliveryOptions {
+    func deliveryOptions(of installID: String? = nil) throws(AgentError) -> DeliveryOptions {
         if let app = appOfUnknownZone {
             throw AgentError(.configuration, "apps.\(app).time_zone is no time zone that this system knows")
         }
@@ -22,6 +23,8 @@ extension Settings {
         return DeliveryOptions(
             interval: dispatch.interval, criticalDelay: dispatch.criticalDelay,
             batchOnSize: dispatch.batchOnSize,
+            phase: installID.flatMap { UInt64(SHA256.hexadecimal(Array($0.utf8)).prefix(13), radix: 16) }
+                .map { Double($0) * 0x1p-52 },
             destinations: destinations.map { destination in
                 let dispatch = dispatch(for: destination)
                 return DestinationOptions(

@@ -84,6 +84,7 @@ extension DestinationMachine {
         if isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold(at: now.boot) }
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
         failuresInARow = 0
+        (isRefusing, startNotBefore) = (false, nil)
         closeBreaker(at: now)
     }
 
@@ -191,6 +192,7 @@ extension DestinationMachine {
             batch.notBefore = now.boot + wait
             counters.retries += 1
             failuresInARow += 1
+            pauseStarts(at: now, using: &random)
             effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
         } else if othersWentThrough, options.order != .promised {
             putAside(&batch, failure, later: later, at: now, using: &random)
@@ -199,6 +201,13 @@ extension DestinationMachine {
             openBreaker(failure, at: now, using: &random)
         }
         giveBack(batch, number)
+    }
+
+    /// Nothing is begun for a moment: a second after the first failure, then two, then four. A receiver that is
+    /// overloaded gets one request at a time of each agent; one that refuses a single batch gets the others a moment later.
+    private mutating func pauseStarts(at now: Moment, using random: inout some RandomNumberGenerator) {
+        let wait = options.retry.shortened(.seconds(1 << min(failuresInARow - 1, 2)), using: &random)
+        (isRefusing, startNotBefore) = (true, max(startNotBefore ?? now.boot, now.boot + wait))
     }
 
     /// A batch that fails while others go through: it is tried now and then, and bisected after some rounds.
@@ -252,14 +261,15 @@ extension DestinationMachine {
         if breaker?.nextProbe != nil { breaker?.nextProbe = next }
     }
 
-    /// The destination said when to come back: from 1 s to a day, up to a tenth more at random (ac13).
+    /// The destination said when to come back: from 1 s to a day, up to half as long again at random (ac13): a fleet
+    /// that was told the same comes back spread out.
     private mutating func waitAsTold(
         _ wait: Duration, _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
     ) {
         let asked = min(max(wait, .seconds(1)), .seconds(86_400))
-        let until = now.boot + asked * (1 + 0.1 * Double.random(in: 0...1, using: &random))
+        let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
         guard until > retryAfterUntil ?? now.boot else { return }
-        retryAfterUntil = until
+        (retryAfterUntil, isRefusing) = (until, true)
         hold?.nextProbe = until
         if breaker?.nextProbe != nil { breaker?.nextProbe = until }
         effects.append(

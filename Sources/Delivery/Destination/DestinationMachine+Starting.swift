@@ -72,7 +72,7 @@ extension DestinationMachine {
                 laneStates[priority].flush = max(laneStates[priority].flush, 1)
             }
             guard let oldest = laneStates[priority].oldest else { continue }
-            if oldest.boot + automatic.waits[priority] <= now.boot, available(priority) > 0 {
+            if automatic.due(priority, since: oldest.boot) <= now.boot, available(priority) > 0 {
                 laneStates[priority].flush = max(laneStates[priority].flush, waiting(priority))
             }
         }
@@ -163,8 +163,10 @@ extension DestinationMachine {
             && (events >= options.dueEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
     }
 
-    /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04).
+    /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04). After a
+    /// refusal it is one.
     func hasPlace(_ priority: Priority) -> Bool {
+        if isRefusing, attempts.contains(where: { $0.takesPlace }) { return false }
         if options.order != .free, attempts.contains(where: { $0.priority == priority && $0.takesPlace }) {
             return false
         }
@@ -333,6 +335,6 @@ extension DestinationMachine {
         guard let automatic = gate.automatic, let oldest = laneStates[priority].oldest, available(priority) > 0 else {
             return nil
         }
-        return oldest.boot + automatic.waits[priority]
+        return automatic.due(priority, since: oldest.boot)
     }
 }

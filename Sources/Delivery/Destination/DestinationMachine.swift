@@ -16,6 +16,19 @@ struct DestinationMachine: Sendable {
             var waits: PerPriority<Duration>
             /// Whether a full batch goes before its time.
             var batchOnSize: Bool
+            /// See `DeliveryOptions.phase`.
+            var phase: Double?
+
+            /// When what was accepted then goes: after half the wait at the earliest, at its end at the latest. In between the
+            /// machine's phase decides; who gets events all the time sends once a wait, as without it.
+            func due(_ priority: Priority, since accepted: BootInstant) -> BootInstant {
+                let wait = waits[priority]
+                let half = wait.nanosecondsClamped / 2
+                guard let phase, half > 0 else { return accepted + wait }
+                let earliest = accepted.nanoseconds.addingSaturating(half)
+                let late = (Int64(Double(half) * phase) - earliest % half + half) % half
+                return BootInstant(nanoseconds: earliest.addingSaturating(late))
+            }
         }
 
         /// Nothing goes at all, and why.
@@ -110,6 +123,8 @@ struct DestinationMachine: Sendable {
     var prefersPieces = false
     /// Attempts that failed since the last one that went through, and were logged.
     var failuresInARow = 0
+    /// Whether it asked to be tried again later, and has taken nothing since: then one request at a time is on its way.
+    var isRefusing = false
     var hasAcknowledgedWithSettings: Bool
     var rejections = RejectionWindow()
     var ceiling: SizeCeiling?
@@ -186,6 +201,7 @@ struct DestinationMachine: Sendable {
     /// The network has changed: waits end, the breaker closes (ac15). Retry-After and holds stay.
     mutating func resetRetries(at now: Moment) {
         if case .until = offline { offline = nil }
+        if isRefusing { (isRefusing, startNotBefore) = (false, nil) }
         closeBreaker(at: now)
         for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
     }

@@ -46,7 +46,6 @@ actor HTTPClient {
         self.loop = loop
         self.settings = settings
         self.multi = multi
-        shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 16)
         shim_curl_multi_callbacks(
             multi,
             { _, socket, what, context, _ in
@@ -67,6 +66,9 @@ actor HTTPClient {
         shim_curl_multi_callbacks(multi, nil, nil, nil)
         curl_multi_cleanup(multi)
     }
+
+    /// How many connections are kept while several requests are on their way.
+    private static let mostConnections = 16
 
     private static let libraryIsReady = shim_curl_global_init() == CURLE_OK
 
@@ -106,6 +108,8 @@ actor HTTPClient {
         }
         transfer.continuation = continuation
         active[transfer.easy] = transfer
+        // A request that is alone lets go of a connection that others have left idle, until one is left.
+        shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, active.count == 1 ? 1 : HTTPClient.mostConnections)
         call(CURL_SOCKET_TIMEOUT, 0)
     }
 
