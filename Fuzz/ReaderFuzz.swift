@@ -34,7 +34,7 @@ private func options(_ choice: UInt8) -> EventOptions {
     }
     if choice & 8 != 0 {
         options.defaults.country = CountryCode("IT")
-        options.defaults.takesText = true
+        options.defaults.text = .lines
         options.defaults.levelMembers = ["a", "b.c"]
         options.hostName = "host"
     }

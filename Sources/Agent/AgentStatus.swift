@@ -4,6 +4,7 @@ internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Glibc
+internal import Intake
 internal import Journal
 internal import Logs
 internal import Metrics
@@ -72,6 +73,7 @@ struct AgentStatus: StatusSource {
         report.destinations = destinations(state, delivery, settings)
         report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
         report.spool = spoolFigures(state, settings)
+        report.spool.complaints += cuts
         recorder.add(StatusHistory.Sample(report))
         report.queue.growth = recorder.history.growth
         report.obstacles =
@@ -82,6 +84,15 @@ struct AgentStatus: StatusSource {
                 return (known?.interval ?? delivery.interval).duration
             }
         return report
+    }
+
+    /// What limits have cut since the start.
+    private var cuts: [String] {
+        let events = intakes.read.events
+        let count = HumanText.count(events.cut.reduce(0, +))
+        return events.lastCut.map {
+            ["limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.name))"]
+        } ?? []
     }
 
     /// Events without anywhere to go: all of them, or those of some apps.

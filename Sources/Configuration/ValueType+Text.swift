@@ -30,6 +30,7 @@ extension S3Encryption: SettingChoice {}
 extension SessionMode: SettingChoice {}
 extension SeverityLevel: SettingChoice {}
 extension SeverityScale: SettingChoice {}
+extension TextHandling: SettingChoice {}
 extension TLSOptions.Version: SettingChoice {}
 extension WhenExhausted: SettingChoice {}
 extension WhenFull: SettingChoice {}

@@ -51,8 +51,8 @@ public struct AppSettings: Sendable, Equatable {
     public var levelScale = SeverityScale.auto
     /// The zone of times that say none; nil for the machine's.
     public var zone: TimeZoneRules?
-    /// Whether a line that is no JSON object becomes the record `{"message": …}`; false quarantines it.
-    public var takesText = false
+    /// What becomes of lines that are no JSON object: a record is `{"message": …}`.
+    public var text = TextHandling.quarantine
     /// Whether bytes that are not UTF-8 become U+FFFD; nil does so in records alone. False quarantines the line.
     public var repairsUTF8: Bool?
     /// The priority of events that neither name one nor fit a rule.

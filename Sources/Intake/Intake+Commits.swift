@@ -145,6 +145,7 @@ extension Intake {
     private func publish(_ commit: Commit) {
         report(commit.quarantined)
         reportMadeTooLarge()
+        reportCuts()
         rules?.publish()
         figures.update {
             $0.events = pass.counts

@@ -60,6 +60,9 @@ public final class Intake: SpoolSink {
     var madeTooLarge: MadeTooLarge?
     var nextTooLargeReport = BootInstant(nanoseconds: .min)
 
+    /// How many cuts the log has told of, and when it may tell of more.
+    var cutsTold = (count: 0, next: BootInstant(nanoseconds: .min))
+
     let turn = Turnstile()
     let room = WaitingLine()
     /// Set when a commit was given up: what follows it must not become durable either.

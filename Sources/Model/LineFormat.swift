@@ -1,3 +1,16 @@
+/// What becomes of lines that are no JSON.
+public enum TextHandling: String, Sendable, CaseIterable {
+    /// They are quarantined.
+    case quarantine
+    /// Each is the message of a record.
+    case lines
+    /// Those that follow each other are the message of one record: a traceback, say.
+    case blocks
+
+    /// How long a block may grow, in bytes; what follows is another.
+    public static let mostBlockBytes = 64 << 10
+}
+
 /// What a container's runtime wraps lines in. It writes a long line of a program as several.
 public enum LineFormat: String, Sendable, CaseIterable {
     /// Docker's json-file, `{"log": …, "stream": …, "time": …}`: `log` ends with a line feed in the last line of a record.

@@ -37,6 +37,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var place: ReadPlace?
     /// What the lines of append files are wrapped in; nil, the default, where each is a record.
     public var format: LineFormat?
+    /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default false.
+    public var joinsText = false
     /// What becomes of files that are queued whole; default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
@@ -58,6 +60,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var settleTime = Duration.seconds(1)
     /// How long after it was found to end too early a drop file is tried once more. Default 5 s.
     public var secondTry = Duration.seconds(5)
+    /// How long an append file must be unchanged until a block of text is whole. Default 0.5 s.
+    public var textTime = Duration.milliseconds(500)
     /// How long an append file must be unchanged, and without a writer, until its last line counts as whole although
     /// it has no LF. Default 10 s.
     public var sealTime = Duration.seconds(10)

@@ -74,6 +74,21 @@ struct MacroTests {
         #expect(try value(#"{"type": "language"}"#) == "en")
     }
 
+    @Test(
+        "the level is that of the logger, whatever it calls it; a record's time and name are where the agent has added them",
+        arguments: [
+            (#"{"level":50}"#, "error"), (#"{"PRIORITY":"4"}"#, "warn"), (#"{"levelname":"CRITICAL"}"#, "error"),
+            (#"{"log":{"level":"alert"}}"#, "error"), (#"{"log.level":"Trace","s":"F"}"#, "trace"),
+            (#"{"level":"?","lvl":"wrn"}"#, "warn"),
+            (#"{"record":{"level":{"name":"SUCCESS"}}}"#, "info"), (#"{"level":4}"#, nil), (#"{}"#, nil),
+        ] as [(String, String?)])
+    func levels(line: String, level: String?) throws {
+        #expect(try value(#"{"type": "level"}"#, line) == JSONValue(level))
+        let record = #"{"a":1,"name":"log","timestamp":"2026-11-20T10:00:00.000Z"}"#
+        #expect(try value(#"{"type": "timestamp"}"#, record) == "2026-11-20T10:00:00.000Z")
+        #expect(try value(#"{"type": "event"}"#, record) == "log")
+    }
+
     @Test("tm13: random numbers lie in 0…2147483647 and are drawn anew for each event")
     func tm13_random() throws {
         let trial = try Trial(

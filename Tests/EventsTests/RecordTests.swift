@@ -196,7 +196,7 @@ struct RecordTests {
 
     @Test("text = \"lines\": what is no JSON is the message of a record")
     func text() throws {
-        var reading = Reading(try options { $0.takesText = true })
+        var reading = Reading(try options { $0.text = .lines })
         for (line, message) in [
             ("plain text", #""plain text""#), (#"a "quoted" \ one"# + "\t", #""a \"quoted\" \\ one\u0009""#),
             (#"{"cut":"#, #""{\"cut\":""#), ("[1,2]", #""[1,2]""#), ("with return\r", #""with return""#),
@@ -219,7 +219,7 @@ struct RecordTests {
             var reading = Reading(
                 try options {
                     $0.kind = Bool.random(using: &random) ? .log : .event
-                    $0.takesText = Bool.random(using: &random)
+                    $0.text = .allCases.randomElement(using: &random) ?? .lines
                     $0.levelMembers = ["a", "b.c"]
                     $0.levelScale = .python
                     $0.nameMembers = Bool.random(using: &random) ? ["a", "name", "b.c"] : []

@@ -7,19 +7,19 @@ import Testing
 
 @Suite("Lines that a container's runtime has wrapped")
 struct WrappedLineTests {
-    private func options(_ format: LineFormat) -> EventOptions {
+    private func options(_ format: LineFormat?, _ text: TextHandling = .lines) -> EventOptions {
         var options = EventOptions()
         options.defaults.kind = .log
-        options.defaults.takesText = true
+        options.defaults.text = text
         options.defaults.format = format
         return options
     }
 
     /// What the lines of a block become: what was added at the end is left out.
     private func read(
-        _ text: String, _ format: LineFormat, path: String = ""
+        _ text: String, _ format: LineFormat?, path: String = "", as handling: TextHandling = .lines
     ) -> [(line: String, time: Timestamp)] {
-        var reading = Reading(options(format))
+        var reading = Reading(options(format, handling))
         let bytes = Array((text + "\n").utf8)
         return bytes.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return [] }
@@ -109,6 +109,23 @@ struct WrappedLineTests {
             let line = String(decoding: reading.buffer.array(), as: UTF8.self)
             #expect(line.contains(pod) && line.utf8.count <= length + most + 1, "\(line)")
         }
+    }
+
+    @Test("blocks: lines of text that follow each other are one message, up to a JSON line or 64 KiB")
+    func blocks() {
+        let trace = "Traceback (most recent call last):\n  File \"a.py\", line 1\n\n\tboom()\nKeyError: 'x'"
+        let lines = read(
+            "first\n{\"a\":1}\n{\"b\":2}\n\(trace)\r\n{\"c\":3}\n{broken\nafter\n", nil, as: .blocks)
+        #expect(
+            lines.map(\.line) == [
+                #"{"message":"first""#, #"{"a":1"#, #"{"b":2"#,
+                #"{"message":"Traceback (most recent call last):\u000a  File \"a.py\", line 1\u000a\u000a\u0009boom()\u000aKeyError: 'x'""#,
+                #"{"c":3"#, #"{"message":"{broken\u000aafter""#,
+            ])
+        let long = read(
+            Array(repeating: String(repeating: "x", count: 999), count: 100).joined(separator: "\n"), nil, as: .blocks)
+        #expect(long.count == 2 && long.allSatisfy { $0.line.utf8.count < 66_000 })
+        #expect(read("a\nb", nil, as: .lines).count == 2)
     }
 
     @Test(

@@ -113,6 +113,50 @@ struct ReadPlaceTests {
         #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
     }
 
+    @Test("blocks of text are handed over whole, half a second after their last line or when a JSON line comes")
+    func text() async throws {
+        let spool = try SpoolHarness()
+        let places = try #require(ReadPlace.of(app: "web", ["\(spool.path)/*.log"]))
+        let reader = try await spool.start {
+            ($0.place, $0.afterRead, $0.joinsText) = (places[0], .keep, true)
+        }
+        var expected: [String] = []
+        for block in 0..<6 {
+            for line in 0..<4 {
+                let text =
+                    line == 0 && block % 2 == 1
+                    ? "{}" : "\(block) \(line)" + String(repeating: "x", count: line * 2_000)
+                expected.append(text)
+                spool.append(text + "\n", to: "app.log")
+                await spool.pause(.milliseconds(100))
+            }
+            if block % 3 == 0 { await spool.untilLines(expected) }
+        }
+        await spool.untilLines(expected)
+        await reader.stop()
+        // What is offered ends with a JSON line or with the last of a block, never within one.
+        let ends = spool.queue.with { $0.lastOffered }
+        #expect(
+            ends.allSatisfy { $0 == "{}" || $0.hasPrefix("0 3") || $0.dropFirst().hasPrefix(" 3") },
+            "\(ends.map { $0.prefix(5) })")
+    }
+
+    @Test("a .json file that grows is read line by line where files lie")
+    func growingJSON() async throws {
+        let spool = try SpoolHarness()
+        spool.write("{\"a\":1}\n", to: "eve.json")
+        let reader = try await start(spool, ["*.json"])
+        await spool.untilLines(["{\"a\":1}"])
+        spool.append("{\"a\":2}\n{\"a\":", to: "eve.json")
+        await spool.untilLines(["{\"a\":1}", "{\"a\":2}"])
+        spool.append("3}\n", to: "eve.json")
+        spool.rename("eve.json", to: "eve.json.1")
+        spool.write("{\"a\":4}\n", to: "eve.json")
+        await spool.untilLines((1...4).map { "{\"a\":\($0)}" })
+        await reader.stop()
+        #expect(spool.queue.quarantined.isEmpty)
+    }
+
     @Test(
         "lines that belong to one record are handed over together, however they come, across restarts", arguments: 1...6
     )

@@ -77,7 +77,7 @@ _spoolship() {
     esac
     case $command in
     "run") options="--once --app --timeout --config --help -h" ;;
-    "check") options="--connect --print --user --text-only --json --config --help -h" ;;
+    "check") options="--connect --sample --print --user --text-only --json --config --help -h" ;;
     "track") options="--property -p --text -t --critical --spool --app --config --help -h" ;;
     "app add") options="--user --config --help -h" ;;
     "app list") options="--json --config --help -h" ;;
@@ -135,6 +135,7 @@ _spoolship() {
     *" --socket") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "run --app") COMPREPLY=(); return ;;
     "run --timeout") COMPREPLY=(); return ;;
+    "check --sample") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "check --user") COMPREPLY=(); return ;;
     "track --property" | "track -p") COMPREPLY=(); return ;;
     "track --text" | "track -t") COMPREPLY=(); return ;;

@@ -70,6 +70,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from run' -l config -r -F -d 't
 complete -c spoolship -n '__fish_seen_subcommand_from run' -l help -s h -d 'show this help'
 complete -c spoolship -f -n '__fish_seen_subcommand_from check'
 complete -c spoolship -n '__fish_seen_subcommand_from check' -l connect -d 'also open a connection to each destination'
+complete -c spoolship -n '__fish_seen_subcommand_from check' -l sample -r -F -d 'say what would become of each line of a file'
 complete -c spoolship -n '__fish_seen_subcommand_from check' -l print -d 'print the effective configuration, with the origin of each value'
 complete -c spoolship -n '__fish_seen_subcommand_from check' -l user -x -d 'the agent\'s user, for root; default spoolship'
 complete -c spoolship -n '__fish_seen_subcommand_from check' -l text-only -d 'judge the text only, not this machine: for files of another one'

@@ -117,6 +117,7 @@ _spoolship() {
     'check')
         _arguments \
             '--connect[also open a connection to each destination]' \
+            '--sample[say what would become of each line of a file]:FILE:_files' \
             '--print[print the effective configuration, with the origin of each value]' \
             '--user[the agent'\''s user, for root; default spoolship]:USER: ' \
             '--text-only[judge the text only, not this machine\: for files of another one]' \

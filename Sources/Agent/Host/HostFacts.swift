@@ -25,11 +25,25 @@ struct HostFacts: Sendable {
     /// - Parameters:
     ///   - settings: where the state directory is.
     ///   - version: the agent's.
-    init(_ settings: Settings, version: String, log: Log) {
+    ///   - keepsID: whether there is to be an install id, made where there is none; false changes nothing on the machine.
+    init(_ settings: Settings, version: String, log: Log, keepsID: Bool = true) {
         var environment: [String: String] = [:]
         for name in ["LC_ALL", "LC_CTYPE", "LANG"] { environment[name] = getenv(name).map { String(cString: $0) } }
+        let installID = keepsID ? HostFacts.installID(settings, log: log) : nil
+        self.installID = installID
+        found = DeviceReader(environment: environment).read(
+            version: version, installID: installID, hostName: name)
+        do throws(TimeZoneError) {
+            zone = try TimeZoneLoader().loadLocal(getenv("TZ").map { String(cString: $0) })
+        } catch {
+            log.warning("no time zone: events carry no offset", ["hint": error.message])
+            zone = nil
+        }
+    }
+
+    /// The id of this installation, made where there is none.
+    private static func installID(_ settings: Settings, log: Log) -> String? {
         var random = KernelRandom()
-        var installID: String?
         // The queue makes its directory when it opens, which is later: the first start needs an id too.
         mkdir(settings.agent.stateDirectory, 0o700)
         do throws(HostError) {
@@ -41,18 +55,10 @@ struct HostFacts: Sendable {
                     "install id made anew: the state directory came from another machine",
                     ["before": original, "now": id.text])
             }
-            installID = id.text
+            return id.text
         } catch {
             log.warning("no install id", ["hint": error.message])
-        }
-        self.installID = installID
-        found = DeviceReader(environment: environment).read(
-            version: version, installID: installID, hostName: name)
-        do throws(TimeZoneError) {
-            zone = try TimeZoneLoader().loadLocal(getenv("TZ").map { String(cString: $0) })
-        } catch {
-            log.warning("no time zone: events carry no offset", ["hint": error.message])
-            zone = nil
+            return nil
         }
     }
 

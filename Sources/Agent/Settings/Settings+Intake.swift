@@ -40,7 +40,7 @@ extension Settings {
         var settings = settings
         for (name, app) in apps where app.read != nil || app.journal == true {
             if app.kind == nil { settings.events.apps[name]?.kind = .log }
-            if app.text == nil { settings.events.apps[name]?.takesText = true }
+            if app.text == nil { settings.events.apps[name]?.text = .lines }
             settings.events.apps[name]?.format = app.format
         }
         return settings
@@ -127,7 +127,7 @@ extension Settings {
         settings.levelMembers = app.level ?? settings.levelMembers
         settings.levelScale = app.levelScale ?? .auto
         settings.zone = app.zone
-        settings.takesText = app.text == .lines
+        settings.text = app.text ?? .quarantine
         settings.repairsUTF8 = app.notUTF8.map { $0 == .replace }
     }
 

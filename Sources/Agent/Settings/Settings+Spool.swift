@@ -36,6 +36,7 @@ extension Settings {
             options.directory = place.root
             options.afterRead = .keep
             options.format = apps[place.app]?.format
+            options.joinsText = apps[place.app]?.text == .blocks
             return options
         }
     }
@@ -70,6 +71,9 @@ extension Settings {
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
             if section.journal != true, let key = section.journalSetting {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
+            }
+            if section.text == .blocks, section.read == nil || section.format != nil {
+                return ("apps.\(app).text", "blocks is for files that are read where they lie, as a program wrote them")
             }
             guard let patterns = section.read else {
                 // In the spool a record could be cut between two of its lines.

@@ -147,7 +147,7 @@ public struct StartupRehearsal: Sendable {
 }
 
 /// A log that keeps nothing.
-private struct NoLog: LogSink {
+struct NoLog: LogSink {
     let level = LogLevel.error
     func write(_ message: LogMessage) {}
 }

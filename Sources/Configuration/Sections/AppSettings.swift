@@ -84,14 +84,6 @@ public enum JournalPriority: String, SettingChoice {
     case debug
 }
 
-/// What becomes of lines that are no JSON.
-public enum TextHandling: String, SettingChoice {
-    /// They are quarantined.
-    case quarantine
-    /// Each is the message of a record.
-    case lines
-}
-
 /// What becomes of lines with bytes that are not UTF-8.
 public enum BytesHandling: String, SettingChoice {
     /// They are quarantined.
@@ -163,7 +155,8 @@ extension AppSettings: SettingsSection {
             example: "\"Europe/Berlin\""),
         .setting(
             "text", \.text, optional: .choice,
-            "Lines that are no JSON: quarantine, the default, or lines: each becomes the message of a record.",
+            "Lines that are no JSON: quarantine, the default, or lines: each becomes the message of a record. blocks, with read: "
+                + "those that follow each other become one, until a JSON line, half a second of silence or 64 KiB.",
             example: "\"lines\""),
         .setting(
             "not_utf8", \.notUTF8, optional: .choice,

@@ -50,6 +50,10 @@ public enum StandardMacro: String, Sendable, CaseIterable {
     case platform
     /// The event's country.
     case country
+    /// How serious it is: `trace`, `debug`, `info`, `warn`, `error` or `fatal`, from the members that loggers use.
+    case level
+    /// Its time, as RFC 3339.
+    case timestamp
     /// ISO 639-1: of the event's locale, else of the agent's.
     case language
     /// The operating system's version.

@@ -13,6 +13,8 @@ struct Candidates {
     }
 
     private(set) var paths: [Path] = []
+    /// As they are written in settings.
+    private(set) var names: [String] = []
     /// The members that are the beginning of one.
     private(set) var mask: UInt64 = 0
 
@@ -25,7 +27,9 @@ struct Candidates {
             for whole in parts.count > 1 ? [true, false] : [true] {
                 guard let slot = watched.slot(of: whole ? Array(name.utf8) : parts[0]) else { continue }
                 paths.append(
-                    Path(slot: slot, below: whole ? [] : Array(parts.dropFirst()), scale: Severity.scale(of: name)))
+                    Path(
+                        slot: slot, below: whole ? [] : Array(parts.dropFirst()), scale: Severity.scale(of: name)))
+                self.names.append(name)
                 mask |= 1 << UInt64(slot)
             }
         }
@@ -47,7 +51,7 @@ struct WatchedNames {
             where !name.isEmpty && !known.contains(name) && names.count < WatchedNames.most
                 && seen.insert(name).inserted
             {
-                names.append(name)
+                self.names.append(name)
             }
         }
     }

@@ -79,7 +79,7 @@ extension EventPass {
             if let length = cutLength(key, limits.propertyKeyLength) {
                 guard allows(.propertyKeyLength, limits.propertyKeyLength, &isCounted) else { return false }
                 if limits.propertyKeyLength.consequence == .cut {
-                    counts.cut[LimitKind.propertyKeyLength.rawValue] += 1
+                    noteCut(.propertyKeyLength, key)
                     shortKey = key.lowerBound..<key.lowerBound + length
                     hasChanged = true
                 }
@@ -96,7 +96,7 @@ extension EventPass {
                 hasChanged = true
                 // Which names were left out is remembered only as far as the figure needs it.
                 if outside.count < 1024, outside.insert(name).inserted {
-                    counts.cut[LimitKind.properties.rawValue] += 1
+                    noteCut(.properties, shortKey)
                 }
                 continue
             }
@@ -111,12 +111,24 @@ extension EventPass {
             }
             guard allows(.propertyValueLength, limits.propertyValueLength, &isCounted) else { return false }
             guard limits.propertyValueLength.consequence == .cut else { continue }
-            counts.cut[LimitKind.propertyValueLength.rawValue] += 1
+            noteCut(.propertyValueLength, kept[index].key)
             kept[index].keptValue = length
             hasChanged = true
         }
         if hasChanged { replace(member.value..<member.end, with: rendered(kept)) }
         return true
+    }
+
+    /// Counts a cut; what was cut is noted once a block.
+    ///
+    /// - Parameter key: the property's name; of no account for the event's.
+    mutating func noteCut(_ kind: LimitKind, _ key: Range<Int>) {
+        counts.cut[kind.rawValue] += 1
+        guard cutNotedAt != now, let state else { return }
+        cutNotedAt = now
+        let name = String(decoding: text(key).prefix(64), as: UTF8.self)
+        counts.lastCut = LimitCut(
+            app: state.name, member: kind == .nameLength ? "name" : "properties.\(name)", limit: kind)
     }
 
     private mutating func text(_ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {

@@ -107,7 +107,7 @@ extension EventPass {
 
     /// The time of a record, which is added where `timestamp` does not say it as RFC 3339 does.
     private mutating func recordTime(_ state: AppState) -> Timestamp {
-        guard scanner.present & state.timeCandidates.mask != 0, let (time, place, isUsual) = foundTime(state) else {
+        guard scanner.present & state.timeCandidates.mask != 0, let (time, place, isUsual, _) = foundTime(state) else {
             if let outerTime {
                 addTimestamp(outerTime)
                 return outerTime
@@ -144,13 +144,16 @@ extension EventPass {
         return found.time
     }
 
-    /// The first usable time, where it is, and whether every receiver reads it there.
-    private mutating func foundTime(_ state: AppState) -> (time: Timestamp, place: Range<Int>, isUsual: Bool)? {
-        for path in state.timeCandidates.paths where scanner.present & (1 << UInt64(path.slot)) != 0 {
+    /// The first usable time, where it is, whether every receiver reads it there, and which of the candidates it is.
+    private mutating func foundTime(
+        _ state: AppState
+    ) -> (time: Timestamp, place: Range<Int>, isUsual: Bool, candidate: Int)? {
+        for (index, path) in state.timeCandidates.paths.enumerated()
+        where scanner.present & (1 << UInt64(path.slot)) != 0 {
             guard let value = value(of: path), let (time, isUsual) = time(at: value, state.zone),
                 time >= EventPass.earliest, time <= newest
             else { continue }
-            return (time, value, isUsual)
+            return (time, value, isUsual, index)
         }
         return nil
     }
@@ -180,15 +183,30 @@ extension EventPass {
     // MARK: The severity
 
     /// How serious the line is; nil where it does not say, or nothing that is known.
-    mutating func severity(_ state: AppState) -> Severity? {
-        for path in state.levelCandidates.paths where scanner.present & (1 << UInt64(path.slot)) != 0 {
+    mutating func severity(_ state: AppState) -> Severity? { foundSeverity(state)?.severity }
+
+    private mutating func foundSeverity(_ state: AppState) -> (severity: Severity, candidate: Int)? {
+        for (index, path) in state.levelCandidates.paths.enumerated()
+        where scanner.present & (1 << UInt64(path.slot)) != 0 {
             guard let value = value(of: path), value.count <= 34 else { continue }
             let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
             let scale = state.settings.levelScale == .auto ? path.scale : state.settings.levelScale
             let inner = text[0] == .quote ? UnsafeBufferPointer(rebasing: text[1..<text.count - 1]) : text
-            if let found = Severity(text: String(decoding: inner, as: UTF8.self), in: scale) { return found }
+            if let found = Severity(text: String(decoding: inner, as: UTF8.self), in: scale) {
+                return (found, index)
+            }
         }
         return nil
+    }
+
+    /// What was found in the line that was accepted last, and where: for who wants to see it.
+    public mutating func findings() -> LineFindings {
+        guard let state else { return LineFindings() }
+        let severity = foundSeverity(state)
+        return LineFindings(
+            timeMember: foundTime(state).map { state.timeCandidates.names[$0.candidate] }
+                ?? (outerTime == nil ? nil : "the container's runtime"),
+            level: severity?.severity.level, levelMember: severity.map { state.levelCandidates.names[$0.candidate] })
     }
 
     // MARK: Paths

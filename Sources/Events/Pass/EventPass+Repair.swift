@@ -6,7 +6,7 @@ internal import Model
 extension EventPass {
     /// Reads the line again with its bytes replaced that are not UTF-8, or as the text of a record; else says what is wrong with it.
     @inline(never)
-    mutating func repair(_ start: Int, _ next: Int) -> Verdict {
+    mutating func repair(_ start: Int, _ next: Int, _ end: Int) -> Verdict {
         let code = scanner.failureCode
         // Zeros are no text: a power cut left them, or a writer that will fill them.
         guard code != .blank, let settings = state?.settings, base[start] != 0 else { return unreadable(start, next) }
@@ -14,14 +14,28 @@ extension EventPass {
         if code == .notUTF8, settings.repairsUTF8 ?? true, let verdict = readRepaired(line, settings, next) {
             return verdict
         }
-        guard settings.takesText else {
+        guard settings.text != .quarantine else {
             // The scanner has read the repaired line since: what is wrong is said of the line as it is.
             _ = scanner.scanLine(base, from: start, to: next)
             return unreadable(start, next)
         }
-        let end = line.count - (line.last == .lineFeed ? 1 : 0)
-        let trimmed = end > 0 && line[end - 1] == 0x0D ? end - 1 : end
-        return judgeText(UnsafeBufferPointer(rebasing: line[..<trimmed]), next)
+        let last = settings.text == .blocks ? endOfBlock(start, next, end) : next
+        let text = UnsafeBufferPointer(start: base + start, count: last - start)
+        let trimmed = text.lastIndex { $0 != .lineFeed && $0 != 0x0D } ?? 0
+        return judgeText(UnsafeBufferPointer(rebasing: text[...trimmed]), last)
+    }
+
+    /// Where the block of text ends whose first line ends at `next`: before a line that begins an object, or zeros.
+    private func endOfBlock(_ start: Int, _ next: Int, _ end: Int) -> Int {
+        var position = next
+        while position < end, base[position] != .openBrace, base[position] != 0,
+            let feed = memchr(base + position, 0x0A, end - position)
+        {
+            let after = UnsafePointer(feed.assumingMemoryBound(to: UInt8.self)) - base + 1
+            guard after - start <= TextHandling.mostBlockBytes else { break }
+            position = after
+        }
+        return position
     }
 
     /// Makes a text the message of a record.
@@ -61,7 +75,7 @@ extension EventPass {
             // It is no such line: it is taken as it is.
             base = block
             let (next, isObject) = scanner.scanLine(base, from: start, to: end)
-            return isObject ? judge(next) : repair(start, next)
+            return isObject ? judge(next) : repair(start, next, next)
         }
         if content.last == 0x0D { content.removeLast() }
         return content.withUnsafeBufferPointer { content in
@@ -69,7 +83,7 @@ extension EventPass {
             repaired.append(UnsafeRawBufferPointer(content))
             withUnsafeBytes(of: UInt8.lineFeed) { repaired.append($0) }
             if content.first == .openBrace, let verdict = judgeRepaired(next) { return verdict }
-            guard let settings = state?.settings, settings.takesText else { return unreadable(0, next) }
+            guard let settings = state?.settings, settings.text != .quarantine else { return unreadable(0, next) }
             if scanner.failureCode == .notUTF8, settings.repairsUTF8 ?? true,
                 let verdict = readRepaired(content, settings, next)
             {

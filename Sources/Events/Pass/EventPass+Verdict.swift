@@ -115,7 +115,7 @@ extension EventPass {
         if limits.nameLength.value > 0, let kept = JSONText.cut(raw, toUnits: limits.nameLength.value) {
             guard passes(.nameLength, limits.nameLength) else { return nil }
             if limits.nameLength.consequence == .cut {
-                counts.cut[LimitKind.nameLength.rawValue] += 1
+                noteCut(.nameLength, 0..<0)
                 edits.append(Edit(from: member.value + 1 + kept, to: member.end - 1))
                 text = UnsafeBufferPointer(rebasing: raw[0..<kept])
             }

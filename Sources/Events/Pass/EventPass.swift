@@ -56,6 +56,8 @@ public struct EventPass: ~Copyable {
     var scratch: [UInt8] = []
     /// The name where it is not in the block as it is.
     var nameText = LineBuffer(capacity: 1024)
+    /// When the last cut was noted with what it was.
+    var cutNotedAt: Timestamp?
     /// What becomes of the line when a check has failed.
     var failure = Verdict.Kind.quarantined
     /// The members that go before the others that are added, without the comma before the first.
@@ -226,7 +228,7 @@ public struct EventPass: ~Copyable {
         self.base = base
         if let format { return readWrapped(format, from: start, to: end) }
         let (next, isObject) = scanner.scanLine(base, from: start, to: end)
-        guard isObject else { return repair(start, next) }
+        guard isObject else { return repair(start, next, end) }
         return judge(next)
     }
 

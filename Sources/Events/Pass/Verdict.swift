@@ -31,6 +31,26 @@ public struct Verdict: Sendable {
     public let next: Int
 }
 
+/// Something that a limit cut.
+public struct LimitCut: Sendable, Equatable {
+    /// Whose event it was.
+    public let app: String
+    /// The member: `name`, or a property.
+    public let member: String
+    /// The limit.
+    public let limit: LimitKind
+}
+
+/// What was found in a line, and where.
+public struct LineFindings: Sendable, Equatable {
+    /// The member or path whose time counts; nil where none is usable.
+    public var timeMember: String?
+    /// How serious it is; nil where it does not say.
+    public var level: SeverityLevel?
+    /// The member or path that says so.
+    public var levelMember: String?
+}
+
 /// What is wrong with a line.
 public struct Problem: Sendable, Equatable {
     /// Why it lies in quarantine: `refused` for refused lines.
@@ -45,6 +65,8 @@ public struct Problem: Sendable, Equatable {
 public struct EventCounts: Sendable, Equatable {
     /// Cuts, by the raw value of the limit: one for each name, key or value cut, and for each property left out.
     public var cut = [Int](repeating: 0, count: LimitKind.allCases.count)
+    /// One of the latest cuts.
+    public var lastCut: LimitCut?
     /// Events beyond a limit that is set to `allow`, by the raw value of the limit.
     public var allowed = [Int](repeating: 0, count: LimitKind.allCases.count)
     /// Events refused by a limit, by the raw value of the limit.
@@ -98,6 +120,7 @@ public struct EventCounts: Sendable, Equatable {
             \.ignoredSessionStarts, \.unknownAddresses, \.unusableIDs, \.replacedApps, \.records, \.recordsWithoutTime,
             \.unusableNames, \.repairedLines, \.wrappedLines,
         ] { self[keyPath: figure] += other[keyPath: figure] }
+        lastCut = lastCut ?? other.lastCut
         sessions.merge(other.sessions, uniquingKeysWith: +)
     }
 

@@ -18,6 +18,8 @@ struct LineCutter {
     let longest: Int
     /// What the lines are wrapped in; nil where each is a record.
     var format: LineFormat?
+    /// Whether lines of text that follow each other belong together.
+    var joinsText = false
 
     /// The piece at the beginning of a block. The block is not empty.
     func piece(of block: UnsafeRawBufferPointer) -> Piece {
@@ -29,8 +31,9 @@ struct LineCutter {
             guard let last = LineCutter.lastLineFeed(in: stretch) else { break }
             end += last + 1
         }
-        if end > 0, let format {
-            let whole = format.end(ofRecordsIn: UnsafeRawBufferPointer(rebasing: block[..<end]))
+        if end > 0, format != nil || joinsText {
+            let lines = UnsafeRawBufferPointer(rebasing: block[..<end])
+            let whole = format?.end(ofRecordsIn: lines) ?? LineCutter.start(ofTextEnding: lines)
             // A record that is longer than an event may be goes in parts.
             if whole == 0, block.count <= longest { return .partial(block.count) }
             return .lines(whole > 0 ? whole : end)
@@ -39,6 +42,18 @@ struct LineCutter {
         guard block.count > longest else { return .partial(block.count) }
         guard let feed = LineCutter.firstLineFeed(in: block) else { return .tooLong(block.count, isWhole: false) }
         return .tooLong(feed + 1, isWhole: true)
+    }
+
+    /// Where the lines of text begin that end a block, and of which more may come; its end where there are none, or too many.
+    private static func start(ofTextEnding lines: UnsafeRawBufferPointer) -> Int {
+        var start = lines.count
+        while start > 0, lines.count - start < TextHandling.mostBlockBytes {
+            let before = UnsafeRawBufferPointer(rebasing: lines[..<(start - 1)])
+            let line = (lastLineFeed(in: before) ?? -1) + 1
+            if lines[line] == UInt8(ascii: "{") { return start }
+            start = line
+        }
+        return start > 0 ? lines.count : 0
     }
 
     /// Where the first LF is.

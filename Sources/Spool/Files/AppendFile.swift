@@ -148,6 +148,7 @@ extension AppendFile {
         var padding: Padding?
         var lastUse: UInt64 = 0
         var scanned: Int64 = 0
+        var holdsText = false
         var reached: Int64 = 0
         var cutTo: Int64 = 0
         var lastChange: BootInstant
@@ -168,7 +169,8 @@ extension AppendFile {
     /// Forgets what matters only while something happens, if nothing does.
     func rest() {
         guard let activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
-            activity.scanned == 0, activity.reached == 0, activity.padding == nil, !isReady, !isDirty, !isLeaving,
+            activity.scanned == 0, !activity.holdsText, activity.reached == 0, activity.padding == nil, !isReady,
+            !isDirty, !isLeaving,
             !isCopySuspect, hasName
         else { return }
         self.activity = nil
@@ -202,6 +204,12 @@ extension AppendFile {
     var scanned: Int64 {
         get { activity?.scanned ?? 0 }
         set { if newValue != scanned { current.scanned = newValue } }
+    }
+
+    /// Whether a block of text at its end waits for what may belong to it.
+    var holdsText: Bool {
+        get { activity?.holdsText ?? false }
+        set { if newValue != holdsText { current.holdsText = newValue } }
     }
 
     /// How far it was seen to reach, unread, before it became shorter; 0 when it did not.

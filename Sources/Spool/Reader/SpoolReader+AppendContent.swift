@@ -110,8 +110,12 @@ extension SpoolReader {
         isEnd: Bool, _ descriptor: Int32
     ) throws(SystemError) -> Bool {
         // What ends before zeros gets no more: lines go that begin a record.
-        let format = isEnd || block.count > options.maxEventSize ? options.format : nil
-        switch LineCutter(longest: options.maxEventSize, format: format).piece(of: block) {
+        let mayGrow = isEnd || block.count > options.maxEventSize
+        let isQuiet = now - file.lastChange >= options.textTime
+        let cutter = LineCutter(
+            longest: options.maxEventSize, format: mayGrow ? options.format : nil,
+            joinsText: options.joinsText && mayGrow && !isQuiet && !file.isSealed)
+        switch cutter.piece(of: block) {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
             let taken = hand(lines, from: source(of: file), at: file.taken.offset) { self.resume(file) }
@@ -128,6 +132,7 @@ extension SpoolReader {
             guard isEnd else { return true }
             guard file.isSealed else {
                 file.scanned = Int64(length)
+                file.holdsText = cutter.joinsText && LineCutter.firstLineFeed(in: block) != nil
                 return false
             }
             buffer[before + length] = 0x0A
@@ -234,6 +239,7 @@ extension SpoolReader {
         _ file: AppendFile, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
     ) throws(SystemError) {
         file.scanned = 0
+        file.holdsText = false
         file.closedBeforeChange = false
         if !file.isDirty {
             file.isDirty = true

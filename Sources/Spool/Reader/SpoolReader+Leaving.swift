@@ -27,6 +27,8 @@ extension SpoolReader {
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
     private func quietTime(of file: AppendFile) -> Duration? {
         if file.isUnsealed {
+            // A block of text that ends with a line feed waits for silence alone.
+            if options.joinsText, file.holdsText { return options.textTime }
             return file.isRotated ? options.settleTime : options.sealTime
         }
         if !file.hasName { return options.settleTime }
@@ -43,6 +45,10 @@ extension SpoolReader {
         guard appends.known[file.id] === file, !file.isReady, !file.isLeaving else { return }
         guard let quiet = quietTime(of: file) else { return }
         if now - file.lastChange < quiet { return considerLater(file) }
+        if file.holdsText {
+            file.scanned = 0
+            return makeReady(file)
+        }
         if file.descriptor == nil, file.hasName {
             // Opening can fail because the file is gone; reading finds that out.
             guard (try? open(file)) != nil else { return makeReady(file) }

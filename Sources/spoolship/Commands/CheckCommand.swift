@@ -1,6 +1,7 @@
 internal import Agent
 internal import Configuration
 internal import EventLoops
+internal import Glibc
 
 extension Command {
     static let check = Command(
@@ -17,10 +18,14 @@ extension Command {
             --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
             certificates, and closes it again. No request is sent, and no secret. Ends with 75 when only that fails.
 
+            --sample says of each line of a file what would become of it: event or record, its name, its time and severity and \
+            where they were found, what is added, what would be quarantined and why. Nothing is sent and no agent asked.
+
             --print prints the settings in force, each with where it comes from; secrets are masked.
             """,
         options: [
             Option(name: "connect", help: "also open a connection to each destination"),
+            Option(name: "sample", value: "FILE", help: "say what would become of each line of a file"),
             Option(name: "print", help: "print the effective configuration, with the origin of each value"),
             Option(name: "user", value: "USER", help: "the agent's user, for root; default spoolship"),
             Option(name: "text-only", help: "judge the text only, not this machine: for files of another one"),
@@ -30,8 +35,33 @@ extension Command {
         if invocation.has("connect"), invocation.has("text-only") {
             throw CommandFailure(.usage, "--connect asks the network, --text-only nobody; give one of them")
         }
+        if let path = invocation.value("sample") { return try sample(path, invocation) }
         if invocation.ownsProcess { try AgentUser.become(invocation.value("user")) }
         return try CheckReport(invocation).print()
+    }
+}
+
+extension Command {
+    /// Prints what would become of the lines of a file.
+    private static func sample(_ path: String, _ invocation: Invocation) throws(CommandFailure) -> ExitCode {
+        let settings: Settings
+        do throws(ConfigurationError) {
+            settings = try Settings.load(path: invocation.configurationPath).settings
+        } catch {
+            for problem in error.problems { invocation.console.printError(problem.text) }
+            return .configuration
+        }
+        guard let whole = realpath(path, nil) else {
+            throw CommandFailure(.inputOutput, "\(path): \(SystemError.message(errno))")
+        }
+        defer { free(whole) }
+        let report = try SampleReport(String(cString: whole), settings)
+        if invocation.has("json") {
+            try invocation.console.print(report.json.json)
+        } else {
+            try invocation.console.write(report.text)
+        }
+        return .success
     }
 }
 

@@ -17,12 +17,14 @@ enum CompiledMacro {
     case app
     /// Of the event's locale, else of the agent's.
     case language
+    /// How serious the event is.
+    case level
     case random
 
     /// Whether it has no value without an event. What other macros need is looked at where they are.
     var needsEvent: Bool {
         switch self {
-        case .member, .dataLayer, .event, .app, .random: true
+        case .member, .dataLayer, .event, .app, .level, .random: true
         case .constant, .collection, .value, .function, .denied, .language: false
         }
     }
@@ -32,6 +34,7 @@ enum CompiledMacro {
         switch self {
         case .member(let names, _): [names]
         case .language: [WantedMembers.locale, WantedMembers.deviceLocale]
+        case .level: WantedMembers.levels.map(\.path)
         case .constant, .dataLayer, .collection, .value, .function, .denied, .event, .app, .random: []
         }
     }

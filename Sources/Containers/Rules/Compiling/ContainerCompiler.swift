@@ -114,6 +114,8 @@ struct ContainerCompiler {
         case .platform: .constant("linux")
         case .country: .member(names: ["country".bytes], default: .null)
         case .language: .language
+        case .level: .level
+        case .timestamp: .member(names: ["timestamp".bytes], default: .null)
         case .osVersion: .constant(JSONValue(facts.osVersion))
         case .agentVersion: .constant(JSONValue(facts.agentVersion))
         case .hostName: .constant(JSONValue(facts.hostName))

@@ -1,3 +1,4 @@
+internal import Events
 internal import Model
 
 /// What macros give.
@@ -42,6 +43,7 @@ extension Evaluation {
         case .event: return eventName()
         case .app: return .value(.string(app))
         case .language: return language().map { .value(.string($0)) } ?? .null
+        case .level: return level().map { .value(.string($0.level.rawValue)) } ?? .null
         case .random: return .value(.integer(Int(truncatingIfNeeded: drawRandom() & 0x7FFF_FFFF)))
         }
     }
@@ -74,6 +76,17 @@ extension Evaluation {
             }
         }
         return AgentFacts.language(of: container.locale ?? "C")
+    }
+
+    private func level() -> Severity? {
+        for (path, scale) in WantedMembers.levels {
+            switch member(path)?.json(base) {
+            case .string(let text)?: if let found = Severity(text: text, in: scale) { return found }
+            case .integer(let number)?: if let found = Severity(number, in: scale) { return found }
+            default: break
+            }
+        }
+        return nil
     }
 
     // MARK: Values
@@ -131,6 +144,11 @@ extension WantedMembers {
     static let name = ["name".bytes]
     static let event = ["event".bytes]
     static let id = ["id".bytes]
+    /// Where loggers say how serious a line is; a member whose own name has the dots goes first.
+    static let levels = Severity.usualMembers.flatMap { name -> [(path: [[UInt8]], scale: SeverityScale)] in
+        let parts = name.split(separator: ".").map { Array($0.utf8) }
+        return ([[name.bytes]] + (parts.count > 1 ? [parts] : [])).map { ($0, Severity.scale(of: name)) }
+    }
     static let locale = ["locale".bytes]
     static let deviceLocale = ["device".bytes, "locale".bytes]
 }

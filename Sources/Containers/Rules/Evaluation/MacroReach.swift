@@ -100,7 +100,7 @@ struct MacroReach {
                 }
                 compiler.values.filter { $0.key == key }.forEach { visit($0.operand) }
             case .function(_, let parameters): parameters.forEach { visit($0.operand) }
-            case .constant, .member, .dataLayer, .event, .app, .language, .random, .denied: break
+            case .constant, .member, .dataLayer, .event, .app, .language, .level, .random, .denied: break
             }
         }
     }

@@ -1,0 +1,83 @@
+internal import Agent
+internal import Configuration
+
+/// What `check --sample FILE` prints: what would become of each line of a file.
+struct SampleReport {
+    private let sample: LineSample
+    private let path: String
+
+    /// How many lines are shown one by one, of those that are accepted and of those that are not.
+    private static let most = 20
+
+    init(_ path: String, _ settings: Settings) throws(CommandFailure) {
+        self.path = path
+        do throws(AgentError) {
+            sample = try LineSample(of: path, settings, version: Build.version)
+        } catch {
+            throw CommandFailure(.inputOutput, error.message)
+        }
+    }
+
+    /// The report as text; the lines that would be quarantined are in it whatever their number.
+    var text: String {
+        let count = sample.lines.count
+        var out = "\(path): app \(sample.app)"
+        if !sample.isRead {
+            out += ", not read by this configuration; as if it were: [apps.\(sample.app)] read = [\"\(path)\"]"
+        }
+        out += "\n\(count) \(count == 1 ? "line" : "lines"): \(tally { $0.fate.rawValue })\n"
+        let accepted = sample.lines.filter { $0.fate == .event || $0.fate == .record }
+        if !accepted.isEmpty {
+            func of(_ what: String, _ word: (LineSample.Line) -> String) {
+                out += "  \(what)  \(tally(accepted, word))\n"
+            }
+            of("name ") { $0.name }
+            of("time ") { $0.timeMember ?? "(none: when it was read)" }
+            of("level") { $0.level?.member ?? "(none)" }
+            out += "  added  \(sample.added.joined(separator: ", "))\n"
+            out +=
+                "  bytes  \(sample.bytes.read / accepted.count) a line, \(sample.bytes.written / accepted.count) leave\n"
+        }
+        for line in accepted.prefix(SampleReport.most) {
+            out += "\(line.number): \(line.fate.rawValue) \(line.name) \(line.time)"
+            out += line.timeMember.map { " (\($0))" } ?? " (when it was read)"
+            out += line.level.map { " \($0.level) (\($0.member))" } ?? ""
+            out += "\n"
+        }
+        for line in sample.lines.filter({ $0.problem != nil }).prefix(SampleReport.most) {
+            out += "\(line.number): quarantined, \(line.problem ?? "")\n"
+        }
+        return out
+    }
+
+    /// How many lines have each word, the most frequent first.
+    private func tally(_ lines: [LineSample.Line]? = nil, _ word: (LineSample.Line) -> String) -> String {
+        let counts = Dictionary(grouping: lines ?? sample.lines, by: word).mapValues(\.count)
+            .sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        let rest = counts.dropFirst(SampleReport.most / 2).reduce(0) { $0 + $1.value }
+        return
+            (counts.prefix(SampleReport.most / 2).map { "\($0.value) \($0.key)" }
+            + (rest > 0 ? ["\(rest) others"] : []))
+            .joined(separator: ", ")
+    }
+
+    /// The same for programs, with each line.
+    var json: SettingValue {
+        func value(_ text: String?) -> SettingValue { text.map { .string($0) } ?? .string("") }
+        return .table([
+            .init("app", .string(sample.app)), .init("read", .boolean(sample.isRead)),
+            .init("added", .array(sample.added.map { .string($0) })),
+            .init(
+                "lines",
+                .array(
+                    sample.lines.map { line in
+                        .table([
+                            .init("line", .integer(Int64(line.number))), .init("fate", .string(line.fate.rawValue)),
+                            .init("name", .string(line.name)), .init("time", .string(line.time)),
+                            .init("time_member", value(line.timeMember)), .init("level", value(line.level?.level)),
+                            .init("level_member", value(line.level?.member)), .init("problem", value(line.problem)),
+                        ])
+                    })),
+        ])
+    }
+}
