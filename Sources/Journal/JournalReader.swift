@@ -139,7 +139,8 @@ public actor JournalReader {
             }
         }
         if looked > 0, let cursor = open.handle.cursor {
-            piece.place = JournalPlace(cursor: cursor, seenUntil: max(before.seenUntil, last ?? before.seenUntil))
+            // Earlier than before where the clock was set back: what follows is later than this.
+            piece.place = JournalPlace(cursor: cursor, seenUntil: last ?? before.seenUntil)
         } else if let times = open.handle.times {
             piece.place.seenUntil = max(before.seenUntil, times.until)
         }

@@ -168,6 +168,47 @@ struct JournalReaderTests {
         await next.stop()
     }
 
+    @Test("two boots: all of them in their order, and since boot only the last one's")
+    func twoBoots() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write((0..<40).map { "first \($0)" })
+        let first = reader(daemon.directory)
+        let place = try #require(try await read(20, first).places.last)
+        await first.stop()
+        daemon.stop()
+        try daemon.start(boot: String(repeating: "2b", count: 16))
+        try daemon.write((0..<40).map { "second \($0)" })
+        let all = ["first", "second"].flatMap { boot in (0..<40).map { "\(boot) \($0)" } }
+        let whole = reader(daemon.directory)
+        #expect(try await read(80, whole).messages == all)
+        await whole.stop()
+        let next = reader(daemon.directory, from: place)
+        let found = try await read(40, next).messages
+        #expect(found == all.suffix(found.count) && next.figures.gaps == 0)
+        await next.stop()
+        let boot = reader(daemon.directory, since: .boot)
+        #expect(try await read(40, boot).messages == Array(all.suffix(40)))
+        await boot.stop()
+    }
+
+    @Test("a clock that steps back leaves nothing out and repeats nothing; what is removed unread then is a gap too")
+    func clockStepsBack() async throws {
+        let directory = try TemporaryDirectory()
+        let file = "\(directory.path)/a.journal"
+        // Seconds of the day: noon, then the clock is set to eleven.
+        try JournalDaemon.makeFile(file, [(43_200, "noon"), (39_600, "eleven"), (39_660, "a minute later")])
+        let reader = reader(directory.path)
+        let (found, places) = try await read(3, reader)
+        #expect(found == ["noon", "eleven", "a minute later"] && reader.figures.gaps == 0)
+        await reader.stop()
+        #expect(unlink(file) == 0)
+        try JournalDaemon.makeFile("\(directory.path)/b.journal", [(40_000, "left")])
+        let next = self.reader(directory.path, from: places.last)
+        #expect(try await read(1, next).messages == ["left"])
+        #expect(next.figures.gaps == 1)
+        await next.stop()
+    }
+
     @Test("a file that is no journal any more is named, and the others are read")
     func corruptFile() async throws {
         let daemon = try JournalDaemon()

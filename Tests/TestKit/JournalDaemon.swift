@@ -26,6 +26,7 @@ public final class JournalDaemon {
     deinit {
         stop()
         unlink(conf)
+        unlink("\(directory).boot")
         removeTree(directory)
         removeTree(sockets)
     }
@@ -34,8 +35,19 @@ public final class JournalDaemon {
     private var sockets: String { "/run/systemd/journal.\(name)" }
 
     /// Starts journald, which ends by itself after half a minute without work.
-    public func start() throws {
-        process = try JournalDaemon.spawn(["/lib/systemd/systemd-journald", name])
+    ///
+    /// - Parameter boot: the id of the boot that it believes to run in, 32 hexadecimal digits; nil: the machine's.
+    public func start(boot: String? = nil) throws {
+        var words = ["/lib/systemd/systemd-journald", name]
+        if let boot {
+            // In a view of the files of its own.
+            let script =
+                #"printf '%s\n' "$0" >"$1" && mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@""#
+            let digits = Array(boot)
+            let text = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
+            words = ["unshare", "--mount", "sh", "-c", script, text, "\(directory).boot"] + words
+        }
+        process = try JournalDaemon.spawn(words)
         let time = SystemTime()
         let end = time.bootTime + .seconds(30)
         while access("\(sockets)/io.systemd.journal", F_OK) != 0 || !exists("system.journal") {
@@ -50,15 +62,16 @@ public final class JournalDaemon {
         kill(process, SIGTERM)
         waitpid(process, nil, 0)
         process = -1
+        // Whoever starts it again waits for them.
+        removeTree(sockets)
     }
 
     private func exists(_ file: String) -> Bool { access("\(directory)/\(file)", F_OK) == 0 }
 
     /// Asks journald for something, as `journalctl` does, and waits until it is done: `--rotate`, `--sync`, `--vacuum-files=1`.
     public func ask(_ words: String...) throws {
-        let process = try JournalDaemon.spawn(["journalctl", "--namespace=\(name)", "--quiet"] + words)
-        var status: Int32 = 0
-        guard waitpid(process, &status, 0) == process, status == 0 else { throw SystemError("journalctl", number: EIO) }
+        let words = ["journalctl", "--namespace=\(name)", "--quiet"] + words
+        try JournalDaemon.finish(JournalDaemon.spawn(words), "journalctl")
     }
 
     /// Writes entries by the native protocol, and waits until journald has them all.
@@ -93,6 +106,33 @@ public final class JournalDaemon {
     /// Writes messages of one unit's program.
     public func write(_ messages: [String], priority: Int = 6) throws {
         try write(messages.map { [("MESSAGE", Array($0.utf8)), ("PRIORITY", Array("\(priority)".utf8))] })
+    }
+
+    /// Makes a journal of entries whose times are given, by systemd's own writer; no daemon runs.
+    ///
+    /// - Parameter entries: each its second of one day, and its message.
+    public static func makeFile(_ file: String, _ entries: [(second: Int, message: String)]) throws {
+        let text = entries.enumerated().map { number, entry in
+            """
+            __REALTIME_TIMESTAMP=\((1_760_000_000 + entry.second) * 1_000_000)
+            __MONOTONIC_TIMESTAMP=\((number + 1) * 1_000_000)
+            _BOOT_ID=\(String(repeating: "2b", count: 16))
+            PRIORITY=6
+            MESSAGE=\(entry.message)
+
+
+            """
+        }.joined()
+        let source = "\(file).export"
+        let export = try Descriptor(checking: open(source, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600), "open")
+        guard Glibc.write(export.raw, text, text.utf8.count) == text.utf8.count else { throw SystemError("write") }
+        try finish(
+            spawn(["/lib/systemd/systemd-journal-remote", "--output=\(file)", source]), "systemd-journal-remote")
+    }
+
+    private static func finish(_ process: pid_t, _ name: StaticString) throws {
+        var status: Int32 = 0
+        guard waitpid(process, &status, 0) == process, status == 0 else { throw SystemError(name, number: EIO) }
     }
 
     private static func spawn(_ words: [String]) throws -> pid_t {
