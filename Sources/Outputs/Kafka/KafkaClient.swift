@@ -96,8 +96,8 @@ actor KafkaClient {
 
     private func retireIfUseless() {
         guard let producer = current else { return }
-        let isOld = time.bootTime - producer.openedAt >= options.connectionAge
-        if isOld || producer.generation != generation { retire(producer) }
+        let age = time.bootTime - producer.openedAt
+        if producer.generation != generation || age >= options.connectionAge { retire(producer) }
     }
 
     /// Gives it nothing more; it ends with its last call.

@@ -67,11 +67,16 @@ extension NATSClient {
             let link = NATSLink(
                 nextLink, to: address, socket: socket, generation: generation, on: loop, at: time.bootTime)
             links[link.id] = link
-            let refusal = await withCheckedContinuation { continuation in
-                link.opening = continuation
-                greet(link)
-            }
-            return refusal == nil ? (link, nil) : (nil, refusal)
+            if let refusal = await opened(link) { return (nil, refusal) }
+            return (link, nil)
+        }
+    }
+
+    /// Waits for the server's consent; nil: it was given.
+    private func opened(_ link: NATSLink) async -> Outcome? {
+        await withCheckedContinuation { continuation in
+            link.opening = continuation
+            greet(link)
         }
     }
 
@@ -270,9 +275,10 @@ extension NATSClient {
     func flush(_ link: NATSLink) {
         guard link.isOpen else { return }
         let id = link.id
-        let failure =
-            link.flush()
-            ?? link.watch { [weak self] ready in self?.assumeIsolated { $0.linkIsReady(id, ready) } }
+        var failure = link.flush()
+        if failure == nil {
+            failure = link.watch { [weak self] ready in self?.assumeIsolated { $0.linkIsReady(id, ready) } }
+        }
         if let failure { fail(link, .retry(failure)) }
     }
 

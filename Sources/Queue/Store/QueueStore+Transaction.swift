@@ -20,6 +20,24 @@ struct Operation {
     var wait: ((WaitReason) -> Void)?
 }
 
+extension Operation {
+    /// A call that waits in `continuation` for what `body` returns, or why it was not done.
+    fileprivate init<Value: Sendable>(
+        bytes: Int, places: Int, bringsEvents: Bool, formsIn: Int?,
+        _ continuation: UnsafeContinuation<Result<Value, QueueError>, Never>, _ wait: ((WaitReason) -> Value)?,
+        _ body: @escaping (inout Transaction) throws(QueueError) -> Value
+    ) {
+        self.init(
+            bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn,
+            apply: { transaction throws(QueueError) in
+                let value = try body(&transaction)
+                return { continuation.resume(returning: .success(value)) }
+            },
+            fail: { continuation.resume(returning: .failure($0)) },
+            wait: wait.map { wait in { continuation.resume(returning: .success(wait($0))) } })
+    }
+}
+
 extension QueueStore {
     /// Does `body` in the next transaction, together with all else that waits by then, and returns what it returned
     /// once that is durable.
@@ -28,16 +46,11 @@ extension QueueStore {
         wait: ((WaitReason) -> Value)? = nil, _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         _ = try opened()
+        let operation = {
+            Operation(bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn, $0, wait, body)
+        }
         let result: Result<Value, QueueError> = await withUnsafeContinuation { continuation in
-            let operation = Operation(
-                bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn,
-                apply: { transaction throws(QueueError) in
-                    let value = try body(&transaction)
-                    return { continuation.resume(returning: .success(value)) }
-                },
-                fail: { continuation.resume(returning: .failure($0)) },
-                wait: wait.map { wait in { continuation.resume(returning: .success(wait($0))) } })
-            waiting.append(operation)
+            waiting.append(operation(continuation))
             schedule()
         }
         return try result.get()
@@ -64,9 +77,9 @@ extension QueueStore {
         let expiredBefore = state.figures.expired
         let completions: [() -> Void]
         do throws(QueueError) {
+            // What is accepted must outlive the agent; what was accepted may still be sent.
+            if operations.contains(where: { $0.wait != nil }) { try refuseMoved(file) }
             completions = try change(file) { transaction throws(QueueError) in
-                // What is accepted must outlive the agent; what was accepted may still be sent.
-                if operations.contains(where: { $0.wait != nil }) { try self.refuseMoved(file) }
                 try transaction.removeAcknowledged()
                 var completions: [() -> Void] = []
                 for operation in operations { completions.append(try operation.apply(&transaction)) }
@@ -145,8 +158,8 @@ extension QueueStore {
     private func isLargerThanNeeded(_ file: QueueFile) -> Bool {
         do throws(QueueError) {
             let free = try file.freeBytes()
-            return free > 0 && file.fileBytes > state.bounds.file
-                || free > QueueStore.keptFree && free > file.fileBytes / 2
+            let size = file.fileBytes
+            return free > 0 && size > state.bounds.file || free > QueueStore.keptFree && free > size / 2
         } catch {
             // The next transaction meets what is wrong.
             health.count(error)

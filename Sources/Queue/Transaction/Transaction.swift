@@ -14,12 +14,13 @@ struct Transaction: ~Copyable {
     /// What takes the place of the store's own state with the COMMIT.
     var state: QueueState
     /// What is to be logged once it is true.
-    private var messages: [(Log) -> Void] = []
+    private var messages: [(Log) -> Void]
 
     init(_ file: QueueFile, _ state: QueueState) throws(QueueError) {
         tables = try TableWriter(file)
         self.file = file
         self.state = state
+        messages = []
     }
 
     /// Logs once everything is durable; nothing if it never is.
@@ -29,7 +30,9 @@ struct Transaction: ~Copyable {
     ///
     /// - Returns: the state that holds from now on.
     consuming func commit(_ log: Log) throws(QueueError) -> QueueState {
-        try tables.write(&state.figures)
+        var figures = state.figures
+        try tables.write(&figures)
+        state.figures = figures
         try tables.commit()
         for message in messages { message(log) }
         return state
