@@ -208,11 +208,11 @@ def main() -> None:
         try:
             agents = {
                 "Spoolship, the defaults (gzip)":
-                    lambda: bench.measure(binary, receiver, sources, options.events, ("10MiB", 50, "1MiB", "gzip", "standard")),
-                "Spoolship, 3000 a batch, zstd":
-                    lambda: bench.measure(binary, receiver, sources, options.events, ("1GiB", 3000, "2MiB", "zstd", "standard")),
-                "Spoolship, 3000 a batch, not packed":
-                    lambda: bench.measure(binary, receiver, sources, options.events, ("1GiB", 3000, "2MiB", "none", "standard")),
+                    lambda: bench.measure(binary, receiver, sources, options.events, bench.PROFILES["the defaults"]),
+                "Spoolship, zstd, the defaults else":
+                    lambda: bench.measure(binary, receiver, sources, options.events, bench.PROFILES["zstd, the defaults else"]),
+                "Spoolship, not packed, the defaults else":
+                    lambda: bench.measure(binary, receiver, sources, options.events, ("", 0, "", "none", "standard")),
                 "rsyslog, RELP over TLS, disk queue": lambda: rsyslog(root, sources, options.events, options.deadline, scratch),
                 "syslog-ng, HTTPS, 3000 a batch, reliable buffer":
                     lambda: syslog_ng(root, receiver, sources, options.events, options.deadline, scratch),

@@ -79,13 +79,16 @@ extension SpoolReader {
         let head = try bytes(of: descriptor, at: 0, count: Int(min(file.size, Int64(Fingerprint.longest))))
         // A copy is made at one go. A file that is written to now and then, under whatever name, is none for ever.
         let isOld = now - file.firstSeen >= options.settleTime * SpoolReader.patience
-        let isQuiet = isOld || now - file.lastChange >= options.settleTime
+        let rest = now - file.lastChange
+        let isQuiet = isOld || rest >= options.settleTime
         guard file.size > 0 || isOld else { return false }
         // What begins like it and was not read yet is read first; then this may be its copy.
-        for other in appends.files(of: streams)
-        where other !== file && !other.isCopySuspect && beginsUnread(other, like: head, near: file.directory) {
-            makeReady(other)
-            return false
+        for other in appends.files(of: streams) where other !== file {
+            guard !other.isCopySuspect else { continue }
+            if beginsUnread(other, like: head, near: file.directory) {
+                makeReady(other)
+                return false
+            }
         }
         // The one that goes farthest: what a file held when it was truncated may be the beginning of what it held next.
         var best: Mark?

@@ -34,6 +34,15 @@ struct AppendFiles {
         streams.add(file, to: file.streams)
     }
 
+    /// Gives a file another place.
+    mutating func move(_ file: AppendFile, to directory: SpoolDirectory, _ name: FileName, origin: FileName) {
+        change(file) {
+            $0.directory = directory
+            $0.name = name
+            $0.origin = origin
+        }
+    }
+
     /// The files of some streams.
     func files(of streams: [Stream]) -> [AppendFile] {
         let all = Set(streams.flatMap { self.streams[$0] })

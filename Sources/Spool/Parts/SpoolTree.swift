@@ -47,6 +47,15 @@ struct SpoolWatch: ~Copyable {
     /// Renames, in the watch's last events, of append files that had gone before they were looked at; and whether their old
     /// name was one that rotation gives.
     var movedUnseen: [UInt32: Bool] = [:]
-    /// Whether the kernel's changes were read since the last piece of work.
-    var areChangesRead = false
+    var attention = Attention.listening
+
+    /// When the kernel's changes are read.
+    enum Attention {
+        /// They wake the loop.
+        case listening
+        /// They woke the loop, and were read.
+        case heard
+        /// They wake nobody, and are read from then on: lines that drip are gathered anyway.
+        case resting(until: BootInstant)
+    }
 }

@@ -72,7 +72,7 @@ extension SpoolReader {
         file.isRotated = isRotated(name) || earlier != .unknown
         // Of one of which nothing was read it was not known at the stop either.
         let wasRead = (remembered.kept[id]?.offset ?? 0) != 0
-        let mayBeCopy = file.isRotated || mayBeRotated(name, of: file.holder)
+        let mayBeCopy = mayBeRotated(name, of: file.holder) || file.isRotated
         file.isCopySuspect = mayBeCopy && earlier != .current && !wasRead && name.claimed == nil
         if file.isCopySuspect { appends.suspects += 1 }
         if name.claimed != nil { file.isRotated = true }
@@ -147,16 +147,13 @@ extension SpoolReader {
         if file.hasName { file.directory.files[file.name] = nil }
         if !file.hasName || file.name != name || file.directory !== directory {
             if name.claimed == nil {
-                file.isRotated = file.isRotated || isRotated(name) || kind(of: name, in: directory) != .append
+                if kind(of: name, in: directory) != .append || isRotated(name) { file.isRotated = true }
             }
         }
-        appends.change(file) {
-            $0.directory = directory
-            $0.name = name
-            // A name that rotation does not make of the one that it was written under is one that it is written under from now on.
-            let own = name.claimed ?? name
-            if kind(of: own, in: directory) == .append, own.base != $0.origin.base { $0.origin = own }
-        }
+        // A name that rotation does not make of the one that it was written under is one that it is written under from now on.
+        let own = name.claimed ?? name
+        let isNew = kind(of: own, in: directory) == .append && own.base != file.origin.base
+        appends.move(file, to: directory, name, origin: isNew ? own : file.origin)
         file.hasName = true
         appends.nameless[file.id] = nil
         if let other = directory.files[name], other !== file { displaced(other) }

@@ -12,7 +12,9 @@ extension SpoolReader {
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
         guard let (app, file) = appends.ready.popFirst(shares) else { return false }
-        spend(of: app) { read(file) }
+        let turn = beginTurn(of: app)
+        read(file)
+        endTurn(turn)
         return true
     }
 
@@ -40,9 +42,12 @@ extension SpoolReader {
     }
 
     /// The sink wants what it has parked.
-    private func resume(_ file: AppendFile) {
-        lineUp(file)
-        wake()
+    /// Has a file that the sink parked read on.
+    private func resumption(of file: AppendFile) -> () -> Void {
+        {
+            self.lineUp(file)
+            self.wake()
+        }
     }
 
     func cannotRead(_ file: AppendFile, _ error: SystemError) {
@@ -50,10 +55,11 @@ extension SpoolReader {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
             remember(.reopen(file), after: .seconds(1))
-        case ENOENT where file.hasName && isThere(file):
-            note(error, "cannot open", file.path)
-            tryAgain(.read(file), file.path, error)
         case ENOENT:
+            if file.hasName, isThere(file) {
+                note(error, "cannot open", file.path)
+                return tryAgain(.read(file), file.path, error)
+            }
             displaced(file)
             if file.descriptor == nil { abandon(file) }
         default:
@@ -110,15 +116,16 @@ extension SpoolReader {
         isEnd: Bool, _ descriptor: Int32
     ) throws(SystemError) -> Bool {
         // What ends before zeros gets no more: lines go that begin a record.
-        let mayGrow = isEnd || block.count > options.maxEventSize
-        let isQuiet = now - file.lastChange >= options.textTime
+        let isWhole = block.count > options.maxEventSize
+        let mayGrow = isWhole || isEnd
+        let rest = now - file.lastChange
+        let joins = mayGrow && rest < options.textTime && !file.isSealed
         let cutter = LineCutter(
-            longest: options.maxEventSize, format: mayGrow ? options.format : nil,
-            joinsText: options.joinsText && mayGrow && !isQuiet && !file.isSealed)
+            longest: options.maxEventSize, format: mayGrow ? options.format : nil, joinsText: joins && options.joinsText)
         switch cutter.piece(of: block) {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
-            let taken = hand(lines, from: source(of: file), at: file.taken.offset) { self.resume(file) }
+            let taken = hand(lines, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
             try advance(file, by: taken, in: buffer, at: before, descriptor)
             return taken < length || !isEnd || length < block.count
         case .tooLong(let length, isWhole: true):
@@ -137,7 +144,7 @@ extension SpoolReader {
             }
             buffer[before + length] = 0x0A
             let line = UnsafeRawBufferPointer(rebasing: buffer[before...(before + length)])
-            let taken = hand(line, from: source(of: file), at: file.taken.offset) { self.resume(file) }
+            let taken = hand(line, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
             guard taken > length else { return true }
             try advance(file, by: length, in: buffer, at: before, descriptor)
             return false

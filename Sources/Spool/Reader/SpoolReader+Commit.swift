@@ -160,13 +160,23 @@ extension SpoolReader {
     func hand(
         _ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64, resume: @escaping () -> Void
     ) -> Int {
+        let taken = offer(lines, from: source, at: offset)
+        if taken < lines.count { awaitSink(resume) }
+        return taken
+    }
+
+    /// Hands lines to the sink. Of what it does not take, `awaitSink` is to be told.
+    func offer(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         let taken = min(max(0, sink.take(lines, from: source, at: offset)), lines.count)
         pass.bytes += taken
         counters.bytesRead += ByteCount(Int64(taken))
-        guard taken < lines.count else { return taken }
+        return taken
+    }
+
+    /// Has the rest of what was handed offered again: after a commit, or when the sink resumes its file.
+    func awaitSink(_ resume: @escaping () -> Void) {
         commits.isParked = sink.park(resume)
         if !commits.isParked { commits.isWanted = true }
-        return taken
     }
 
     /// Puts what cannot be an event into quarantine, with the next commit.

@@ -66,7 +66,9 @@ extension SpoolReader {
             guard let drop = drops.reading else { continue }
             guard !drop.isParked else { return round > 0 }
             commits.isParked = false
-            let hasMore = spend(of: drop.source.app) { read(drop) }
+            let turn = beginTurn(of: drop.source.app)
+            let hasMore = read(drop)
+            endTurn(turn)
             if commits.isParked { park(drop) } else if hasMore { return setAside(drop) }
         }
         return true
@@ -81,7 +83,9 @@ extension SpoolReader {
         if drops.asides.count < min(SpoolReader.mostAside, held.mostFiles),
             let (line, next) = nextToBegin()
         {
-            spend(of: line) { begin(next) }
+            let turn = beginTurn(of: line)
+            begin(next)
+            endTurn(turn)
             listCrowded(line)
             return true
         }
@@ -150,8 +154,11 @@ extension SpoolReader {
                 remembered.found(id, in: &pass)
                 return
             }
-            guard drop.isComplete || isClaimed || isSettled(directory, name, seen) else {
-                return remember(.settle(directory, name), after: options.settleTime)
+            let isReady = drop.isComplete || isClaimed
+            if !isReady {
+                guard isSettled(directory, name, seen) else {
+                    return remember(.settle(directory, name), after: options.settleTime)
+                }
             }
             let descriptor = try FileSystem.read(looked)
             guard drop.isComplete || isClaimed || !hasWriter(descriptor.raw) else {

@@ -73,10 +73,12 @@ extension SpoolReader {
     }
 
     private func handEvent(of drop: DropReading) -> Bool {
-        let taken = drop.splitter.event.withUnsafeBytes {
-            hand($0, from: drop.source, at: drop.splitter.eventOffset) { self.resume(drop) }
+        let (source, offset) = (drop.source, drop.splitter.eventOffset)
+        let taken = drop.splitter.event.withUnsafeBytes { offer($0, from: source, at: offset) }
+        guard taken == drop.splitter.event.count else {
+            awaitSink(resumption(of: drop))
+            return false
         }
-        guard taken == drop.splitter.event.count else { return false }
         drop.isEventWaiting = false
         drop.taken = drop.splitter.place
         return true
@@ -106,10 +108,14 @@ extension SpoolReader {
     }
 
     /// The sink wants what it has parked.
-    func resume(_ drop: DropReading) {
-        drop.isParked = false
-        if drops.parked.removeValue(forKey: drop.id) != nil { drops.asides.append(drop, to: drop.source.app) }
-        wake()
+    func resumption(of drop: DropReading) -> () -> Void {
+        {
+            drop.isParked = false
+            if self.drops.parked.removeValue(forKey: drop.id) != nil {
+                self.drops.asides.append(drop, to: drop.source.app)
+            }
+            self.wake()
+        }
     }
 
     // MARK: Ending
@@ -192,7 +198,7 @@ extension SpoolReader {
             pass.keep(keptCheckpoint(of: drop), of: drop.id)
             return
         }
-        if drop.checkpointed != nil || pass.places[drop.id] != nil { pass.forget(drop.id) }
+        if pass.places[drop.id] != nil || drop.checkpointed != nil { pass.forget(drop.id) }
         pass.done.append(drop.file)
     }
 

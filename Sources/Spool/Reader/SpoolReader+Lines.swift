@@ -38,17 +38,19 @@ extension SpoolReader {
         switch LineCutter(longest: options.maxEventSize).piece(of: lines) {
         case .lines(let length):
             let taken = hand(
-                UnsafeRawBufferPointer(rebasing: lines[..<length]), from: drop.source, at: packed.offset
-            ) { self.resume(drop) }
+                UnsafeRawBufferPointer(rebasing: lines[..<length]), from: drop.source, at: packed.offset,
+                resume: resumption(of: drop))
             took(taken, of: drop, packed)
             return taken < length || !packed.lines.isEmpty || packed.end == nil
         case .tooLong:
             drop.skipped = (0, packed.offset, Array(lines.prefix(ObjectSplitter.excerpt)))
             return true
         case .partial(let length):
-            guard packed.end == .whole else { return packed.end == nil || dropPartial(of: drop, packed) }
+            guard let end = packed.end else { return true }
+            guard end == .whole else { return dropPartial(of: drop, packed) }
             packed.seal()
-            let taken = hand(packed.lines, from: drop.source, at: packed.offset) { self.resume(drop) }
+            let taken = hand(
+                packed.lines, from: drop.source, at: packed.offset, resume: resumption(of: drop))
             guard taken > length else {
                 // Offered again, with its LF, after a commit.
                 return true

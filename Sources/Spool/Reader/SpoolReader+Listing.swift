@@ -269,10 +269,13 @@ extension SpoolReader {
         if listing.waiting.isEmpty { endFirstListing() }
         let hasRoom = listing.streams < min(SpoolReader.mostStreams, max(1, held.mostDirectories / 2))
         let next = listing.waiting.popFirst(shares) { _, directory in
-            directory.isGone || (hasRoom || directory.stream != nil) && mayList(directory)
+            if directory.isGone { return true }
+            return hasRoom || directory.stream != nil ? mayList(directory) : false
         }
         guard let (line, directory) = next else { return false }
-        let hasMore = spend(of: line) { listNames(of: directory) }
+        let turn = beginTurn(of: line)
+        let hasMore = listNames(of: directory)
+        endTurn(turn)
         if hasMore { listing.waiting.putBack(directory, to: line) }
         return true
     }
@@ -292,7 +295,8 @@ extension SpoolReader {
 
     /// True: there are more names.
     private func listNames(of directory: SpoolDirectory) -> Bool {
-        guard let stream = directory.stream ?? beginListing(directory) else { return false }
+        if directory.stream == nil { directory.stream = beginListing(directory) }
+        guard let stream = directory.stream else { return false }
         for _ in 0..<SpoolReader.slice {
             do throws(SystemError) {
                 guard let entry = try stream.next() else {

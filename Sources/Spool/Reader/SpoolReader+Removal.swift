@@ -93,7 +93,8 @@ extension SpoolReader {
             try putAway(name, in: directory, raw, of: app)
             counters.filesRemoved += 1
         } catch {
-            if error.number != ENOENT || isThere(name, in: directory) {
+            let isLeft = error.number == ENOENT ? isThere(name, in: directory) : true
+            if isLeft {
                 note(error, "cannot remove file", directory.path(of: name))
                 tryAgain(.look(directory, name), directory.path(of: name), error)
                 return false

@@ -98,8 +98,8 @@ extension SpoolReader {
             let gap = file.padding?.gap
             if let gap, start < gap.end, now - gap.since >= options.sealTime { return .content(content) }
             file.endContent(at: start)
-            guard gap == nil || start >= gap?.end ?? 0 else { return .end }
-            let last = block.lastIndex { $0 != 0 }.map { start + Int64($0) } ?? content
+            if let gap, start < gap.end { return .end }
+            let last: Int64 = block.lastIndex { $0 != 0 }.map { start + Int64($0) } ?? content
             file.padding?.gap = (max(last, content), now)
             return .end
         }

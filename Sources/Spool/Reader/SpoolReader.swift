@@ -156,8 +156,7 @@ public actor SpoolReader {
         case .running: break
         }
         // Both come before the apps' work, and in small parts: whoever makes many of them must not have all of the time.
-        if !watching.areChangesRead { readChanges(within: SpoolReader.changesTime) }
-        watching.areChangesRead = false
+        hear()
         runErrands(within: SpoolReader.errandsTime)
         // The sink must have closed the commit before anything new is taken; `run` wakes us.
         guard commits.closing == nil else { return }
@@ -191,7 +190,7 @@ public actor SpoolReader {
     private static let pieces = 16
     /// How long work is done before that, at the end of a piece.
     static let sliceTime = Duration.milliseconds(20)
-    private static let changesTime = Duration.milliseconds(10)
+    static let changesTime = Duration.milliseconds(10)
     private static let errandsTime = Duration.milliseconds(5)
     /// How long nothing is read before the buffer is given back.
     static let bufferRest = Duration.seconds(1)
@@ -234,18 +233,26 @@ public actor SpoolReader {
         }
     }
 
-    /// Does an app's work, which pays for it with its share.
-    func spend<Result>(of app: String, _ work: () -> Result) -> Result {
+    /// Begins work for an app, which pays for it with its share.
+    func beginTurn(of app: String) -> (app: String, start: BootInstant) {
         shares.begin(app)
-        let start = now
-        defer { shares.charge(app, now - start) }
-        return work()
+        return (app, now)
     }
 
+    func endTurn(_ turn: (app: String, start: BootInstant)) { shares.charge(turn.app, now - turn.start) }
+
     private func becomeQuiet() {
-        if !pass.isEmpty, commits.underWay == 0 {
+        if pass.isEmpty {
+            if isRested { endRest() }
+        } else if commits.underWay == 0 {
             let next = commits.last + options.linger
-            if next <= now { beginCommit() } else { remember(.commit, at: next) }
+            if next > now {
+                rest(until: next)
+            } else {
+                beginCommit()
+                // Lines that came in a rest were a drip, which goes on: one look for each commit.
+                if isRested { rest(until: commits.last + options.linger) }
+            }
         }
         if buffer.rest() { remember(.releaseBuffer, after: SpoolReader.bufferRest) }
         endCount()
