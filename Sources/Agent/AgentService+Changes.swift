@@ -67,11 +67,11 @@ extension AgentService {
         try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
-        await parts.containers.configure(
+        let others = await parts.containers.configure(
             new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
         await applyContainers(parts)
         return ReloadResult(
-            changed: changes.filter { !$0.needsRestart }.map(\.description),
+            changed: changes.filter { !$0.needsRestart }.map(\.description) + others,
             needRestart: changes.filter(\.needsRestart).map(\.path),
             warnings: loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot))
     }

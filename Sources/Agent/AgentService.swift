@@ -252,6 +252,14 @@ public actor AgentService {
         await parts.backfill.stop()
         await parts.intake.use { $0.stopWaiting() }
         await parts.reader.stop()
+        var left = Commit()
+        left.memory = await parts.intake.use { $0.takeLeftCalls() }
+        left.memory.merge(await parts.reader.places.takeLeftCalls()) { _, new in new }
+        do {
+            if !left.memory.isEmpty { _ = try await parts.queue.store(left) }
+        } catch {
+            log.warning("calls of functions that were made are made again", ["reason": "\(error)"])
+        }
         parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)

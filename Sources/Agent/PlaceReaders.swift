@@ -93,6 +93,13 @@ actor PlaceReaders {
         for pair in pairs { pair.intake.assumeOnLoop { $0.queueChanged() } }
     }
 
+    /// The calls of functions that are left once reading has ended.
+    func takeLeftCalls() -> [String: [UInt8]?] {
+        pairs.reduce(into: [:]) { left, pair in
+            left.merge(pair.intake.assumeOnLoop { $0.takeLeftCalls() }) { _, new in new }
+        }
+    }
+
     /// Ends reading at commits.
     func stop() async {
         isStopping = true

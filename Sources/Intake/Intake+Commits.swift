@@ -114,6 +114,14 @@ extension Intake {
         })
     }
 
+    /// The calls of functions that are left at a stop, behind the last commit: without it those that were made since would be made
+    /// again.
+    public func takeLeftCalls() -> [String: [UInt8]?] {
+        // Their events are not durable: they are read again.
+        calls.forget(calls.takeNew())
+        return calls.takeMemory()
+    }
+
     /// To be called on the reader's loop when the queue has published a change.
     public func queueChanged() {
         guard !store.storesNothing else { return }

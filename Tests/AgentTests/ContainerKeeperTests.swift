@@ -72,6 +72,26 @@ struct ContainerKeeperTests {
         #expect(log.contains { $0.text == "default file has expired, it rules all the same" } == isSynchronised)
     }
 
+    @Test("33.11: a reload says that a default file has another content, and that the order is another")
+    func reloadSaysWhatChanged() async throws {
+        let document = #"{"id": "GTM-1", "version": 3, "values": {}}"#
+        _ = try await open(document) { keeper in
+            let settings = try #require(await keeper.slots.first?.settings)
+            #expect(await keeper.configure([settings]) == [])
+            let file = try #require(settings.defaultFile)
+            let raw = Glibc.open(file, O_WRONLY | O_APPEND | O_CLOEXEC)
+            try #require(raw >= 0 && write(raw, "\n", 1) == 1)
+            close(raw)
+            #expect(await keeper.configure([settings]) == ["default_file of GTM-1: its content"])
+            #expect(await keeper.configure([settings]) == [])
+            var other = ContainerSettings()
+            other.id = "GTM-2"
+            #expect(await keeper.configure([settings, other]) == [])
+            #expect(
+                await keeper.configure([other, settings]) == ["order of [[container]] GTM-1, GTM-2 -> GTM-2, GTM-1"])
+        }
+    }
+
     private static let redacting =
         #"{"id": "GTM-1", "version": 3, "rules": {"all": {"conditions": []}}, "tags": [{"name": "r", "type": "redact", "rules": ["all"], "paths": ["properties.email"]}]}"#
 

@@ -55,6 +55,22 @@ struct DefaultFileTests {
         #expect(value(list, "list") == [1, "zwei"])
     }
 
+    @Test("33.11: a published file that was changed after it was signed says so")
+    func changedAfterSigning() throws {
+        let (key, other) = (try SigningKey.generate(), try SigningKey.generate())
+        let signed = String(
+            decoding: try SignedDocument(signing: Array(complete.utf8), with: [key]).bytes, as: UTF8.self)
+        let changed = String(signed.dropLast(2)) + " }}"
+        for (text, keys, isGood) in [
+            (signed, [key.publicKey], true), (signed, [other.publicKey], false), (changed, [key.publicKey], false),
+            (changed, [], true), (complete, [key.publicKey], true),
+        ] {
+            try place("GTM-1234", text)
+            let problem = try read("GTM-1234").signatureProblem(keys)
+            #expect((problem == nil) == isGood, "\(text) \(problem ?? "")")
+        }
+    }
+
     @Test("a binary property list with a zero in a text is refused, and does not end the program")
     func zeroInText() throws {
         // {"ab": text}: the key, the text, the dictionary; offsets of one byte each.

@@ -219,7 +219,8 @@ struct ControlAPITests {
         try await withAgent { (client, agent) async throws in
             for (method, path, body) in [
                 ("PUT", "/v1/network", JSONValue.object([])), ("PUT", "/v1/network", ["on": "yes"]),
-                ("POST", "/v1/pause", ["token": 5]), ("POST", "/v1/pause", ["ttl_ms": -1]), ("POST", "/v1/pause", []),
+                ("POST", "/v1/pause", ["token": 5]), ("POST", "/v1/pause", ["ttl_ms": -1]),
+                ("POST", "/v1/pause", ["ttl_ms": 0]), ("POST", "/v1/pause", []),
                 ("PUT", "/v1/interval", ["interval_ms": "2m"]), ("PUT", "/v1/log-level", ["level": "loud"]),
                 ("POST", "/v1/queue/purge", ["priority": "high"]), ("POST", "/v1/queue/purge", ["ids": [1]]),
             ] {

@@ -114,6 +114,13 @@ private actor Host {
         try await commit()
     }
 
+    /// What the agent does when reading has ended.
+    func stop() async throws {
+        var left = Commit()
+        left.memory = intake?.takeLeftCalls() ?? [:]
+        if !left.memory.isEmpty { _ = try await store.store(left) }
+    }
+
     func calls() -> [FunctionCall] { functions.calls }
     func answer(_ value: JSONValue) { functions.answerAll(value) }
     func counts() -> IntakeFigures.Counts { figures.counts }
@@ -415,6 +422,27 @@ struct IntakeRuleTests {
             try await host.takeAndCommit([#"{"name":"Other"}"#])
             #expect(try await host.restored()["calls"] == nil)
         }
+    }
+
+    @Test("33.11: after a clean stop only calls that were not made are left, and none of events that are read again")
+    func callsAtAStop() async throws {
+        var memory: [String: [UInt8]] = [:]
+        try await withHost { host in
+            try await host.publish(Self.calling, mayCall: ["tell"])
+            try await host.takeAndCommit([#"{"name":"Bought"}"#, #"{"name":"Bought"}"#])
+            await host.answer(.null)
+            #expect(await host.take([#"{"name":"Bought"}"#]) > 0)
+            try await host.stop()
+            memory = try await host.restored()
+        }
+        #expect(memory["calls"] == nil)
+        try await withHost { host in
+            try await host.publish(Self.calling, mayCall: ["tell"])
+            try await host.takeAndCommit([#"{"name":"Bought"}"#])
+            try await host.stop()
+            memory = try await host.restored()
+        }
+        #expect(memory["calls"] != nil)
     }
 
     @Test("tm14: calls of tags that nobody answers stop the reading before they fill the memory")

@@ -81,11 +81,19 @@ actor ContainerKeeper {
 
     /// Takes the containers of a configuration: new ones are opened, those that are gone rule no longer. One whose sources
     /// have changed (address, keys, file) is opened anew; what it held stays in force until then.
+    ///
+    /// - Returns: what changes beside the settings' own values, a line each: the order, and the content of default files.
+    @discardableResult
     func configure(
         _ settings: [ContainerSettings], keyLengths: Set<Int> = [], hashKeys: [String: HashKey] = [:]
-    ) {
+    ) -> [String] {
+        var changes: [String] = []
         facts.keyLengths = keyLengths
         let old = slots
+        let (before, now) = (old.map(\.settings.id), settings.map(\.id))
+        if before != now, Set(before) == Set(now) {
+            changes.append("order of [[container]] \(before.joined(separator: ", ")) -> \(now.joined(separator: ", "))")
+        }
         var isReread: [ContainerSlot] = []
         slots = settings.map { settings in
             var facts = facts
@@ -109,9 +117,13 @@ actor ContainerKeeper {
         for slot in slots where !slot.hasStarted { start(slot) }
         for slot in isReread where slot.settings.defaultFile != nil {
             // One that cannot be used now leaves the last good one in its place.
-            if let standard = readDefault(slot) { feed(slot, .standard(standard)) }
+            let before = slot.standard
+            guard let standard = readDefault(slot) else { continue }
+            if standard != before { changes.append("default_file of \(slot.settings.id): its content") }
+            feed(slot, .standard(standard))
         }
         inForceChanged()
+        return changes
     }
 
     private func close(_ slot: ContainerSlot) {
@@ -137,7 +149,12 @@ actor ContainerKeeper {
                 log.warning("default file not used", ["container": id, "file": name, "used": file.path])
             }
             let copy = try slot.remember(file.document, file.bytes)
-            slot.defaultProblem = nil
+            slot.standard = copy
+            slot.defaultProblem = file.signatureProblem(slot.keys)
+            if let problem = slot.defaultProblem {
+                log.warning(
+                    "default file with a bad signature, it rules all the same", ["container": id, "hint": problem])
+            }
             if let expires = copy.expires, clock.isTrusted(at: time), expires <= time.wallTime {
                 slot.defaultProblem = "the default file's document has expired; it rules all the same"
                 log.warning(

@@ -48,8 +48,10 @@ final class ContainerSlot: @unchecked Sendable {
     var waiters: [CheckedContinuation<RefreshEnd, Never>] = []
     /// Whether its opening has begun.
     var hasStarted = false
-    /// Why there is no default file; nil where there is one, or none is configured.
+    /// Why there is no default file, or what is wrong with it; nil where there is a good one, or none is configured.
     var defaultProblem: String?
+    /// The default file as it was read last.
+    var standard: ContainerCopy?
     /// Values of `may_set` that were refused, and why, by setting.
     var refused: [String: String] = [:]
     /// It was replaced, or is in the configuration no more: what comes in is for nobody.

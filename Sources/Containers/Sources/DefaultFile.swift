@@ -58,6 +58,18 @@ public struct DefaultFile: Sendable {
         }
     }
 
+    /// What is wrong with the signature of a file that was published; nil for a good one, for a file without any, and without
+    /// keys. Such a file rules all the same, because only who is trusted can change it: but nobody has tested what it says.
+    public func signatureProblem(_ keys: [PublicKey]) -> String? {
+        guard !keys.isEmpty, let signed = try? SignedDocument(bytes) else { return nil }
+        do throws(ContainerError) {
+            try signed.verify(by: keys)
+            return nil
+        } catch {
+            return "\(path): \(error.message); it rules all the same: sign it again, or take its first line off"
+        }
+    }
+
     /// What is wrong with a default file's name; nil when it is right.
     ///
     /// A version behind the id, as an export may carry, is refused with the right name.

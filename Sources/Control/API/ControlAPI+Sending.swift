@@ -33,9 +33,11 @@ extension ControlAPI {
                 let token = try body.text("token") ?? "manual"
                 // `status` could not name it, nor `resume` release it.
                 guard !token.isEmpty else { throw .bad("token is empty") }
+                let ttl = try body.duration("ttl_ms")
+                guard ttl != .zero else { throw .bad("a pause of no length pauses nothing; give a time above 0") }
                 try await sending.pause(
-                    token: token, destination: try body.text("destination"),
-                    ttl: try body.duration("ttl_ms"), untilRestart: try body.flag("until_restart"))
+                    token: token, destination: try body.text("destination"), ttl: ttl,
+                    untilRestart: try body.flag("until_restart"))
                 return .json([:])
             }
         }

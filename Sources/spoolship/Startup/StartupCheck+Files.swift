@@ -55,7 +55,11 @@ extension StartupCheck {
         }
         guard !problems.contains(where: { $0.severity == .error }) else { return }
         do throws(ContainerError) {
-            let standard = try DefaultFile(path: file, id: container.id, user: access.userID).document
+            let found = try DefaultFile(path: file, id: container.id, user: access.userID)
+            let standard = found.document
+            if let problem = found.signatureProblem(container.publicKeys.compactMap { PublicKey($0) }) {
+                add(setting, problem, severity: .warning)
+            }
             if let expires = standard.expires, expires <= SystemTime().wallTime {
                 add(setting, "\(file): the document has expired, and rules all the same", severity: .warning)
             }
