@@ -32,6 +32,32 @@ extension EndToEnd {
             #expect(lines.contains { $0.hasPrefix("TasksMax=") } && lines.contains { $0.hasPrefix("MemoryMax=") })
         }
 
+        @Test("32.17: installed in a chroot without /proc, the package makes the same user and directories")
+        func withoutProc() throws {
+            func made(mount: String) throws -> [String] {
+                let directory = try TemporaryDirectory()
+                let script = """
+                    set -e
+                    cd "$1"; mkdir tmp; mount -t tmpfs none tmp; cd tmp; mkdir upper work root
+                    mount -t overlay overlay -o lowerdir=/,upperdir="$PWD/upper",workdir="$PWD/work" root
+                    cp "$2/debian/postinst" root/
+                    cp "$2/systemd/spoolship.sysusers" root/usr/lib/sysusers.d/spoolship.conf
+                    cp "$2/systemd/spoolship.tmpfiles" root/usr/lib/tmpfiles.d/spoolship.conf
+                    \(mount)
+                    PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot root sh -c 'sh /postinst configure && getent passwd spoolship &&
+                        cd /var/spool/spoolship && stat -c "%A %U:%G %n" . incoming .spoolship /var/lib/spoolship &&
+                        getfacl -cp incoming'
+                    """
+                let run = try run(
+                    "unshare", ["-m", "bash", "-c", script, "bash", directory.path, PackagingTests.packaging])
+                #expect(run.code == 0, "\(run.text)")
+                return run.text.split(separator: "\n").map(String.init).filter { !$0.contains("systemd") }
+            }
+            let usual = try made(mount: "mount -t proc proc root/proc")
+            #expect(try made(mount: "test ! -e root/proc/self").suffix(usual.count) == usual[...])
+            #expect(usual.contains("drwx-ws-wt spoolship:spoolship incoming") && usual.contains("default:other::---"))
+        }
+
         @Test("every link in the packaged documents leads to something that the package brings")
         func links() throws {
             let directory = try TemporaryDirectory()
