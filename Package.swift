@@ -117,7 +117,7 @@ let package = Package(
         tests("TimeZones", ["EventLoops", "TestKit"]),
         shim("CScan"),
         module("Events", ["CScan", "EventLoops", "Model", "TimeZones"]),
-        tests("Events", ["EventLoops", "Model", "TestKit", "TimeZones"]),
+        tests("Events", ["EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
         shim("CMaxMind"),
         module("Host", ["CMaxMind", "EventLoops", "Events", "TimeZones"]),
         tests("Host", ["Events", "TestKit", "TimeZones"]),

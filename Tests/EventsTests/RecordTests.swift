@@ -54,6 +54,52 @@ struct RecordTests {
         }
     }
 
+    @Test("docs/existing-logs.md says what each word and number means, in the order of the six levels")
+    func pageOfLevels() throws {
+        let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
+        let rows = page.split(separator: "\n").drop { !$0.hasPrefix("| level | words") }.dropFirst(2).prefix(6)
+        #expect(rows.count == 6)
+        for (row, level) in zip(rows, SeverityLevel.allCases) {
+            let cells = row.split(separator: "|").map { $0.split(separator: " ").map { $0.filter { $0 != "`" } } }
+            #expect(cells[0] == [level.rawValue] && cells.count == 6)
+            for (cell, scale) in zip(cells.dropFirst(), [SeverityScale.auto, .auto, .auto, .syslog, .python]) {
+                for word in cell where word != "–" {
+                    #expect(Severity(text: word.uppercased(), in: scale)?.level == level, "\(word)")
+                }
+            }
+        }
+    }
+
+    /// A line that a real program has written: scripts/logger-lines.
+    private struct RealLine: Decodable {
+        let logger: String
+        let version: String
+        let level: String
+        let from: Int
+        let to: Int
+        let line: String
+    }
+
+    @Test("lines that real programs wrote: their own time and severity, by what docs/existing-logs.md says to set")
+    func realLines() throws {
+        let path = "\(GoldenFile.root)/Tests/EventsTests/Fixtures/logger-lines.jsonl"
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count > 25)
+        for text in lines {
+            let real = try JSONDecoder().decode(RealLine.self, from: Data(text.utf8))
+            let known = try #require(LoggerLine.all.first { $0.logger == real.logger }, "\(real.logger)")
+            var options = try options(known.settings)
+            options.zone = .utc
+            var reading = Reading(options)
+            let (verdict, output) = reading.read(real.line, at: Timestamp(milliseconds: Int64(real.to + 60) * 1_000))
+            let isRecord = reading.pass.isRecord
+            #expect(verdict.kind == .accepted && isRecord, "\(text)")
+            #expect((real.from * 1_000...real.to * 1_000).contains(Int(verdict.eventTime.milliseconds)), "\(text)")
+            #expect((reading.severity?.level.rawValue ?? "-") == real.level, "\(text)")
+            #expect(output.map { failure(String($0.dropLast())) == nil } == true)
+        }
+    }
+
     @Test("what is added: name, timestamp, app, host_name, observed_at, id, and nothing else")
     func additions() throws {
         var reading = Reading(try options())
