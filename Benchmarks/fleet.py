@@ -145,6 +145,7 @@ TITLES = {
     "fetch-1m-outage-1h": "Fetching every minute; the server is down for an hour",
     "fetch-1m-retry-after-1h": "Fetching every minute; for a minute the server says 503, Retry-After: 3600",
     "deliver-outage-1h": "Delivering 50 events in five minutes each; the receiver is down for an hour",
+    "deliver-overload": "Delivering every 40 s each to a receiver that takes 500 requests a second, and is down for half an hour",
 }
 
 

@@ -11,6 +11,9 @@ public struct StoredQueue: Sendable, Equatable {
     /// Why a start would refuse the file for good: a newer version's, or not ours.
     public var refusal: String?
 
+    /// Whether an older version wrote it, which the start then brings up to date.
+    public var isOlder = false
+
     /// What waits for a destination.
     public struct Waiting: Sendable, Equatable {
         /// The destination's name.
@@ -59,6 +62,7 @@ public struct StoredQueue: Sendable, Equatable {
             let isDamaged = try? Schema.isDamaged(version: version, application: application, columns)
             return isDamaged == true ? nil : found
         }
+        found.isOlder = version < Schema.version
         _ = rows(database, "SELECT stored_bytes FROM total") { found.storedBytes = Int(sqlite3_column_int64($0, 0)) }
         _ = rows(
             database,

@@ -56,6 +56,32 @@ struct StartupCheckTests {
         #expect(try problems("").map(\.text) == [])
     }
 
+    @Test(
+        "a configuration beside an older version's queue: what to write to keep the old ways, and nothing of what is written"
+    )
+    func oldWays() throws {
+        let fixtures = "\(GoldenFile.root)/Tests/QueueTests/Fixtures/queue-schema-"
+        for (schema, text, settings) in [
+            (5, "", ["limits.like", "queue.max_size"]), (6, "", []),
+            (1, "queue.max_size = \"10MiB\"\n", ["limits.like"]),
+            (
+                5, "dispatch.batch_events = 20\nlimits.name_length = 0\n",
+                ["queue.max_size", "dispatch.batch_most_events"]
+            ),
+        ] {
+            unlink("\(root)/state/queue.sqlite")
+            if schema < 6 {
+                let old = try #require(try WholeFile.bytes(of: fixtures + "\(schema).sqlite", atMost: 1 << 24))
+                try WholeFile.replace("\(root)/state/queue.sqlite", with: old, mode: 0o600)
+            }
+            let told = try problems(text).filter { $0.message.contains("(upgrade)") }
+            #expect(told.count == settings.count && told.allSatisfy { $0.severity == .warning }, "\(told.map(\.text))")
+            for setting in settings {
+                #expect(told.contains { $0.text.contains(setting) }, "\(setting): \(told.map(\.text))")
+            }
+        }
+    }
+
     @Test("fault22: directories that are not there, are none, or may not be entered, with what to do")
     func fault22_directories() throws {
         let missing = try Settings.read([

@@ -61,6 +61,37 @@ struct ClickHouseTests {
         }
     }
 
+    @Test("the columns of the table are compared with what is sent, without writing")
+    func columns() async throws {
+        let stage = try await Stage()
+        try await stage.make("events")
+        func probe(_ query: String, password: String = "secret") throws -> ClickHouseProbe.Result {
+            var options = HTTPOptions(url: "http://127.0.0.1:\(stage.server.port)/?query=\(query)")
+            options.authorization = .basic(user: "me", password: .inline(Secret(password)))
+            options.proxy = .none
+            return try ClickHouseProbe.attempt(options, members: ["name", "timestamp", "n", "id"])
+        }
+        let insert = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow"
+        #expect(try probe(insert) == .columns(table: "events", missing: ["timestamp", "id"], isRefused: true))
+        #expect(
+            try probe("insert+into+table+events+format+JSONEachRow&input_format_skip_unknown_fields=1")
+                == .columns(table: "events", missing: ["timestamp", "id"], isRefused: false))
+        for other in [
+            "SELECT%201", "INSERT%20INTO%20events%20(name)%20FORMAT%20JSONEachRow",
+            "INSERT%20INTO%20a;b%20FORMAT%20JSONEachRow",
+        ] {
+            #expect(try probe(other) == .notClickHouse, "\(other)")
+        }
+        for (query, password) in [(insert, "wrong"), ("INSERT%20INTO%20none%20FORMAT%20JSONEachRow", "secret")] {
+            guard case .failed(let failure) = try probe(query, password: password) else {
+                Issue.record("\(query)")
+                continue
+            }
+            #expect(failure.message.hasPrefix("DESCRIBE TABLE"), "\(failure.message)")
+        }
+        #expect(try await stage.query("SELECT count() FROM events FORMAT TSV") == "0\n")
+    }
+
     @Test("a batch that is sent twice is stored once; the same events in another batch are stored again")
     func repeats() async throws {
         let stage = try await Stage()

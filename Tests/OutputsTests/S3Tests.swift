@@ -52,6 +52,24 @@ struct S3Tests {
         #expect(await output.takeSentBytes() == object.bytes.count)
     }
 
+    @Test("a probe tells a right bucket and key from wrong ones, and writes nothing")
+    func probe() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") throws -> Failure? {
+            var options = S3Options(
+                bucket: bucket, region: "eu-central-1", endpoint: server.url,
+                credentials: .key(id: "AKIDEXAMPLE", secret: .inline(Secret(secret))))
+            options.usesPathStyle = true
+            options.http.proxy = .none
+            return try S3Probe.attempt(options, log: Log(bench.log))
+        }
+        #expect(try probe() == nil)
+        #expect(try probe("nowhere")?.message.contains("there is no such bucket") == true)
+        #expect(try probe(secret: "wrong")?.message.contains("the secret key is wrong") == true)
+        #expect(try await server.objects().isEmpty)
+    }
+
     @Test("signatures hold for keys with signs, blanks and letters beyond ASCII, and for all headers of ours")
     func signatures() async throws {
         let bench = try Bench()

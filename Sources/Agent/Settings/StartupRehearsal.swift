@@ -69,7 +69,38 @@ public struct StartupRehearsal: Sendable {
                         + " with the cap that was in force; give at least that much, or send or purge first",
                     endsStart: false))
         }
-        return found
+        return found + (queue?.isOlder == true ? oldWays : [])
+    }
+
+    /// What a configuration has to say now where an older version did it unasked: told before the first start of this one.
+    private var oldWays: [Refusal] {
+        func isSet(_ prefix: String) -> Bool { settings.origins.keys.contains { $0.hasPrefix(prefix) } }
+        var found: [(setting: String, message: String)] = []
+        if !isSet("limits.") {
+            found.append(
+                (
+                    "limits.like",
+                    "nothing of an event is cut by default now; for the limits of before write \"app_center\""
+                ))
+        }
+        if !isSet("queue.max_size") { found.append(("queue.max_size", "is 256MiB by default now; it was \"10MiB\"")) }
+        if isSet("dispatch.batch_events"), !isSet("dispatch.batch_most_events") {
+            found.append(
+                (
+                    "dispatch.batch_most_events",
+                    "batches grow with what waits; to keep batch_events the most, write \(settings.dispatch.batchEvents)"
+                ))
+        }
+        for destination in settings.destinations where destination.kind == .s3 {
+            let name = "destination.\(destination.name)"
+            guard !isSet(name + ".compression"), !isSet(name + ".interval") else { continue }
+            found.append(
+                (
+                    name,
+                    "objects are of a minute and in zstd now; they were of interval = \"6s\", compression = \"gzip\""
+                ))
+        }
+        return found.map { Refusal(setting: $0.setting, message: "(upgrade) \($0.message)", endsStart: false) }
     }
 
     /// What this machine's clock keeps the agent from; nil for nothing.
@@ -97,7 +128,7 @@ public struct StartupRehearsal: Sendable {
         }.map { ($0.destination.text, $0.deliveries) }
     }
 
-    /// Opens a connection to a destination and closes it; sends nothing, but to NATS who we are. Blocks, for its
+    /// Opens a connection to a destination and closes it; sends nothing, but to NATS who we are, and to S3 a signed GET. Blocks, for its
     /// `connect_timeout` at most, with NATS for its `request_timeout`.
     ///
     /// - Returns: what failed and what to do; nil when it came about.
@@ -110,7 +141,11 @@ public struct StartupRehearsal: Sendable {
                     .message
             case .s3(let endpoint, let settings):
                 let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
-                return try HTTPHandshake.attempt(try options.connection())?.message
+                do throws(OutputError) { return try S3Probe.attempt(options, log: Log(NoLog()))?.message } catch {
+                    // A systemd credential is there for the service alone.
+                    guard error.code == .unreadable else { throw error }
+                    return try HTTPHandshake.attempt(try options.connection())?.message
+                }
             case .nats(let url, let settings):
                 return try NATSProbe.attempt(
                     destination.natsOptions(url, settings, version: version), log: Log(NoLog()))?.message
@@ -122,6 +157,36 @@ public struct StartupRehearsal: Sendable {
             return error.message
         } catch {
             return "\(error)"
+        }
+    }
+
+    /// What the table of a ClickHouse destination lacks for what is sent, by `DESCRIBE TABLE`; the credentials are sent. Blocks as
+    /// `connect`.
+    ///
+    /// - Returns: what to know, and whether the server would refuse every batch; nil where there is nothing to say.
+    public func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
+        guard case .http(let url, .ndjson)? = try? destination.completeTarget() else { return nil }
+        let members =
+            ["name", "timestamp", "app", "observed_at", "id"] + (settings.session.mode == .off ? [] : ["session_id"])
+            + (settings.device.properties.isEmpty ? [] : ["device"])
+            + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
+        do {
+            let options = destination.httpOptions(url, userAgent: "spoolship/\(version)")
+            switch try ClickHouseProbe.attempt(options, members: members) {
+            case .notClickHouse, .columns(_, [], _): return nil
+            case .failed(let failure): return ("its table cannot be looked at: \(failure.message)", false)
+            case .columns(let table, let missing, let isRefused):
+                let names = missing.joined(separator: ", ")
+                return (
+                    "the table \(table) has no column for \(names): "
+                        + (isRefused
+                            ? "the server refuses what has them; add columns, or input_format_skip_unknown_fields=1 to the url"
+                            : "they are left out there"),
+                    isRefused
+                )
+            }
+        } catch {
+            return ("its table cannot be looked at: \(error)", false)
         }
     }
 

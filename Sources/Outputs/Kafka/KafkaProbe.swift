@@ -11,6 +11,6 @@ public enum KafkaProbe {
         try ConnectionProbe.run { loop throws(OutputError) in
             let output = try KafkaOutput("check", options, on: loop, log: log)
             return { await output.connect() }
-        }
+        } ?? nil
     }
 }

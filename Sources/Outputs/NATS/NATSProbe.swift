@@ -11,6 +11,6 @@ public enum NATSProbe {
         try ConnectionProbe.run { loop throws(OutputError) in
             let output = try NATSOutput("check", options, on: loop, log: log)
             return { await output.connect() }
-        }
+        } ?? nil
     }
 }

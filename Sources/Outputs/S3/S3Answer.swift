@@ -84,7 +84,7 @@ enum S3Answer {
         "InternalError", "InvalidAccessKeyId", "InvalidArgument", "InvalidBucketName", "InvalidDigest",
         "InvalidRequest",
         "InvalidStorageClass", "InvalidToken", "KMS.DisabledException", "KMS.NotFoundException", "KeyTooLongError",
-        "MissingContentLength", "NoSuchBucket", "NotImplemented", "OperationAborted", "PermanentRedirect",
+        "MissingContentLength", "NoSuchBucket", "NoSuchKey", "NotImplemented", "OperationAborted", "PermanentRedirect",
         "PreconditionFailed", "QuotaExceeded",
         "RequestTimeTooSkewed", "RequestTimeout", "ServiceUnavailable", "SignatureDoesNotMatch", "SlowDown",
         "TemporaryRedirect",

@@ -93,6 +93,31 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
+    /// Asks for an object that is not there, signed. That shows address, bucket, region and key; it writes nothing, and does not
+    /// show whether writing is allowed.
+    ///
+    /// - Returns: what is wrong; nil where the store knows of no such object, or does not let us know.
+    func probe() async -> Failure? {
+        let credentials: S3Credentials
+        do throws(MetadataFailure) { credentials = try await currentCredentials() } catch { return error.failure }
+        var headers = ["x-amz-content-sha256: \(Hexadecimal.text(SHA256.bytes([])))"]
+        if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.revealed)") }
+        let request = HTTPRequest(
+            method: .get, url: baseURL + "spoolship-check", headers: headers, body: [], answerLimit: 4096,
+            signature: AWSSignature(scope: scope, accessKeyID: credentials.accessKeyID, secret: credentials.secret))
+        switch await client.perform(request) {
+        case .failed(let failure), .noRoute(let failure): return failure
+        case .answered(let answer):
+            if answer.status < 300 || ["NoSuchKey", "AccessDenied"].contains(S3Answer.errorCode(in: answer.body)) {
+                return nil
+            }
+            switch S3Answer.outcome(of: answer, wireBytes: 0, now: time.wallTime) {
+            case .held(let failure), .retry(let failure), .retryAfter(_, let failure): return failure
+            default: return nil
+            }
+        }
+    }
+
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     public func hasNewCredentials() async -> Bool { await readChangedFiles() }
 
@@ -142,6 +167,20 @@ public actor S3Output: MeasuredOutput {
         }
         if changes.hasCertificates { await client.use(TransferSettings(options: options.http, tls: files.tls)) }
         return changes.areAny
+    }
+}
+
+/// Asks an object store as sending would, with the credentials, and writes nothing.
+public enum S3Probe {
+    /// One attempt. Blocks, for the options' `requestTimeout` at most.
+    ///
+    /// - Returns: what failed, in words that say what to do; nil when address, bucket, region and key are right.
+    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
+    public static func attempt(_ options: S3Options, log: Log) throws(OutputError) -> Failure? {
+        try ConnectionProbe.run { loop throws(OutputError) in
+            let output = try S3Output("check", options, installID: "check", on: loop, log: log)
+            return { await output.probe() }
+        } ?? nil
     }
 }
 

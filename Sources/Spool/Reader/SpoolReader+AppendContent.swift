@@ -121,7 +121,8 @@ extension SpoolReader {
         let rest = now - file.lastChange
         let joins = mayGrow && rest < options.textTime && !file.isSealed
         let cutter = LineCutter(
-            longest: options.maxEventSize, format: mayGrow ? options.format : nil, joinsText: joins && options.joinsText)
+            longest: options.maxEventSize, format: mayGrow ? options.format : nil, joinsText: joins && options.joinsText
+        )
         switch cutter.piece(of: block) {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])

@@ -16,7 +16,9 @@ extension Command {
             although a start takes it. Warnings do not change that.
 
             --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
-            certificates, and closes it again. No request is sent, and no secret. Ends with 75 when only that fails.
+            certificates, and closes it again. No request is sent, and no secret, but to NATS, to S3 (a signed GET of an object \
+            that is not there, which shows bucket, region and key, not whether writing is allowed) and to ClickHouse (DESCRIBE \
+            TABLE: members without a column are named). Ends with 75 when only that fails.
 
             --sample says of each line of a file what would become of it: event or record, its name, its time and severity and \
             where they were found, what is added, what would be quarantined and why. Nothing is sent and no agent asked.
@@ -78,6 +80,8 @@ private struct CheckReport {
         let milliseconds: Int
         /// What failed; nil when it came about.
         let problem: Problem?
+        /// What else was found; an error where nothing would arrive.
+        var note: Problem?
     }
 
     init(_ invocation: Invocation) {
@@ -105,12 +109,15 @@ private struct CheckReport {
         return loaded.settings.destinations.map { destination in
             let start = time.bootTime
             let failure = rehearsal.connect(to: destination)
+            let took = time.bootTime - start
+            let setting = "destination.\(destination.name).\(destination.addressKey)"
+            let complaint = failure == nil ? rehearsal.tableComplaint(of: destination) : nil
             return Connection(
-                destination: destination.name, milliseconds: (time.bootTime - start).wholeMilliseconds,
-                problem: failure.map {
+                destination: destination.name, milliseconds: took.wholeMilliseconds,
+                problem: failure.map { loaded.problem(.environment, "cannot be reached: \($0)", about: setting) },
+                note: complaint.map {
                     loaded.problem(
-                        .environment, "cannot be reached: \($0)",
-                        about: "destination.\(destination.name).\(destination.addressKey)")
+                        .environment, $0.message, about: setting, severity: $0.isRefused ? .error : .warning)
                 })
         }
     }
@@ -119,7 +126,8 @@ private struct CheckReport {
 
     private var code: ExitCode {
         guard isGood else { return .configuration }
-        return connections.allSatisfy { $0.problem == nil } ? .success : .temporaryFailure
+        let isWell = connections.allSatisfy { $0.problem == nil && $0.note?.severity != .error }
+        return isWell ? .success : .temporaryFailure
     }
 
     func print() throws(CommandFailure) -> ExitCode {
@@ -146,6 +154,7 @@ private struct CheckReport {
             try console.print("\(invocation.configurationPath)\(more): \(console.styled("good", .green))")
         }
         for connection in connections {
+            if let note = connection.note { console.printError(note.text) }
             if let problem = connection.problem {
                 console.printError(problem.text)
             } else {
@@ -174,7 +183,11 @@ private struct CheckReport {
             members.append(.init("connections", .array(list)))
         }
         members.append(
-            .init("problems", .array((problems + connections.compactMap(\.problem)).map(CheckReport.value))))
+            .init(
+                "problems",
+                .array(
+                    (problems + connections.flatMap { [$0.problem, $0.note].compactMap { $0 } }).map(CheckReport.value))
+            ))
         return .table(members)
     }
 
