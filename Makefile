@@ -7,13 +7,13 @@
 RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
-	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName
+	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName $(FLAGS)
 # RE2 has another soname in each Debian and Ubuntu. Where its archive needs no other library (Debian 12) it goes into the binary, and
 # one package serves the newer systems too: docs/decisions/one-package-for-newer-systems.md.
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
 SOURCES = Package.swift Sources Tests
 
-.PHONY: help build test deb life image faults run bench latency hostile storm lint format clean
+.PHONY: help build binary test deb life image faults run bench latency hostile storm lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -27,17 +27,24 @@ build: ## build the release binary, build/spoolship, and its debug symbols, buil
 	@[ "$(RE2)" = re2 ] || ! objdump -p build/spoolship | grep 'NEEDED *libre2' || { echo "build: RE2 is not in the binary: make clean" >&2; exit 1; }
 	@ls -l build/spoolship | awk '{ printf "built build/spoolship, %.1f MB\n", $$5 / 1000000 }'
 
+binary:
+	@$(RELEASE)
+
 test: ## lint, build, and run every test
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory lint build
 	@scripts/test
 
-deb: ## make the Debian package, build/spoolship_VERSION_ARCH.deb, and check it with lintian
+deb: ## make the Debian package, build/spoolship_VERSION_ARCH.deb, and check it with lintian; ARCH=arm64 on any machine, needs root
+ifeq ($(ARCH),arm64)
+	@scripts/arm64-deb
+else
 	@scripts/bootstrap package
 	@$(MAKE) --no-print-directory build
 	@rm -f build/*.deb
 	@scripts/deb build/spoolship --symbols build/spoolship.debug
 	@lintian --fail-on error,warning build/spoolship_*.deb build/spoolship-dbgsym_*.deb
+endif
 
 life: ## live the package's whole life in a clean Debian, or SUITE=trixie: install, deliver, alert, upgrade, purge; needs root
 	@scripts/bootstrap test
