@@ -166,6 +166,6 @@ struct BoundsTests {
 }
 
 extension SpoolReader {
-    fileprivate var knownFiles: Int { appends.known.count }
+    fileprivate var knownFiles: Int { streams.files.count }
     fileprivate var heldInAll: (errands: Int, listings: Int) { (errands.agenda.count, listing.waiting.count) }
 }

@@ -179,4 +179,27 @@ struct CutOffTests {
         #expect(spool.log.messages.contains { "\($0)".contains("file vanished before it was read") })
         await reader.stop()
     }
+
+    @Test("30: polled, the length of a file that took another's name is not counted as the other's")
+    func polledReplacement() async throws {
+        let spool = try SpoolHarness()
+        spool.write(lines("first", 5), to: "x.jsonl")
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.isWatching = false
+            $0.maxOpenFiles = 1
+            $0.settleTime = .milliseconds(50)
+        }
+        await spool.until("it is read") { spool.queue.lines.count == 5 }
+        // It is closed: another file is open.
+        spool.write(lines("other", 5), to: "y.jsonl")
+        await spool.until("the other is read") { spool.queue.lines.count == 10 }
+        spool.write(lines("second", 100), to: ".new")
+        spool.rename(".new", to: "x.jsonl")
+        await spool.until("what replaced it is read") { spool.queue.lines.count == 110 }
+        // Longer than copies are waited for.
+        await spool.pause(.seconds(3))
+        #expect(reader.figures.bytesGivenUp == 0)
+        await reader.stop()
+    }
 }

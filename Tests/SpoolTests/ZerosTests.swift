@@ -181,5 +181,5 @@ extension SpoolReader {
         guard let file = tree.directories[FileName("")]?.files[FileName(name)] else { return false }
         return file.isSealed && !file.isReady && file.padding?.isLookPlanned == false
     }
-    fileprivate var plannedLooks: Int { appends.known.values.filter { $0.padding?.isLookPlanned == true }.count }
+    fileprivate var plannedLooks: Int { streams.files.values.filter { $0.padding?.isLookPlanned == true }.count }
 }

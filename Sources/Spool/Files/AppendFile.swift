@@ -32,24 +32,47 @@ final class AppendFile {
     var descriptor: Descriptor?
     /// The user id of its owner.
     var owner: UInt32
-    /// Whether it is still there under that name.
-    var hasName = true
-    /// Whether it has been renamed since it was first seen, or was found under a rotated name.
-    var isRotated = false
-    /// Whether it may be a copy of a file that was read, made by rotation; it is not read before that is known.
-    var isCopySuspect = false
-    /// Whether its last line counts as whole although it has no LF.
-    var isSealed = false
+    var naming = Naming.written
+    private(set) var stage = Stage.reading
+    var end = End.open
+    /// Whether a writer had closed it before the last change: the next lines are told so.
+    var wasClosed = false
     /// Whether it waits to be read.
     var isReady = false
     /// Whether the next commit has something to say about it.
     var isDirty = false
-    /// Whether a writer has closed it since the last change.
-    var closedAfterChange = false
-    /// Whether a writer had closed it before the last change.
-    var closedBeforeChange = false
-    /// Whether it is about to be removed.
-    var isLeaving = false
+
+    /// What has become of its name.
+    enum Naming {
+        /// It has the name that it was first seen under, and rotation has not given that.
+        case written
+        /// It was renamed since, or was found under a name that rotation gives.
+        case rotated
+        /// It is no more there under any name that is known.
+        case none
+    }
+
+    /// What is to become of it (the picture is in `Streams+Invariants`).
+    enum Stage {
+        /// It may be a copy of a file that was read, made by rotation; it is not read before that is known.
+        case suspect
+        /// It is read as it grows.
+        case reading
+        /// It is shorter than what was read of it, and may become what it was: it is not read for a moment.
+        case cut
+        /// All of it is queued, and it is about to be removed.
+        case leaving
+    }
+
+    /// What is known of its writers.
+    enum End {
+        /// Somebody may be writing to it.
+        case open
+        /// A writer has closed it since the last change.
+        case closed
+        /// Its last line counts as whole although it has no LF.
+        case sealed
+    }
 
     init(
         _ id: FileID, in directory: SpoolDirectory, name: FileName, owner: UInt32, size: Int64, now: BootInstant
@@ -71,6 +94,13 @@ final class AppendFile {
 
     /// How long it was when it was last looked at, zeros at its end included.
     var length: Int64 { size + (padding?.length ?? 0) }
+
+    /// Whether it is there under some name.
+    var hasName: Bool { naming != .none }
+    /// Whether it is not under the name any more that it was written under.
+    var isRotated: Bool { naming != .written }
+    var isSealed: Bool { end == .sealed }
+    var isSuspect: Bool { stage == .suspect }
 
     /// Its file system says how long it is. Whether zeros or content made it longer only reading tells.
     func see(length: Int64) {
@@ -125,7 +155,7 @@ final class AppendFile {
 
 extension AppendFile: Hashable {
     static func == (left: AppendFile, right: AppendFile) -> Bool { left === right }
-    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+    func hash(into hasher: inout Hasher) { hasher.combine(id) }
 }
 
 // MARK: - What matters only while something happens
@@ -152,15 +182,12 @@ extension AppendFile {
         var reached: Int64 = 0
         var cutTo: Int64 = 0
         var lastChange: BootInstant
-        var firstSeen: BootInstant
+        var stageSince = BootInstant(nanoseconds: 0)
         var unreadSince: Timestamp?
         var checkAt: BootInstant?
         var leavesAt = BootInstant(nanoseconds: 0)
 
-        init(_ now: BootInstant) {
-            lastChange = now
-            firstSeen = now
-        }
+        init(_ now: BootInstant) { lastChange = now }
     }
 
     /// Whether nothing has happened to it for long, and nothing is to be done about it.
@@ -170,8 +197,7 @@ extension AppendFile {
     func rest() {
         guard let activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
             activity.scanned == 0, !activity.holdsText, activity.reached == 0, activity.padding == nil, !isReady,
-            !isDirty, !isLeaving,
-            !isCopySuspect, hasName
+            !isDirty, stage == .reading, hasName
         else { return }
         self.activity = nil
     }
@@ -230,8 +256,14 @@ extension AppendFile {
         set { current.lastChange = newValue }
     }
 
-    /// When it was first seen, or woken.
-    var firstSeen: BootInstant { activity?.firstSeen ?? BootInstant(nanoseconds: 0) }
+    /// Something else is to become of it from now on.
+    func enter(_ stage: Stage, at now: BootInstant) {
+        self.stage = stage
+        if stage != .reading { current.stageSince = now }
+    }
+
+    /// Since when it is what it is, if it is not read as it grows.
+    var stageSince: BootInstant { activity?.stageSince ?? BootInstant(nanoseconds: 0) }
 
     /// Since when there are bytes to read; nil when there are none.
     var unreadSince: Timestamp? {

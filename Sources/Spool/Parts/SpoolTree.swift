@@ -44,9 +44,8 @@ struct SpoolWatch: ~Copyable {
     var pollReason: String?
     /// Files renamed in the watch's last events, by the kernel's cookie.
     var moved: [UInt32: AppendFile] = [:]
-    /// Renames, in the watch's last events, of append files that had gone before they were looked at; and whether their old
-    /// name was one that rotation gives.
-    var movedUnseen: [UInt32: Bool] = [:]
+    /// Renames, in the watch's last events, of append files that had gone before they were looked at; and their old names.
+    var movedUnseen: [UInt32: FileName] = [:]
     var attention = Attention.listening
 
     /// When the kernel's changes are read.

@@ -156,7 +156,7 @@ extension SpoolReader {
         held.uses += 1
         file.lastUse = held.uses
         let owner = try FileSystem.status(looked).owner
-        if owner != file.owner { appends.change(file) { $0.owner = owner } }
+        if owner != file.owner { streams.change(file) { $0.owner = owner } }
         file.descriptor = try FileSystem.read(looked)
         held.files.append(file)
         closeIdleFiles()
@@ -169,7 +169,8 @@ extension SpoolReader {
             var victim: (index: Int, hasUnread: Int, lastUse: UInt64)?
             for (index, file) in held.files.enumerated() {
                 let lastUse = file.lastUse
-                guard lastUse != held.uses, file !== held.compared, file.hasName, !file.isLeaving else { continue }
+                guard lastUse != held.uses, file !== held.compared, file.hasName, file.stage != .leaving
+                else { continue }
                 // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
                 let hasUnread = file.hasUnread ? 1 : 0
                 if let victim, (victim.hasUnread, victim.lastUse) <= (hasUnread, lastUse) { continue }
@@ -187,10 +188,7 @@ extension SpoolReader {
 
     /// Forgets a file of which nothing was read: it is looked at as a new one when something happens to it.
     private func forget(_ file: AppendFile) {
-        isRead(file)
-        appends.remove(file)
-        if file.isCopySuspect { appends.suspects -= 1 }
-        if file.hasName, file.directory.files[file.name] === file { file.directory.files[file.name] = nil }
+        streams.remove(file)
     }
 
     func closeDescriptor(of file: AppendFile) {

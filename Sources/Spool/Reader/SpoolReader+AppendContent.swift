@@ -11,7 +11,7 @@ extension SpoolReader {
 
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let (app, file) = appends.ready.popFirst(shares) else { return false }
+        guard let (app, file) = ready.popFirst(shares) else { return false }
         let turn = beginTurn(of: app)
         read(file)
         endTurn(turn)
@@ -21,10 +21,10 @@ extension SpoolReader {
     private func read(_ file: AppendFile) {
         file.isReady = false
         commits.isParked = false
-        guard appends.known[file.id] === file else { return }
+        guard streams.files[file.id] === file else { return }
         do {
             try open(file)
-            if file.isCopySuspect, try !resolveCopy(file) {
+            if file.isSuspect, try !resolveCopy(file) {
                 return remember(.reopen(file), after: options.settleTime)
             }
             if try readBlock(of: file) {
@@ -32,7 +32,7 @@ extension SpoolReader {
                 file.isReady = true
                 if !commits.isParked { lineUp(file) }
             } else {
-                if file.committed >= file.size { isRead(file) }
+                if file.committed >= file.size { streams.isRead(file) }
                 considerLater(file)
                 waitForContent(of: file)
             }
@@ -75,7 +75,7 @@ extension SpoolReader {
 
     /// A file that is gone and of which no descriptor is left.
     func abandon(_ file: AppendFile) {
-        vanished(file)
+        streams.vanished(file)
         leave(file)
     }
 
@@ -86,7 +86,14 @@ extension SpoolReader {
         if status.links == 0, file.hasName { displaced(file) }
         file.see(length: status.size)
         file.modified = status.modified
-        if status.size < file.taken.offset + file.scanned { try findPlace(in: file, descriptor) }
+        if status.size < file.taken.offset + file.scanned {
+            guard try findPlace(in: file, descriptor) else {
+                remember(.reopen(file), after: options.settleTime)
+                return false
+            }
+            // A shorter copy over an older copy is compared first.
+            if file.isSuspect { return true }
+        }
         if file.scanned >= SpoolReader.shortLine { return try searchLineEnd(of: file, descriptor) }
         file.scanned = 0
 
@@ -102,11 +109,14 @@ extension SpoolReader {
             try isOnePiece(buffer[..<count], at: file.taken.offset - Int64(before), descriptor)
         else {
             file.see(length: min(file.size, file.taken.offset - Int64(before) + Int64(count)))
-            try findPlace(in: file, descriptor, isRewritten: true)
-            return true
+            return try findPlace(in: file, descriptor, isRewritten: true)
         }
-        // Its end is gone, and may have grown again.
-        if file.reached > 0 { cutOff(file, from: max(file.cutTo, file.taken.offset)) }
+        streams.isWhole(file)
+        if file.reached > 0 {
+            // Its end is gone, and may have grown again.
+            streams.cutOff(file, from: max(file.cutTo, file.taken.offset))
+            tellCutOffs()
+        }
         return try takeBlock(of: file, in: buffer, before..<count, isEnd: count < room.count, descriptor)
     }
 
@@ -209,14 +219,14 @@ extension SpoolReader {
     ) throws(SystemError) {
         guard try mark(at: file.taken.offset, descriptor) == file.taken else {
             // Rewritten while its end was looked for: these are other lines.
-            return try findPlace(in: file, descriptor, isRewritten: true)
+            _ = try findPlace(in: file, descriptor, isRewritten: true)
+            return
         }
         let buffer = self.buffer.take()
         let head = UnsafeMutableRawBufferPointer(rebasing: buffer[..<ObjectSplitter.excerpt])
         let count = try FileSystem.read(descriptor, into: head, at: file.taken.offset)
         skipped(file, length: length, head: UnsafeRawBufferPointer(rebasing: head[..<count]))
-        file.taken = try mark(at: next, descriptor)
-        try advanced(file, descriptor)
+        try took(file, upTo: try mark(at: next, descriptor), descriptor)
     }
 
     private func skipped(_ file: AppendFile, length: Int64, head: UnsafeRawBufferPointer) {
@@ -238,104 +248,30 @@ extension SpoolReader {
         let hash = ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[(end - covered)..<end]))
         // The buffer begins with the file's first byte.
         let head = file.taken.offset == Int64(start) ? UnsafeRawBufferPointer(rebasing: buffer[..<end]) : nil
-        file.taken = Mark(offset: offset, hash: hash)
-        try advanced(file, descriptor, head: head)
+        try took(file, upTo: Mark(offset: offset, hash: hash), descriptor, head: head)
     }
 
+    /// All bytes before a place were taken.
+    ///
     /// - Parameter head: the file's first bytes, as far as they were taken; nil if they must be read.
-    func advanced(
-        _ file: AppendFile, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
+    func took(
+        _ file: AppendFile, upTo place: Mark, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
     ) throws(SystemError) {
-        file.scanned = 0
-        file.holdsText = false
-        file.closedBeforeChange = false
-        if !file.isDirty {
-            file.isDirty = true
-            pass.files.append(file)
+        let length = Int(min(place.offset, Int64(Fingerprint.longest)))
+        var fingerprint: Fingerprint?
+        if file.trace.fingerprint.length < length {
+            let read = head == nil ? try bytes(of: descriptor, at: 0, count: length) : []
+            let hash = head.map { ByteHash.of(UnsafeRawBufferPointer(rebasing: $0.prefix(length))) }
+            fingerprint = Fingerprint(length: length, hash: hash ?? read.withUnsafeBytes { ByteHash.of($0) })
         }
-        let length = Int(min(file.taken.offset, Int64(Fingerprint.longest)))
-        guard file.trace.fingerprint.length < length else { return }
-        if let head {
-            let bytes = UnsafeRawBufferPointer(rebasing: head.prefix(length))
-            file.trace.fingerprint = Fingerprint(length: length, hash: ByteHash.of(bytes))
-        } else {
-            file.trace.fingerprint = try fingerprint(of: descriptor, length: length)
-        }
-    }
-
-    // MARK: Finding the place again
-
-    /// The file is shorter than what was read of it, or its bytes are others: goes on at the highest mark that still
-    /// holds, or from the start (fault 2).
-    private func findPlace(
-        in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
-    ) throws(SystemError) {
-        file.scanned = 0
-        guard file.size < file.taken.offset || isRewritten else { return }
-        let old = file.taken.offset
-        counters.truncations += 1
-        file.isSealed = false
-        var place = Mark.start
-        for candidate in file.trace.marks.reversed() where candidate.offset <= file.size && candidate.offset < old {
-            if try mark(at: candidate.offset, descriptor) == candidate {
-                place = candidate
-                break
-            }
-        }
-        rememberContent(of: file)
-        cutOff(file, from: old)
-        file.taken = place
-        file.committed = min(file.committed, place.offset)
-        file.setbacks &+= 1
-        file.trace.marks.removeAll { $0.offset > place.offset }
-        if file.trace.fingerprint.length > Int(place.offset) {
-            file.trace.fingerprint = try fingerprint(
-                of: descriptor, length: Int(min(Int64(Fingerprint.longest), place.offset)))
-        }
-        if place.offset == 0, !file.isCopySuspect, file.hasName, isRotated(file.name) {
-            // Rotation copies over an older copy: what is in it now may have been read where it was copied from.
-            file.isCopySuspect = true
-            appends.suspects += 1
-            file.wake(now)
-            file.lastChange = now
-        }
-        // The checkpoint goes back in the next commit, so that a restart does not look for a place that is gone.
-        if !file.isDirty {
-            file.isDirty = true
-            pass.files.append(file)
-        }
-        log.info(
-            "file was truncated or rewritten",
-            ["path": file.path.text, "read_to": old, "goes_on_at": place.offset])
-    }
-
-    func mark(at offset: Int64, of file: AppendFile) throws(SystemError) -> Mark {
-        try open(file)
-        guard let descriptor = file.descriptor?.raw else { return .start }
-        return try mark(at: offset, descriptor)
-    }
-
-    func mark(at offset: Int64, _ descriptor: Int32) throws(SystemError) -> Mark {
-        let hash = try hash(of: descriptor, at: offset - Int64(Mark(offset: offset, hash: 0).covered), upTo: offset)
-        return Mark(offset: offset, hash: hash)
-    }
-
-    private func fingerprint(of descriptor: Int32, length: Int) throws(SystemError) -> Fingerprint {
-        Fingerprint(length: length, hash: try hash(of: descriptor, at: 0, upTo: Int64(length)))
-    }
-
-    private func hash(of descriptor: Int32, at start: Int64, upTo end: Int64) throws(SystemError) -> UInt64 {
-        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(end - start), alignment: 8)
-        defer { bytes.deallocate() }
-        let count = try FileSystem.read(descriptor, into: bytes, at: start)
-        return ByteHash.of(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        streams.took(file, upTo: place, fingerprint, in: &pass)
     }
 
     func source(of file: AppendFile) -> SpoolSource {
         let id = file.id.bytes
         var source = SpoolSource(
             app: app(of: file.directory, file.owner), path: shown(file.path), producer: id,
-            mayBeCritical: !file.directory.isIncoming, wasClosed: file.closedBeforeChange)
+            mayBeCritical: !file.directory.isIncoming, wasClosed: file.wasClosed)
         if options.afterRead != .keep { source.file = id }
         return source
     }

@@ -112,7 +112,7 @@ extension SpoolReader {
     func countUnread() {
         var bytes = backlog.dropBytes
         var oldest = backlog.oldestDrop
-        for file in appends.unread.values {
+        for file in streams.unread.values {
             bytes += ByteCount(file.unread)
             if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
         }

@@ -9,7 +9,7 @@ struct Pass {
     /// Whether the sink was given a quarantine record.
     var hasQuarantine = false
     /// Append files that were read.
-    var files: [AppendFile] = []
+    private(set) var files: [AppendFile] = []
     /// Checkpoints of drop files, of files that stay, and of files that are gone but may come back or be copied.
     private(set) var places: [FileID: Checkpoint] = [:]
     /// Files that are gone for good.
@@ -20,6 +20,20 @@ struct Pass {
     var unlinked: [DoneRecord] = []
 
     // Of one file the last word counts: it may be gone, come back under another name and be read on, all in one pass.
+
+    /// A file's place has changed.
+    mutating func add(_ file: AppendFile) {
+        guard !file.isDirty else { return }
+        file.isDirty = true
+        files.append(file)
+    }
+
+    /// A file is gone, and what it leaves is kept in its place.
+    mutating func remove(_ file: AppendFile) {
+        guard file.isDirty else { return }
+        file.isDirty = false
+        files.removeAll { $0 === file }
+    }
 
     /// The place of a file that is not in `files`.
     mutating func keep(_ checkpoint: Checkpoint, of id: FileID) {
@@ -48,8 +62,8 @@ struct Pass {
 /// A pass that is being committed, and what follows when it is.
 struct ClosedPass {
     var progress: SpoolProgress
-    /// How far each append file will be durable, and how often its place had gone back by then.
-    var files: [(file: AppendFile, offset: Int64, setbacks: UInt32)]
+    /// How far each append file will be durable.
+    var files: [CoveredFile]
     /// Drop files to remove.
     var done: [ClaimedFile]
 }
@@ -86,17 +100,8 @@ extension SpoolReader {
         commits.isWanted = false
         if let reading = drops.reading, let place = checkpoint(of: reading) { closed.keep(place, of: reading.id) }
         var progress = SpoolProgress()
-        var covered: [(file: AppendFile, offset: Int64, setbacks: UInt32)] = []
-        for file in closed.files {
-            file.isDirty = false
-            closed.supersede(file.id)
-            file.trace.add(file.taken)
-            covered.append((file, file.taken.offset, file.setbacks))
-            progress.checkpoints.append(
-                Checkpoint(
-                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.keptTrace.encoded))
-        }
-        progress.checkpoints.append(contentsOf: closed.places.values)
+        let (checkpoints, covered) = streams.close(&closed)
+        progress.checkpoints = checkpoints + closed.places.values
         if options.place != nil {
             for index in progress.checkpoints.indices {
                 progress.checkpoints[index].path = shown(FileName(progress.checkpoints[index].path))
@@ -124,7 +129,7 @@ extension SpoolReader {
             counters.commits += 1
             commits.underWay -= 1
             isUnderWay = false
-            for (file, offset, setbacks) in closed.files { covered(file, to: offset, setbacks) }
+            for file in closed.files { covered(file) }
             wake()
             if !closed.done.isEmpty {
                 try await sink.persist()
@@ -145,11 +150,11 @@ extension SpoolReader {
         wake()
     }
 
-    private func covered(_ file: AppendFile, to offset: Int64, _ setbacks: UInt32) {
-        // Else the file was truncated meanwhile: what was durable was what it held before.
-        if file.setbacks == setbacks { file.committed = max(file.committed, offset) }
-        guard appends.known[file.id] === file else { return }
-        if file.committed >= file.size { isRead(file) }
+    private func covered(_ covered: CoveredFile) {
+        streams.covered(covered)
+        let file = covered.file
+        guard streams.files[file.id] === file else { return }
+        if file.committed >= file.size { streams.isRead(file) }
         considerLater(file)
     }
 

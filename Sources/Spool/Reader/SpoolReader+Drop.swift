@@ -142,16 +142,16 @@ extension SpoolReader {
                 // Only now is it known whose it is.
                 return drops.waiting.append(drop, to: ownerName(seen.owner))
             }
-            if !listing.isFirstDone, remembered.kept[id] != nil { remembered.seen.insert(id) }
+            if !listing.isFirstDone, streams.remembered.kept[id] != nil { streams.remembered.seen.insert(id) }
             let isClaimed = name.claimed != nil
             if let done = drops.doneBefore[id] ?? drops.stuck[id] {
                 return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner))
             }
             // An append file that somebody gave such a name: what was read of it is not read again.
-            if appends.known[id] != nil || isAppendFile(remembered.kept[id]) { return notice(directory, name) }
+            if streams.files[id] != nil || isAppendFile(streams.remembered.kept[id]) { return notice(directory, name) }
             if isKept(id, seen) {
                 directory.settling[name] = nil
-                remembered.found(id, in: &pass)
+                streams.remembered.found(id, in: &pass)
                 return
             }
             let isReady = drop.isComplete || isClaimed
@@ -173,11 +173,11 @@ extension SpoolReader {
                 switch try match(
                     format, descriptor.raw, in: directory, of: Stream.asked(directory.holder(seen.owner), name))
                 {
-                case .unknown: break
+                case .new: break
                 case .later:
                     directory.settling[name] = directory.settling[name] ?? .unknown
                     return remember(.settle(directory, name), after: options.settleTime)
-                case .known(let mark):
+                case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
                     log.info(
                         "archive of a file that was read",
@@ -198,7 +198,7 @@ extension SpoolReader {
             drops.reading = DropReading(
                 file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,
                 longest: options.maxEventSize,
-                from: remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known)
+                from: streams.remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known)
         } catch {
             cannotBegin(directory, name, error, status)
         }

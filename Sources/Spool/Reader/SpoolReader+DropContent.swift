@@ -184,7 +184,7 @@ extension SpoolReader {
         if drops.reading === drop { drops.reading = nil }
         drops.inHand.remove(drop.id)
         if let place = drop.checkpointed {
-            remembered.keep(
+            streams.remembered.keep(
                 Checkpoint(key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded))
         }
     }
@@ -211,7 +211,7 @@ extension SpoolReader {
     }
 
     func isKept(_ id: FileID, _ status: FileStatus) -> Bool {
-        guard let checkpoint = remembered.kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else {
+        guard let checkpoint = streams.remembered.kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else {
             return false
         }
         return done == SpoolReader.version(of: status)
@@ -222,7 +222,7 @@ extension SpoolReader {
         trace.doneVersion = SpoolReader.version(of: drop.status)
         let checkpoint = Checkpoint(
             key: drop.id.bytes, path: drop.source.path, offset: drop.status.size, state: trace.encoded)
-        remembered.keep(checkpoint)
+        streams.remembered.keep(checkpoint)
         return checkpoint
     }
 

@@ -14,7 +14,7 @@ extension SpoolReader {
 
     /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or forgotten.
     func considerLater(_ file: AppendFile) {
-        guard appends.known[file.id] === file, !file.isReady, !file.isLeaving, !file.isCopySuspect else { return }
+        guard streams.files[file.id] === file, !file.isReady, file.stage == .reading else { return }
         guard let quiet = quietTime(of: file) else { return file.rest() }
         file.wake(now)
         let due = max(now, file.lastChange + quiet)
@@ -42,7 +42,7 @@ extension SpoolReader {
     func check(_ file: AppendFile) {
         guard let planned = file.checkAt, planned <= now else { return }
         file.checkAt = nil
-        guard appends.known[file.id] === file, !file.isReady, !file.isLeaving else { return }
+        guard streams.files[file.id] === file, !file.isReady, file.stage == .reading else { return }
         guard let quiet = quietTime(of: file) else { return }
         if now - file.lastChange < quiet { return considerLater(file) }
         if file.holdsText {
@@ -98,7 +98,7 @@ extension SpoolReader {
     private func checkWithoutLease(_ file: AppendFile) {
         if file.isUnsealed {
             // Closed as far as we saw, or gone from its name.
-            guard file.closedAfterChange || file.isRotated else { return }
+            guard file.end == .closed || file.isRotated else { return }
             return seal(file)
         }
         guard !file.hasName, file.committed >= file.size else { return }
@@ -108,7 +108,7 @@ extension SpoolReader {
 
     /// Its last line counts as whole, and what zeros it ends with are looked through once more.
     private func seal(_ file: AppendFile) {
-        file.isSealed = true
+        file.end = .sealed
         file.padding?.known = 0..<0
         makeReady(file)
     }
@@ -132,7 +132,7 @@ extension SpoolReader {
                 _ = clinux_return_lease(descriptor)
                 return displaced(file)
             }
-            file.isLeaving = true
+            file.enter(.leaving, at: now)
             life.tasks += 1
             let id = file.id
             Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
@@ -159,7 +159,7 @@ extension SpoolReader {
             let claim = try claim(name, status, in: directory, raw)
         else { return false }
         directory.files[name] = nil
-        appends.change(file) { $0.name = claim }
+        streams.change(file) { $0.name = claim }
         directory.files[claim] = file
         return true
     }
@@ -172,12 +172,12 @@ extension SpoolReader {
         }
         do {
             try await sink.persist()
-            guard let file = appends.known[id] else { return }
+            guard let file = streams.files[id] else { return }
             file.leavesAt = now + options.graceTime
             remember(.grace(file), after: min(SpoolReader.graceStep, options.graceTime))
         } catch {
             // The agent stops, or cannot persist: under the name that it has the file is found by the next start.
-            guard let file = appends.known[id] else { return }
+            guard let file = streams.files[id] else { return }
             log.info("file stays", ["path": file.path.text, "reason": "\(error)"])
             if let descriptor = file.descriptor?.raw { stay(file, descriptor) }
         }
@@ -185,7 +185,7 @@ extension SpoolReader {
 
     /// Looks at a file in its time of grace.
     func grace(_ file: AppendFile) {
-        guard file.isLeaving, let descriptor = file.descriptor?.raw else { return }
+        guard file.stage == .leaving, let descriptor = file.descriptor?.raw else { return }
         guard let status = try? FileSystem.status(of: descriptor), clinux_holds_lease(descriptor) == 1,
             status.size == file.length, !file.hasUnread, status.links == 1,
             let raw = self.descriptor(of: file.directory)
@@ -198,8 +198,6 @@ extension SpoolReader {
             try putAway(file.name, in: file.directory, raw, of: app(of: file.directory, file.owner))
             counters.filesRemoved += 1
             log.debug("file removed", ["path": file.path.text, "bytes": file.taken.offset])
-            file.directory.files[file.name] = nil
-            file.hasName = false
             leave(file)
         } catch {
             note(error, "cannot remove file", file.path)
@@ -209,17 +207,17 @@ extension SpoolReader {
 
     /// Somebody came for the file at the last moment: it gets its name back, if that is free, and is read on.
     private func stay(_ file: AppendFile, _ descriptor: Int32) {
-        file.isLeaving = false
+        file.enter(.reading, at: now)
         file.lastChange = now
         if let raw = self.descriptor(of: file.directory), let original = file.name.claimed {
             do {
                 try FileSystem.rename(raw, file.name, to: original)
                 file.directory.files[file.name] = nil
-                appends.change(file) { $0.name = original }
+                streams.change(file) { $0.name = original }
                 file.directory.files[original] = file
             } catch {
                 // A new file has the name: this one is read on under ours, and goes later.
-                file.isRotated = true
+                file.naming = .rotated
             }
         }
         _ = clinux_return_lease(descriptor)
@@ -231,44 +229,11 @@ extension SpoolReader {
     /// Lets go of a file that is gone, and remembers it for a while.
     func leave(_ file: AppendFile) {
         closeDescriptor(of: file)
-        isRead(file)
-        appends.nameless[file.id] = nil
-        appends.remove(file)
-        if file.isCopySuspect {
-            file.isCopySuspect = false
-            appends.suspects -= 1
-        }
-        if file.hasName { file.directory.files[file.name] = nil }
-        pass.files.removeAll { $0 === file }
         if !file.hasUnread { counters.appendFilesRead += 1 }
-        cutOff(file, from: file.taken.offset)
-        guard file.taken.offset > 0 else {
-            pass.forget(file.id)
-            return wake()
-        }
-        file.trace.add(file.taken)
-        miss(
-            Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: []),
-            file.keptTrace)
+        let hasWaiting = !drops.areAllRead
+        streams.leave(file, hasWaiting: hasWaiting, in: &pass)
+        tellCutOffs()
         wake()
-    }
-
-    /// A file holds something else from now on: what was read of it is remembered, because a copy of it may turn up, under
-    /// whatever name and however much later.
-    func rememberContent(of file: AppendFile) {
-        guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
-        var trace = file.keptTrace
-        trace.inode = 0
-        trace.missingSince = nil
-        trace.add(file.taken)
-        let id = FileID(ofContent: trace.fingerprint, upTo: file.taken, in: file.streams[0])
-        miss(Checkpoint(key: id.bytes, path: file.path.text, offset: file.taken.offset, state: []), trace)
-    }
-
-    private func miss(_ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool = false) {
-        remembered.miss(
-            checkpoint, trace, isAway: isAway, at: time, hasWaiting: appends.suspects > 0 || !drops.areAllRead,
-            in: &pass)
     }
 
     /// Whether a path's directory is known and could be listed.
@@ -281,18 +246,19 @@ extension SpoolReader {
     /// Remembers the files that were known at the last stop and have not been found since.
     func missedSinceStart() {
         // Those that went first are forgotten first.
-        for (id, checkpoint, trace) in remembered.endFirstListing(at: time.wallTime) {
+        for (id, checkpoint, trace) in streams.remembered.endFirstListing(at: time.wallTime) {
             if trace == nil {
                 // A drop file read in part, or a state of another version. While something cannot be accessed it may be there.
                 guard trouble.complaints.isEmpty else { continue }
                 // The other version's says nothing that it could be known by.
                 guard ObjectSplitter.Place(checkpoint) != nil else {
-                    remembered.remove(id)
+                    streams.remembered.remove(id)
                     pass.forget(id)
                     continue
                 }
             }
-            miss(checkpoint, trace, isAway: !isListed(checkpoint.path))
+            let (isAway, hasWaiting) = (!isListed(checkpoint.path), !drops.areAllRead)
+            streams.miss(checkpoint, trace, isAway: isAway, hasWaiting: hasWaiting, in: &pass)
         }
     }
 }

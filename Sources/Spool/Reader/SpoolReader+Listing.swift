@@ -369,7 +369,7 @@ extension SpoolReader {
             if type == Int(DT_LNK), options.place == nil { return refuse(.symbolicLink, directory.path(of: name)) }
             if type == Int(DT_REG) || type == Int(DT_UNKNOWN) { passOver(directory, name) }
             // A file that was known under another name when the agent stopped.
-            if !remembered.kept.isEmpty, remembered.inodes.contains(inode) { notice(directory, name) }
+            if !streams.remembered.kept.isEmpty, streams.remembered.inodes.contains(inode) { notice(directory, name) }
         }
     }
 }

@@ -71,7 +71,7 @@ extension SpoolReader {
     public func path(ofFile key: [UInt8]) -> String? {
         guard listing.isFirstDone else { return "" }
         let id = FileID(bytes: key)
-        return (appends.known[id]?.path ?? drops.staying[id].map { $0.directory.path(of: $0.name) })?.text
+        return (streams.files[id]?.path ?? drops.staying[id].map { $0.directory.path(of: $0.name) })?.text
     }
 
     /// Removes what had to stay and has not any more.
@@ -81,7 +81,7 @@ extension SpoolReader {
             guard let records = drops.stuck[id], let raw = descriptor(of: place.directory) else { continue }
             removeAgain(id, records, place.directory, place.name, raw, of: place.directory.app)
         }
-        for file in appends.known.values { considerLater(file) }
+        for file in streams.files.values { considerLater(file) }
         wake()
     }
 
@@ -123,7 +123,7 @@ extension SpoolReader {
     /// Every directory was listed once: what was not found is gone.
     func firstListingEnded() {
         missedSinceStart()
-        if remembered.release() { clinux_release_memory() }
+        if streams.remembered.release() { clinux_release_memory() }
         guard let root = tree.directories[FileName("")] else { return }
         for records in drops.doneBefore.values {
             for record in records {

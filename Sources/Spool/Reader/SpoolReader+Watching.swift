@@ -161,6 +161,8 @@ extension SpoolReader {
             if error.number == ENOENT, file.descriptor != nil { displaced(file) }
             return makeReady(file)
         }
+        // The name is another file's: of this one that says nothing, and reading finds out what has become of it.
+        guard status.inode == file.trace.inode else { return makeReady(file) }
         // A file can be rewritten to the same size.
         if status.size != file.length || status.modified != file.modified { changed(file) }
         update(file, status)
@@ -212,7 +214,7 @@ extension SpoolReader {
     private func isOfNoConcern(_ event: inotify_event, _ name: UnsafeRawBufferPointer) -> Bool {
         guard name.first == UInt8(ascii: "."), Int(event.mask) & Int(IN_ISDIR | IN_IGNORED) == 0,
             watching.moved.isEmpty,
-            appends.nameless.isEmpty, trouble.complaints.isEmpty, let directory = watching.directories[event.wd]
+            streams.nameless.isEmpty, trouble.complaints.isEmpty, let directory = watching.directories[event.wd]
         else { return false }
         return directory.files.isEmpty && directory.settling.isEmpty && directory.linked.isEmpty
     }
@@ -223,7 +225,7 @@ extension SpoolReader {
             counters.overflows += 1
             log.info("changes came too fast, everything is listed again")
             for directory in tree.directories.values { scan(directory) }
-            for file in appends.known.values { makeReady(file) }
+            for file in streams.files.values { makeReady(file) }
             return
         }
         guard let directory = watching.directories[event.wd] else { return }
@@ -248,7 +250,7 @@ extension SpoolReader {
             if let file = directory.files[name] {
                 // What was written into mapped memory is told by nothing else.
                 if file.padding != nil { changed(file) }
-                file.closedAfterChange = true
+                if file.end == .open { file.end = .closed }
                 considerLater(file)
             } else if kind(of: name, in: directory) == .other {
                 passOver(directory, name)
@@ -260,11 +262,11 @@ extension SpoolReader {
             appeared(directory, name, isComplete: false)
         } else if mask & Int(IN_MOVED_TO) != 0 {
             if let file = watching.moved.removeValue(forKey: event.cookie) {
-                renamed(file, to: directory, name, wasRotated: isRotated(file.name))
-            } else if let wasRotated = watching.movedUnseen.removeValue(forKey: event.cookie), !name.isHidden,
+                renamed(file, from: file.name, to: directory, name)
+            } else if let old = watching.movedUnseen.removeValue(forKey: event.cookie), !name.isHidden,
                 !name.isUnfinished
             {
-                renamed(nil, to: directory, name, wasRotated: wasRotated)
+                renamed(nil, from: old, to: directory, name)
             } else {
                 appeared(directory, name, isComplete: true)
             }
@@ -273,7 +275,7 @@ extension SpoolReader {
                 displaced(file)
                 watching.moved[event.cookie] = file
             } else if kind(of: name, in: directory) == .append {
-                watching.movedUnseen[event.cookie] = isRotated(name)
+                watching.movedUnseen[event.cookie] = name
             } else {
                 forgetPassedOver(directory, name)
             }
@@ -313,18 +315,15 @@ extension SpoolReader {
     /// A file's content has changed.
     private func changed(_ file: AppendFile) {
         file.lastChange = now
-        file.isSealed = false
-        if file.closedAfterChange {
-            file.closedAfterChange = false
-            file.closedBeforeChange = true
-        }
+        if file.end != .open { file.wasClosed = true }
+        file.end = .open
         makeReady(file)
     }
 
     /// Changes of a file that lost its name are told under the name it had.
     private func changedNameless(in directory: SpoolDirectory, _ name: FileName) {
-        guard !appends.nameless.isEmpty else { return }
-        for file in appends.nameless.values where file.directory === directory && file.name == name { changed(file) }
+        guard !streams.nameless.isEmpty else { return }
+        for file in streams.nameless.values where file.directory === directory && file.name == name { changed(file) }
     }
 
     /// A name has appeared, or its writer has closed the file.

@@ -74,7 +74,7 @@ extension SpoolReader {
         file.endContent(at: end)
         guard end > padding.gap?.end ?? 0 else { return }
         file.lastChange = now
-        file.isSealed = false
+        file.end = .open
     }
 
     /// What the zeros are that begin at an offset; if they are the end, the file's content ends there.
@@ -135,9 +135,8 @@ extension SpoolReader {
             log.warning(
                 "zeros in a file are passed over", ["path": shown(file.path), "offset": begin, "bytes": count])
         }
-        file.taken = try mark(at: end, descriptor)
         if file.size < end { file.endContent(at: end) }
-        try advanced(file, descriptor)
+        try took(file, upTo: try mark(at: end, descriptor), descriptor)
     }
 
     /// All was read up to the zeros at a file's end: looks at it again, although nothing may tell of what comes.
@@ -152,7 +151,7 @@ extension SpoolReader {
 
     /// Looks whether something came in place of zeros.
     func lookAtZeros(_ file: AppendFile) {
-        guard appends.known[file.id] === file, file.padding != nil else { return }
+        guard streams.files[file.id] === file, file.padding != nil else { return }
         file.padding?.isLookPlanned = false
         makeReady(file)
     }

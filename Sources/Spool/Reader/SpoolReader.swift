@@ -28,9 +28,10 @@ public actor SpoolReader {
     var watching = SpoolWatch()
     var listing = Listing()
     var held: HeldDescriptors
-    var appends = AppendFiles()
+    /// The append files that are to be read, by app.
+    var ready = FairQueue<AppendFile>()
+    var streams: Streams
     var drops = DropFiles()
-    var remembered: RememberedFiles
     var trouble = SpoolTrouble()
     var backlog = Backlog()
     var buffer: ReadBuffer
@@ -77,7 +78,7 @@ public actor SpoolReader {
         self.time = time
         self.random = random
         lastClaim = self.random.next()
-        remembered = RememberedFiles(SpoolReader.own(start.checkpoints, options))
+        streams = Streams(SpoolReader.own(start.checkpoints, options), settleTime: options.settleTime, time: time)
         for record in start.done where options.place == nil {
             drops.doneBefore[FileID(bytes: record.handle), default: []].append(record)
         }
@@ -226,7 +227,7 @@ public actor SpoolReader {
     private func least(_ kind: Work) -> Int64 {
         switch kind {
         case .names: listing.waiting.least(shares) ?? .max
-        case .lines: appends.ready.least(shares) ?? .max
+        case .lines: ready.least(shares) ?? .max
         case .drops:
             drops.reading.map { shares.spent(by: $0.source.app) }
                 ?? min(drops.waiting.least(shares) ?? .max, drops.asides.least(shares) ?? .max)
@@ -284,7 +285,7 @@ public actor SpoolReader {
         counters.directories = tree.directories.count
         counters.polledDirectories = watching.polled.count
         counters.pollReason = watching.pollReason
-        counters.appendFiles = appends.known.count
+        counters.appendFiles = streams.files.count
         counters.openFiles = held.files.count
         countUnread()
         counters.isHeldBack = isHeldBack

@@ -164,7 +164,7 @@ extension SpoolReader {
             guard !directory.isGone else { break }
             if case .drop = name.kind { offer(directory, name, isComplete: false) } else { notice(directory, name) }
         case .read(let file):
-            if appends.known[file.id] === file { makeReady(file) }
+            if streams.files[file.id] === file { makeReady(file) }
         case .check(let file):
             file.checkAt = now
             check(file)

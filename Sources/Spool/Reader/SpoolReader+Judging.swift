@@ -1,0 +1,228 @@
+internal import EventLoops
+internal import Frames
+internal import Logs
+internal import Model
+
+/// What files hold: the looking for `Streams`, which judges.
+extension SpoolReader {
+    /// Where an archive's beginning is looked for at most, in bytes of its file: what begins with so much that holds nothing was not
+    /// made by rotation.
+    private static let farthestBeginning: Int64 = 16 << 20
+
+    /// A new file under a rotated name may be a copy that rotation makes before it truncates. Finds its place in what
+    /// was read. False: that cannot be told yet.
+    func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
+        guard let descriptor = file.descriptor?.raw else { return true }
+        held.compared = file
+        defer { held.compared = nil }
+        // Of a file that was not looked at yet it is not known how far it was read.
+        guard isListed(near: file.directory) else { return false }
+        let status = try FileSystem.status(of: descriptor)
+        if status.size != file.length || status.modified != file.modified { file.lastChange = now }
+        file.see(length: status.size)
+        file.modified = status.modified
+        let size = file.size
+        let head = try bytes(of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
+        guard var inquiry = streams.inquiry(aboutCopy: file, head: head) else { return false }
+        tellCutOffs()
+        let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
+            try self.look(at: places, of: descriptor, size: size)
+        }
+        if case .later = answer { return false }
+        if let place = streams.judged(file, answer, inquiry, in: &pass) {
+            log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
+        }
+        return true
+    }
+
+    /// Compares an archive with what was read.
+    func match(
+        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, of streams: [Stream]
+    ) throws(SystemError) -> Inquiry.Answer {
+        let isKnown = self.streams.hasAny(of: streams)
+        if isKnown, !isListed(near: directory) { return .later(first: nil) }
+        let packed = isKnown ? packed(format) : nil
+        try packed?.fill(from: descriptor, atMost: SpoolReader.farthestBeginning)
+        let head = packed.map { Array($0.lines.prefix(Fingerprint.longest)) } ?? []
+        var inquiry = self.streams.inquiry(aboutArchiveIn: directory, of: streams, head: head)
+        let answer = try answer(&inquiry, near: directory) { places throws(SystemError) in
+            try packed?.look(at: places, from: descriptor) ?? Sight()
+        }
+        self.streams.note(answer, upTo: .max, inquiry)
+        return answer
+    }
+
+    /// The file is shorter than what was read of it, or its bytes are others: finds where to go on. False: that is waited for.
+    func findPlace(
+        in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
+    ) throws(SystemError) -> Bool {
+        file.scanned = 0
+        let (size, old) = (file.size, file.taken.offset)
+        guard size < old || isRewritten else { return true }
+        let head = try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
+        var inquiry = streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
+        let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
+            try self.look(at: places, of: descriptor, size: size)
+        }
+        let hasWaiting = !drops.areAllRead
+        guard
+            streams.changed(
+                file, answer, inquiry, isRotatedName: isRotated(file.name), hasWaiting: hasWaiting, in: &pass) != nil
+        else { return false }
+        counters.truncations += 1
+        tellCutOffs()
+        log.info(
+            "file was truncated or rewritten",
+            ["path": file.path.text, "read_to": old, "goes_on_at": file.taken.offset])
+        return true
+    }
+
+    /// Looks at what a question needs until it is answered.
+    private func answer(
+        _ inquiry: inout Inquiry, near directory: SpoolDirectory, look: ([Int64]) throws(SystemError) -> Sight
+    ) throws(SystemError) -> Inquiry.Answer {
+        while true {
+            switch inquiry.next {
+            case .beginning(let file): inquiry.saw(beginning: beginning(of: file, near: directory))
+            case .places(let places): inquiry.saw(try look(places))
+            case .end(let file): inquiry.saw(file, isReadToItsEnd: try isReadToItsEnd(file))
+            case .answer(let answer):
+                if case .later(let first?) = answer, !first.isSuspect { makeReady(first) }
+                return answer
+            }
+        }
+    }
+
+    /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
+    private func isListed(near directory: SpoolDirectory) -> Bool {
+        tree.directories.values.allSatisfy { $0.wasListed || $0.top != directory.top }
+    }
+
+    /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
+    private func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
+        guard file.taken.offset >= file.size, !file.isReady else { return false }
+        do throws(SystemError) {
+            try open(file)
+            guard let descriptor = file.descriptor?.raw else { return true }
+            let status = try FileSystem.status(of: descriptor)
+            guard status.size == file.length else { return false }
+            return try mark(at: file.taken.offset, descriptor) == file.taken
+        } catch {
+            // It is gone, or out of reach: reading it finds out which.
+            return false
+        }
+    }
+
+    /// The first bytes of a file; none if it is not open and nothing can have happened to it, or if it is out of reach.
+    private func beginning(of file: AppendFile, near directory: SpoolDirectory) -> [UInt8] {
+        do throws(SystemError) {
+            if file.descriptor == nil {
+                guard file.mayHaveChanged(near: directory) else { return [] }
+                try open(file)
+            }
+            guard let descriptor = file.descriptor?.raw else { return [] }
+            return try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
+        } catch {
+            return []
+        }
+    }
+
+    private func look(at places: [Int64], of descriptor: Int32, size: Int64) throws(SystemError) -> Sight {
+        var sight = Sight()
+        for place in places {
+            let mark = try mark(at: place, descriptor)
+            let border = try bytes(of: descriptor, at: place - 1, count: 2)
+            sight.saw(mark, endsLine: place >= size || border.contains(0x0A))
+            if place >= size { sight.end = mark }
+        }
+        return sight
+    }
+
+    func mark(at offset: Int64, of file: AppendFile) throws(SystemError) -> Mark {
+        try open(file)
+        guard let descriptor = file.descriptor?.raw else { return .start }
+        return try mark(at: offset, descriptor)
+    }
+
+    func mark(at offset: Int64, _ descriptor: Int32) throws(SystemError) -> Mark {
+        let covered = Mark(offset: offset, hash: 0).covered
+        let bytes = try bytes(of: descriptor, at: offset - Int64(covered), count: covered)
+        return Mark(offset: offset, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
+    }
+
+    func bytes(of descriptor: Int32, at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, read in
+            do throws(SystemError) {
+                read = try FileSystem.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+            } catch {
+                failure = error
+                read = 0
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    /// A decompressor for a format; nil if there is no memory for one.
+    func packed(_ format: DropFormat) -> PackedLines? {
+        do {
+            return try PackedLines(format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
+        } catch {
+            counters.errors += 1
+            log.error("cannot unpack", ["error": error.message])
+            return nil
+        }
+    }
+
+    // MARK: What is given up
+
+    /// The time has come to give up what no copy was found of.
+    func lookForCopies() {
+        let (isHeldBack, suspected) = (isHeldBack, streams.suspected)
+        streams.cutOffs.giveUpOld(now, isHeldBack: isHeldBack, suspected: suspected)
+        tellCutOffs()
+        publish()
+    }
+
+    /// Counts and logs what was given up, and comes back to what is waited for.
+    func tellCutOffs() {
+        for cut in streams.cutOffs.takeGivenUp() {
+            counters.bytesGivenUp += ByteCount(cut.end - cut.begin)
+            log.error(
+                cut.gone == nil ? "file was truncated before it was read" : "file vanished before it was read",
+                ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
+        }
+        if let due = streams.cutOffs.plan(now) { remember(.lookForCopies, at: due) }
+    }
+}
+
+extension PackedLines {
+    /// Unpacks as far as these places, which ascend, and says what lies before each of them.
+    func look(at places: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
+        var sight = Sight()
+        // The bytes before a place tell whether it is the same all the way.
+        var tail: [UInt8] = []
+        func pass(_ count: Int) {
+            tail = Array((tail + lines.prefix(count).suffix(Mark.window)).suffix(Mark.window))
+            take(count)
+        }
+        for place in places {
+            while offset + Int64(lines.count) <= place, end == nil {
+                pass(Int(min(Int64(lines.count), place - offset)))
+                try fill(from: descriptor)
+            }
+            let whole = offset + Int64(lines.count)
+            guard whole >= place else {
+                if end == .whole { sight.end = Mark(offset: whole, hash: 0) }
+                break
+            }
+            pass(Int(place - offset))
+            let mark = Mark(offset: place, hash: 0)
+            let endsLine = tail.last == 0x0A || lines.first == 0x0A || lines.isEmpty && end == .whole
+            let hash = tail.suffix(mark.covered).withUnsafeBytes { ByteHash.of($0) }
+            sight.saw(Mark(offset: place, hash: hash), endsLine: endsLine)
+        }
+        return sight
+    }
+}

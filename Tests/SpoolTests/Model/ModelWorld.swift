@@ -1,0 +1,334 @@
+import EventLoops
+@testable import Spool
+import TestKit
+
+/// Writers whose files are rotated in every way, an agent that is stalled, stopped and killed, all by chance, without a disk or a clock:
+/// each line that was not destroyed must arrive, and none twice.
+final class ModelWorld {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// Who writes to a file and has it rotated; what rotation does comes step by step, and others do something in between.
+    private struct Writer {
+        var path: String
+        var mode: Mode
+        var header: [UInt8]
+        var file: ModelFile?
+        var rotations = 0
+        var steps: [(ModelWorld, inout Writer) -> Void] = []
+        /// The rest of a line of which the beginning was written.
+        var rest: [UInt8] = []
+        /// The copy after which it is truncated.
+        var copy: ModelFile?
+        /// When it counts as made.
+        var due = BootInstant(nanoseconds: 0)
+        /// What may come twice if it is not made by then.
+        var allowed = 0
+    }
+
+    enum Mode: CaseIterable {
+        case rename, compress, delayedCompress, copyTruncate, shiftedCopy, copyOver, copyCompress, chain, dated,
+            logback, cut, delete
+    }
+
+    let disk = ModelDisk()
+    let time = ManualTime()
+    private(set) var random: SplitMix64
+    private var writers: [Writer] = []
+    private(set) var agent: ModelAgent
+    private let isPolled: Bool
+    /// Whether a copy paused for longer than it is waited for: then it is another file, and what was cut off counts as given up.
+    private var isPausing = false
+    private var lineCount = 0
+    private(set) var steps = 0
+    /// What the last steps were.
+    private(set) var history: [String] = []
+    let isTelling: Bool
+
+    init(seed: UInt64, isTelling: Bool = false) {
+        random = SplitMix64(seed: seed)
+        self.isTelling = isTelling
+        isPolled = random.next() % 3 == 0
+        let queue = ModelQueue()
+        agent = ModelAgent(disk, queue, time, isPolling: isPolled, seed: random.next())
+        disk.isDurable = { queue.lines[$0] != nil }
+        disk.isUnknowable = { [unowned self] line in
+            writers.contains { unknowableCopy(of: $0)?.lines().contains(line) ?? false }
+        }
+        let headers: [[UInt8]] = [[], [], Array("start\n".utf8), Array(repeating: UInt8(ascii: "="), count: 1200)]
+        for number in 0..<(1 + chance(3)) {
+            let mode = Mode.allCases[chance(Mode.allCases.count)]
+            writers.append(Writer(path: "a/f\(number).log", mode: mode, header: headers[chance(4)]))
+        }
+        listen()
+    }
+
+    func chance(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
+
+    func note(_ what: @autoclosure () -> String) {
+        if isTelling { history.append("\(steps): \(what())") }
+    }
+
+    /// A step of somebody.
+    func step() throws {
+        steps += 1
+        switch chance(16) {
+        case 0...4: write()
+        case 5...6: rotate()
+        case 7: time.advance(by: .milliseconds(Int64([10, 100, 500, 1100][chance(4)])))
+        case 8 where chance(40) == 0: try restart()
+        default: try agentStep()
+        }
+    }
+
+    private func agentStep() throws {
+        switch chance(8) {
+        case 0: try agent.look(all: isPolled && chance(3) == 0, changes: isPolled ? 0 : 1 + chance(8))
+        case 1: agent.beginCommit()
+        case 2: try agent.endCommit()
+        case 3: agent.checkSome()
+        default: try agent.read()
+        }
+    }
+
+    private func restart() throws {
+        if chance(2) == 0 {
+            note("stop")
+            agent.beginCommit()
+            try agent.endCommit()
+            try agent.endCommit()
+        } else {
+            note("kill")
+        }
+        agent = ModelAgent(disk, agent.queue, time, isPolling: isPolled, seed: random.next())
+        disk.forgetChanges()
+        listen()
+    }
+
+    private func listen() {
+        if isTelling { agent.tell = { [unowned self] in note("  " + $0) } }
+    }
+
+    // MARK: Writers
+
+    private func line() -> [UInt8] {
+        lineCount += 1
+        let padding = [0, 0, 5, 30, 200][chance(5)]
+        return Array("\(lineCount):\(String(repeating: "x", count: padding)).\n".utf8)
+    }
+
+    private func open(_ writer: inout Writer) -> ModelFile {
+        if let file = writer.file { return file }
+        let file = disk.create(writer.path)
+        file.writers += 1
+        writer.file = file
+        if file.bytes.isEmpty, !writer.header.isEmpty { disk.append(writer.header + line(), to: file) }
+        return file
+    }
+
+    private func close(_ writer: inout Writer) {
+        if !writer.rest.isEmpty, let file = writer.file { disk.append(writer.rest, to: file) }
+        writer.rest = []
+        writer.file?.writers -= 1
+        writer.file = nil
+    }
+
+    private func write() {
+        let index = chance(writers.count)
+        let file = open(&writers[index])
+        var bytes = writers[index].rest
+        writers[index].rest = []
+        for _ in 0...chance(chance(6) == 0 ? 40 : 3) { bytes += line() }
+        if chance(6) == 0, let last = bytes.dropLast().lastIndex(of: 0x0A) {
+            let cut = last + 1 + chance(bytes.count - last - 1)
+            writers[index].rest = Array(bytes[cut...])
+            bytes.removeLast(bytes.count - cut)
+        }
+        note("write \(bytes.count) to \(file.path ?? "a deleted file")")
+        disk.append(bytes, to: file)
+    }
+
+    private func rotate() {
+        let index = chance(writers.count)
+        guard writers[index].steps.isEmpty else {
+            let step = writers[index].steps.removeFirst()
+            return step(self, &writers[index])
+        }
+        guard chance(6) == 0, disk.names[writers[index].path] != nil else { return }
+        writers[index].rotations += 1
+        note("rotate \(writers[index].path) by \(writers[index].mode)")
+        plan(&writers[index])
+    }
+
+    private func copy(_ from: String, to: String) -> [(ModelWorld, inout Writer) -> Void] {
+        let part: (ModelWorld, inout Writer) -> Void = { world, writer in
+            // Over a copy that was not looked at for long no other is made, nor over one that is empty.
+            guard let source = world.disk.names[from], !world.agent.isUnread(to) else { return writer.steps = [] }
+            let copy = world.disk.create(to)
+            world.disk.truncate(copy)
+            world.note("begin a copy of \(from) to \(to)")
+            world.disk.append(Array(source.bytes.prefix(world.chance(source.bytes.count + 1))), to: copy)
+            copy.writers += 1
+            writer.copy = copy
+            // For the rest of a copy nobody waits for ever, and of one that is shorter than a fingerprint not long.
+            let patience = Duration.seconds(copy.bytes.count < Fingerprint.longest ? 1 : 10)
+            writer.due = world.time.bootTime + patience
+            writer.allowed = world.disk.allow(source.lines(), from: writer.due)
+        }
+        let rest: (ModelWorld, inout Writer) -> Void = { world, writer in
+            guard let copy = world.disk.names[to] else { return }
+            copy.writers -= 1
+            let isInTime = world.time.bootTime < writer.due
+            if isInTime { world.disk.forbid(writer.allowed) }
+            world.isPausing = world.isPausing || !isInTime
+            defer { if !isInTime { _ = world.disk.allow(copy.lines(), from: .init(nanoseconds: 0)) } }
+            guard let source = world.disk.names[from], source.bytes.count >= copy.bytes.count else { return }
+            world.note("end the copy of \(from) to \(to)")
+            world.disk.append(Array(source.bytes[copy.bytes.count...]), to: copy)
+        }
+        return [part, rest]
+    }
+
+    private func pack(_ path: String) -> [(ModelWorld, inout Writer) -> Void] {
+        let made: (ModelWorld, inout Writer) -> Void = { world, _ in
+            guard let source = world.disk.names[path], world.disk.names[path + ".gz"] == nil else { return }
+            world.note("pack \(path)")
+            let packed = world.disk.create(path + ".gz")
+            world.disk.append(source.bytes, to: packed)
+        }
+        let gone: (ModelWorld, inout Writer) -> Void = { world, _ in
+            // As gzip does: what was written to it meanwhile is gone as well.
+            if world.disk.names[path + ".gz"] != nil { world.disk.delete(path) }
+        }
+        return [made, gone]
+    }
+
+    private func move(_ from: String, to: String, closing: Bool = true) -> (ModelWorld, inout Writer) -> Void {
+        { world, writer in
+            world.note("rename \(from) to \(to)")
+            if closing { world.close(&writer) }
+            world.disk.rename(from, to: to)
+        }
+    }
+
+    private func truncated() -> (ModelWorld, inout Writer) -> Void {
+        { world, writer in
+            guard let file = world.disk.names[writer.path] else { return }
+            world.note("truncate \(writer.path)")
+            // The rest of a line that is cut in two belongs to no line.
+            if !writer.rest.isEmpty { world.disk.append(writer.rest, to: file) }
+            writer.rest = []
+            if let copy = world.unknowableCopy(of: writer) {
+                _ = world.disk.allow(copy.lines(), from: .init(nanoseconds: 0))
+            }
+            writer.copy = nil
+            world.disk.truncate(file)
+        }
+    }
+
+    /// The copy of a file that was written to since, if it cannot be told from a new file: it may come twice.
+    private func unknowableCopy(of writer: Writer) -> ModelFile? {
+        guard let copy = writer.copy, let file = disk.names[writer.path], copy.bytes.count < file.bytes.count,
+            !agent.canKnow(file, copyOf: copy.bytes.count)
+        else { return nil }
+        return copy
+    }
+
+    private func shift(_ path: String, _ last: Int = 6) -> (ModelWorld, inout Writer) -> Void {
+        { world, _ in
+            for number in stride(from: last, to: 0, by: -1) {
+                if world.disk.names["\(path).\(number)"] != nil {
+                    world.disk.rename("\(path).\(number)", to: "\(path).\(number + 1)")
+                }
+            }
+        }
+    }
+
+    private func plan(_ writer: inout Writer) {
+        let (path, number) = (writer.path, writer.rotations)
+        let closed: (ModelWorld, inout Writer) -> Void = { $0.close(&$1) }
+        switch writer.mode {
+        case .rename: writer.steps = [move(path, to: "\(path).\(number)", closing: false), { _, _ in }, closed]
+        case .compress: writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number)")
+        case .delayedCompress: writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number - 1)")
+        case .copyTruncate: writer.steps = copy(path, to: "\(path).\(number)") + [truncated()]
+        case .shiftedCopy: writer.steps = [shift(path)] + copy(path, to: "\(path).1") + [truncated()]
+        case .copyOver: writer.steps = copy(path, to: "\(path).1") + [truncated()]
+        case .copyCompress:
+            writer.steps = copy(path, to: "\(path).\(number)") + [truncated()] + pack("\(path).\(number)")
+        case .chain: writer.steps = [closed, shift(path), move(path, to: "\(path).1")]
+        case .dated: writer.steps = [move(path, to: "a/old/\(path.dropFirst(2))-20261122\(100 + number)")]
+        case .logback:
+            let stem = path.dropLast(4)
+            let packed = "\(stem)-2026-11-23-\(number).log"
+            writer.steps =
+                [move(path, to: "\(packed)123.tmp")] + [
+                    { world, _ in
+                        guard let source = world.disk.names["\(packed)123.tmp"] else { return }
+                        world.disk.append(source.bytes, to: world.disk.create("\(packed).gz"))
+                    }, { world, _ in world.disk.delete("\(packed)123.tmp") },
+                ]
+        case .cut:
+            var (tail, end, mark, since): ([UInt8], Int, Int, BootInstant?) = ([], 0, 0, nil)
+            var isCut = false
+            writer.steps = [
+                { world, writer in
+                    // To where a line ends.
+                    guard writer.rest.isEmpty, let file = world.disk.names[writer.path] else { return }
+                    let ends = file.bytes.indices.filter { file.bytes[$0] == 0x0A }
+                    guard !ends.isEmpty else { return }
+                    end = ends[world.chance(ends.count)] + 1
+                    mark = world.agent.mark(in: file, below: end)
+                    (tail, since) = (Array(file.bytes[end...]), world.time.bootTime)
+                    world.note("cut \(writer.path) to \(end), where \(mark) is left")
+                    // What is put back soon is what it was, if a mark was left; else lines that were read are read again.
+                    // Of a file that is cut again it is not waited again.
+                    isCut = world.agent.isCut(writer.path)
+                    let isOpen = mark == 0 || isCut
+                    let due = world.time.bootTime + (isOpen ? .zero : .seconds(1))
+                    file.cut = world.disk.allow(file.lines(from: mark), from: due)
+                    world.disk.truncate(file, to: end)
+                },
+                { world, writer in
+                    guard let file = world.disk.names[writer.path], let since, file.bytes.count >= end else { return }
+                    guard world.chance(2) == 0, file.bytes.count == end else { return }
+                    world.note("put back")
+                    if !isCut, mark > 0, world.time.bootTime - since < .seconds(1), let cut = file.cut {
+                        world.disk.forbid(cut)
+                    }
+                    file.cut = nil
+                    world.disk.append(tail, to: file)
+                },
+            ]
+        case .delete: writer.steps = [closed, { world, writer in world.disk.delete(writer.path) }]
+        }
+    }
+
+    // MARK: The end
+
+    /// Nothing more is written: after a while all is read, and what was given up was lost.
+    func end() throws {
+        for index in writers.indices {
+            while !writers[index].steps.isEmpty { writers[index].steps.removeFirst()(self, &writers[index]) }
+            close(&writers[index])
+        }
+        for _ in 0..<60 {
+            time.advance(by: .milliseconds(1000))
+            try agent.look(all: true, changes: .max)
+            for _ in 0..<200 where try agent.read() {}
+            agent.beginCommit()
+            try agent.endCommit()
+            agent.checkAll()
+        }
+        let missing = (1...max(1, lineCount)).filter {
+            agent.queue.lines[$0] == nil && !disk.destroyed.contains($0) && lineCount > 0
+        }
+        guard missing.isEmpty else { throw Failure(description: "lost: \(missing.prefix(5)) of \(lineCount) lines") }
+        let givenUp = agent.queue.givenUp
+        guard givenUp <= disk.tornBytes || isPausing || disk.destroyed.contains(where: { agent.queue.lines[$0] == nil })
+        else {
+            throw Failure(description: "\(givenUp) bytes were given up, and no line was lost")
+        }
+    }
+}

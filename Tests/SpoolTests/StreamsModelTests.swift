@@ -1,0 +1,25 @@
+import TestKit
+import Testing
+
+/// The streams against a model that knows which bytes exist where.
+@Suite("Streams, without a disk", .timeLimit(.minutes(5)))
+struct StreamsModelTests {
+    @Test("whatever writers, rotations and kills do, each line that exists arrives once, and what is given up was lost")
+    func eachLineOnce() throws {
+        let seed = Seeds.one(1)
+        var (worlds, steps) = (0, 0)
+        while worlds < 150 {
+            let world = ModelWorld(seed: seed &+ UInt64(worlds))
+            do {
+                for _ in 0..<600 { try world.step() }
+                try world.end()
+            } catch {
+                Issue.record("step \(world.steps): \(error); \(Seeds.again(seed &+ UInt64(worlds)))")
+                return
+            }
+            worlds += 1
+            steps += world.steps
+        }
+        print("streams: \(steps) steps in \(worlds) worlds")
+    }
+}
