@@ -28,7 +28,7 @@ extension AgentService {
             let result = try await applyConfiguration()
             let discarded = parts?.queue.snapshot.withoutDestination ?? 0
             reloads.withLock {
-                $0 = Reloads(problem: nil, lastSuccess: time.wallTime, withoutDestination: discarded)
+                $0 = Reloads(lastSuccess: time.wallTime, withoutDestination: discarded, configured: configured)
             }
             log.info("configuration reloaded", ["changed": result.changed.count, "restart": result.needRestart.count])
             return result

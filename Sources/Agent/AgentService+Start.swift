@@ -95,7 +95,8 @@ extension AgentService {
             program: program, settings: { self.sharedSettings.withLock { $0 } },
             country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
             intakes: intakes, unreadSpool: unreadSpool, unread: unread, containers: keeper, recorder: recorder,
-            ports: ports, pulse: pulse, restart: restart, started: time.bootTime, time: time, reloads: reloads)
+            ports: ports, pulse: pulse, restart: restart, started: time.bootTime, time: time, reloads: reloads,
+            manager: task == nil ? manager : nil)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
         ) {
@@ -150,7 +151,8 @@ extension AgentService {
         let parts = Parts(
             queue: queue, driver: driver, reader: reader, intake: intake, stats: stats, control: control,
             network: network,
-            notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions, ports: ports)
+            notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions, ports: ports,
+            status: status)
         self.parts = parts
         // What containers set holds for the first event.
         await containersChanged()
@@ -199,13 +201,13 @@ extension AgentService {
         else { return nil }
         var watch = ProgressWatch()
         let (queue, driver, reader, time) = (parts.queue, parts.driver, parts.reader, self.time)
-        let (ports, loop) = (parts.ports, self.loop)
+        let (status, loop) = (parts.status, self.loop)
         let watchdog = Watchdog(
             limit: limit, manager: manager, on: loop, others: [readerLoop, storeLoop], log: log
         ) {
             watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
             // A dead port is opened again; that is no reason to end what ships.
-            Task(executorPreference: loop) { await ports.check() }
+            Task(executorPreference: loop) { _ = await status.status() }
             return watch.stalls(
                 ProgressWatch.State(queue: queue.snapshot, delivery: driver.snapshot, spool: reader.figures),
                 at: time.bootTime, wall: time.wallTime)

@@ -98,6 +98,7 @@ public actor AgentService {
         let containers: ContainerKeeper
         let functions: FunctionDesk
         let ports: PortWatch
+        let status: AgentStatus
     }
 
     nonisolated var log: Log { Log(sink) }
@@ -153,7 +154,7 @@ public actor AgentService {
         self.sink = sink
         self.task = task
         self.loop = loop
-        reloads = SharedReloads(at: time.wallTime)
+        reloads = SharedReloads(settings, at: time.wallTime)
         host = HostFacts(settings, version: program.version, log: Log(sink))
         manager = ServiceManager(socket: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
         do throws(SystemError) {
@@ -181,7 +182,8 @@ public actor AgentService {
             for loop in writingLoops.values { loop.stop() }
         }
         let parts = try await start()
-        manager?.notify("READY=1\nSTATUS=shipping")
+        manager?.notify("READY=1")
+        _ = await parts.status.status()
         watchdog = startWatchdog(parts)
         log.info(
             "agent started",

@@ -11,6 +11,7 @@ internal import Metrics
 internal import Model
 internal import Queue
 internal import Spool
+internal import Synchronization
 
 /// Tells how the agent stands, from what the modules have published.
 struct AgentStatus: StatusSource {
@@ -34,13 +35,18 @@ struct AgentStatus: StatusSource {
     let started: BootInstant
     let time: any TimeSource
     let reloads: SharedReloads
+    /// Told when readiness changes; nil where nobody wants to be.
+    let manager: ServiceManager?
+    private let toldManager = ToldManager()
 
     /// Asks the ports and loops first.
     func status() async -> StatusReport {
         await ports.check()
         await pulse.check()
         await restart.check()
-        return report()
+        var report = report()
+        report.edits = restart.edits(since: reloads.withLock { $0.configured })
+        return report
     }
 
     /// The state at this moment. From any thread.
@@ -83,6 +89,7 @@ struct AgentStatus: StatusSource {
                 let known = delivery.destinations.first { $0.name.text == name }
                 return (known?.interval ?? delivery.interval).duration
             }
+        if let manager { toldManager.tell(manager, report.obstacles) }
         return report
     }
 
@@ -302,6 +309,21 @@ extension QueueSnapshot {
             }
         }
         return found
+    }
+}
+
+/// Tells systemd what `/readyz` says, whenever that is another thing than before.
+private final class ToldManager: Sendable {
+    private let told = Mutex("")
+
+    func tell(_ manager: ServiceManager, _ obstacles: [String]) {
+        let reason = obstacles.first.map { String($0.prefix { $0 != "\n" }.prefix(200)) }  // bounded: a line for people
+        let text = reason.map { "not ready: \($0)" } ?? "ready"
+        let isNew = told.withLock { told in
+            defer { told = text }
+            return told != text
+        }
+        if isNew { manager.notify("STATUS=\(text)") }
     }
 }
 

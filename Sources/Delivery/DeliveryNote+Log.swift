@@ -27,9 +27,9 @@ extension DeliveryNote {
                     "destination": destination, "reason": failure.summary,
                     "next_try_in": wait?.brief ?? "after resume or a network change",
                 ])
-        case .breakerClosed: log.warning("destination is well again", ["destination": destination])
+        case .breakerClosed: log.warning("destination has recovered", ["destination": destination])
         case .recovered(let failures):
-            log.warning("destination is well again", ["destination": destination, "failed_attempts": failures])
+            log.warning("destination has recovered", ["destination": destination, "failed_attempts": failures])
         case .retryAfter(let wait, let failure):
             log.warning(
                 "destination asked to wait",

@@ -22,6 +22,8 @@ extension Intake {
         var record = record
         record.content = presentable(record.content, of: record.app)
         keep(record)
+        // One that was read before and is kept as it is counts as it did.
+        if record.reason == .refused { pending.refused += 1 }
         var counts = AppCounts()
         counts.quarantined = 1
         apps.note(record.app, counts)

@@ -147,6 +147,8 @@ public struct QuarantineRecord: Sendable, Equatable {
         case limit
         /// Refused by a limit whose consequence is `refuse`, or by a full queue; kept here, counted as refused.
         case refused
+        /// One that only a newer version of Spoolship knows: it was installed before.
+        case unknown
     }
 
     /// Why it lies here.

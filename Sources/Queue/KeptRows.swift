@@ -110,7 +110,7 @@ extension StoredQuarantineRecord {
     init(_ row: Statement) {
         id = Int64(row.integer(0))
         record = QuarantineRecord(
-            reason: .init(rawValue: row.text(1)) ?? .refused, detail: row.text(2), app: row.text(3), path: row.text(4),
+            reason: .init(rawValue: row.text(1)) ?? .unknown, detail: row.text(2), app: row.text(3), path: row.text(4),
             offset: Int64(row.integer(5)), length: Int64(row.integer(6)), content: row.bytes(8),
             time: Timestamp(nanoseconds: Int64(row.integer(7))))
     }

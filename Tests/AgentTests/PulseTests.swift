@@ -1,3 +1,4 @@
+@testable import Configuration
 import EventLoops
 import Logs
 import Logs
@@ -66,7 +67,7 @@ struct PulseTests {
 struct RestartWatchTests {
     @Test(
         "what a restart would refuse is told while the old goes on, once, and taken back",
-        arguments: ["ca", "token", "configuration"])
+        arguments: ["ca", "token", "configuration", "kafka", "hash"])
     func refused(what: String) async throws {
         let directory = try TemporaryDirectory()
         let main = try EventLoop(name: "main")
@@ -81,14 +82,29 @@ struct RestartWatchTests {
             url = "https://127.0.0.1:1/"
             token_file = "\(directory.path)/token"
             tls.ca_file = "\(directory.path)/ca.pem"
+            [[destination]]
+            name = "lines"
+            type = "kafka"
+            kafka.brokers = ["127.0.0.1:1"]
+            kafka.topic = "lines"
+            tls.ca_file = "\(directory.path)/kafka.pem"
+            [[container]]
+            id = "GTM-1"
+            default_file = "\(directory.path)/GTM-1"
+            hash_key_file = "\(directory.path)/hash.key"
             """
         let certificate = try CertificateAuthority(now: SystemTime().wallTime).certificate
         func write(_ name: String, _ text: String) throws {
             try WholeFile.replace("\(directory.path)/\(name)", with: Array(text.utf8), mode: 0o600)
         }
-        try write("spoolship.toml", good)
-        try write("token", "secret\n")
-        try write("ca.pem", certificate)
+        func writeGood() throws {
+            try write("spoolship.toml", good)
+            try write("token", "secret\n")
+            try write("ca.pem", certificate)
+            try write("kafka.pem", certificate)
+            try write("hash.key", String(repeating: "0123456789abcdef", count: 4))
+        }
+        try writeGood()
         let watch = RestartWatch(
             "\(directory.path)/spoolship.toml", version: "1.0.0", on: main, time: time, log: Log(log))
         await watch.check()
@@ -96,6 +112,8 @@ struct RestartWatchTests {
         switch what {
         case "ca": try write("ca.pem", "garbage\n")
         case "token": try write("token", "")
+        case "kafka": try write("kafka.pem", "garbage\n")
+        case "hash": try write("hash.key", "short")
         default: try write("spoolship.toml", good + "\ninterval = 7\n")
         }
         // Looked at ten seconds later at the earliest.
@@ -106,13 +124,38 @@ struct RestartWatchTests {
             await watch.check()
             #expect(watch.problem != nil)
         }
-        try write("spoolship.toml", good)
-        try write("token", "secret\n")
-        try write("ca.pem", certificate)
+        try writeGood()
         time.advance(by: .seconds(11))
         await watch.check()
         #expect(watch.problem == nil)
         #expect(log.messages.count { $0.text.contains("a restart would fail") } == 1)
         #expect(log.messages.count { $0.text.contains("would succeed again") } == 1)
+    }
+
+    @Test("32: settings that were edited and not reloaded are told, until they are in force or taken back")
+    func edits() async throws {
+        let directory = try TemporaryDirectory()
+        let main = try EventLoop(name: "main")
+        try main.start()
+        defer { main.stop() }
+        let time = ManualTime()
+        let path = "\(directory.path)/spoolship.toml"
+        func write(_ size: String) throws -> Settings {
+            let text = """
+                agent.state_directory = "\(directory.path)/state"
+                spool.directory = "\(directory.path)/spool"
+                queue.max_size = "\(size)"
+                """
+            try WholeFile.replace(path, with: Array(text.utf8), mode: 0o600)
+            return try Settings.load(path: path).settings
+        }
+        let first = try write("10MiB")
+        let watch = RestartWatch(path, version: "1.0.0", on: main, time: time, log: Log(KeptLog()))
+        await watch.check()
+        #expect(watch.edits(since: first) == [])
+        let second = try write("20MiB")
+        time.advance(by: .seconds(11))
+        await watch.check()
+        #expect(watch.edits(since: first) == ["queue.max_size"] && watch.edits(since: second) == [])
     }
 }

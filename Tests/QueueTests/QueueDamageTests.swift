@@ -23,6 +23,8 @@ struct QueueDamageTests {
         case noiseInARow
         case zeros
         case swapped
+        /// Half a page is another one's, as after a power cut in the middle of a write.
+        case torn
     }
 
     enum Target: CaseIterable {
@@ -205,9 +207,9 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "each page of a busy queue, zeroed, flipped and swapped in turn: the agent starts, with what is on sound pages",
-        arguments: [Damage.zeros, .oneBit, .swapped])
-    func everyPage(_ damage: Damage) async throws {
+        "each page of a busy queue, zeroed, flipped, swapped and torn, before a start or while it runs: it goes on, with sound pages",
+        arguments: [Damage.zeros, .oneBit, .swapped, .torn], [false, true])
+    func everyPage(_ damage: Damage, isRunning: Bool) async throws {
         let original = try await busy()
         let pages = original.database.count / QueueDamageTests.pageSize
         var random = SplitMix64(seed: QueueDamageTests.seed)
@@ -225,18 +227,23 @@ struct QueueDamageTests {
                 for place in 0..<QueueDamageTests.pageSize {
                     copy.database.swapAt(start + place, other * QueueDamageTests.pageSize + place)
                 }
+            case .torn:
+                for place in QueueDamageTests.pageSize / 2..<QueueDamageTests.pageSize {
+                    copy.database[start + place] = copy.database[other * QueueDamageTests.pageSize + place]
+                }
             default:
                 let place = start + Int.random(in: 0..<100, using: &random)
                 copy.database[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
             }
             let fixture = try QueueFixture(in: "/dev/shm", after: 1)
-            try put(copy, fixture)
-            let name = "\(damage), page \(page) of \(pages)"
+            try put(isRunning ? original : copy, fixture)
+            let name = "\(damage), page \(page) of \(pages)\(isRunning ? ", while it runs" : "")"
             var stage = "open"
             do {
                 let store = try fixture.open { $0.destinations = ["main", "other"] }
                 stage = "restore"
                 _ = try await store.restore()
+                if isRunning { try overwrite(fixture, with: copy.database) }
                 _ = try await store.switches()
                 stage = "drain"
                 let main = try await drain(store, "main")
@@ -256,7 +263,15 @@ struct QueueDamageTests {
                 Issue.record("\(name), \(stage): \(error)")
             }
         }
-        #expect(salvaged > pages / 8, "\(salvaged) of \(pages)")
+        // What is damaged under a running queue is noticed when it is read.
+        #expect(salvaged > (isRunning ? 0 : pages / 8), "\(salvaged) of \(pages)")
+    }
+
+    /// Writes into the database's file in its place, as a disk that fails does.
+    private func overwrite(_ fixture: QueueFixture, with bytes: [UInt8]) throws {
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        let file = try Descriptor(checking: open(path, O_WRONLY | O_CLOEXEC), "open")
+        try #require(pwrite(file.raw, bytes, bytes.count, 0) == bytes.count)
     }
 
     @Test("a queue that somebody else writes to is not damaged: the start fails, and nothing is replaced")
@@ -309,6 +324,11 @@ struct QueueDamageTests {
             let other = Int.random(in: 0..<count, using: &random)
             for place in 0..<unit { bytes.swapAt(start(one) + place, start(other) + place) }
             bad.formUnion([one, other])
+        case .torn:
+            let page = Int.random(in: 0..<count, using: &random)
+            let other = Int.random(in: 0..<count, using: &random)
+            for place in unit / 2..<unit { bytes[start(page) + place] = bytes[start(other) + place] }
+            bad.insert(page)
         }
         if target == .database { copy.database = bytes } else { copy.wal = bytes }
         return bad

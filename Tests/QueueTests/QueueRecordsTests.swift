@@ -181,6 +181,35 @@ struct QueueRecordsTests {
         await store.close()
     }
 
+    @Test("32.16: a reason of a newer version counts as a quarantined line's, and a retry changes no figure for it")
+    func reasonOfANewerVersion() async throws {
+        let fixture = try QueueFixture()
+        let maker = ChunkMaker()
+        var store = try fixture.open()
+        var commit = Commit()
+        commit.read = 1
+        commit.quarantined = [
+            QuarantineRecord(
+                reason: .limit, detail: "", app: "shop", path: "shop/a.jsonl", offset: 9, length: 900, content: [0x7B],
+                time: maker.time)
+        ]
+        _ = try await store.store(commit)
+        await store.close()
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("UPDATE quarantine SET reason = 'not_invented_yet'")
+        store = try fixture.open()
+        let kept = try #require(try await store.quarantined().first)
+        #expect(kept.record.reason == .unknown)
+        let before = store.snapshot.intake
+        var back = Commit()
+        back.read = 1
+        back.requeued = [kept.id]
+        back.quarantined = [kept.record]
+        _ = try await store.store(back)
+        #expect(store.snapshot.intake == before && before.balances && store.snapshot.quarantine.count == 1)
+        await store.close()
+    }
+
     @Test("nobody's bad lines make room for those of an app that holds more", arguments: [1, 2, 3, 4] as [UInt64])
     func quarantineByHolder(seed: UInt64) async throws {
         let fixture = try QueueFixture()

@@ -25,9 +25,16 @@ actor RestartWatch {
     private var isLooking = false
     private var lastLook: BootInstant?
     private var lastRead: BootInstant?
-    private var seen: [String: String] = [:]
     private var timer: EventLoop.TimerID?
-    private nonisolated let published = Mutex<String?>(nil)
+    private nonisolated let published = Mutex<Look>(Look())
+
+    /// What a look has found.
+    private struct Look: Sendable {
+        var stamps: [String: String] = [:]
+        var problem: String?
+        /// The configuration as the files have it; nil while they cannot be used.
+        var onDisk: Settings?
+    }
 
     /// - Parameter path: the configuration that a restart reads.
     init(_ path: String, version: String, on loop: EventLoop, time: any TimeSource, log: Log) {
@@ -39,7 +46,12 @@ actor RestartWatch {
     }
 
     /// Why a restart would fail, as of the last look; nil when it would not. From any thread.
-    nonisolated var problem: String? { published.withLock { $0 } }
+    nonisolated var problem: String? { published.withLock { $0.problem } }
+
+    /// What the files say otherwise than a configuration, as of the last look. From any thread.
+    nonisolated func edits(since configured: Settings) -> [String] {
+        published.withLock { $0.onDisk }.map { configured.changes(to: $0).map(\.path) } ?? []
+    }
 
     /// Looks once an hour from now on, whether or not anybody asks.
     func start() {
@@ -56,9 +68,10 @@ actor RestartWatch {
         isLooking = true
         defer { isLooking = false }
         lastLook = now
-        let known = lastRead.map { now - $0 < RestartWatch.readEvery } == true ? seen : [:]
+        let before = problem
+        let known = lastRead.map { now - $0 < RestartWatch.readEvery } == true ? published.withLock { $0.stamps } : [:]
         let (path, version) = (self.path, self.version)
-        let found: (stamps: [String: String], problem: String?)?
+        let found: Look?
         do throws(SystemError) {
             let thread = try EventLoop(name: "rehearsal")
             try thread.start()
@@ -69,10 +82,9 @@ actor RestartWatch {
         }
         // Nothing has changed.
         guard let found else { return }
-        seen = found.stamps
         lastRead = now
-        guard found.problem != problem else { return }
-        published.withLock { $0 = found.problem }
+        published.withLock { $0 = found }
+        guard found.problem != before else { return }
         if let problem = found.problem {
             log.error("a restart would fail, the agent goes on with what it has read", ["reason": problem])
         } else {
@@ -81,20 +93,21 @@ actor RestartWatch {
     }
 
     /// Reads what a start reads; nil where each file is as it was.
-    private static func look(
-        _ path: String, _ version: String, unlike known: [String: String]
-    ) -> (stamps: [String: String], problem: String?)? {
+    private static func look(_ path: String, _ version: String, unlike known: [String: String]) -> Look? {
         if !known.isEmpty, known.allSatisfy({ stamp(of: $0.key) == $0.value }) { return nil }
         do throws(ConfigurationError) {
             let loaded = try Settings.load(path: path)
-            let named = loaded.settings.destinations.flatMap(\.namedFiles) + [path, "\(path.parent)/conf.d"]
+            let settings = loaded.settings
+            let named =
+                settings.destinations.flatMap(\.namedFiles) + settings.containers.compactMap(\.hashKeyFile)
+                + [path, "\(path.parent)/conf.d"]
             let stamps = (loaded.files + named).map { ($0, stamp(of: $0)) }
-            return (
-                Dictionary(stamps) { $1 }, StartupRehearsal(loaded.settings, version: version).firstUnmakeable
-            )
+            return Look(
+                stamps: Dictionary(stamps) { $1 },
+                problem: StartupRehearsal(settings, version: version).firstUnmakeable, onDisk: settings)
         } catch {
             let first = error.description.split(separator: "\n").first.map(String.init) ?? error.description
-            return ([path: stamp(of: path)], first)
+            return Look(stamps: [path: stamp(of: path)], problem: first)
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import EventLoops
 internal import Synchronization
 
@@ -9,13 +10,17 @@ struct Reloads: Sendable {
     var lastSuccess: Timestamp
     /// How many events had been discarded for want of a destination by then: those since are a reason not to be ready.
     var withoutDestination = 0
+    /// The configuration that was taken.
+    var configured: Settings
 }
 
 /// How reloading went: written by the agent, read from any thread.
 final class SharedReloads: Sendable {
     private let reloads: Mutex<Reloads>
 
-    init(at time: Timestamp) { reloads = Mutex(Reloads(problem: nil, lastSuccess: time)) }
+    init(_ configured: Settings, at time: Timestamp) {
+        reloads = Mutex(Reloads(lastSuccess: time, configured: configured))
+    }
 
     func withLock<Value>(_ body: (inout sending Reloads) -> sending Value) -> sending Value {
         reloads.withLock(body)

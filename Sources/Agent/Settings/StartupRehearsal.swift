@@ -106,15 +106,14 @@ public struct StartupRehearsal: Sendable {
     /// What this machine's clock keeps the agent from; nil for nothing.
     public static var clockComplaint: String? { MachineCollector.clockComplaint }
 
-    /// Why the start ends because of a destination: the first one that cannot be made of its settings and files.
-    ///
-    /// Without Kafka's, whose library connects as soon as it is made.
+    /// Why the start ends: the first destination that cannot be made of its settings and files, a key for hash tags that is none.
     var firstUnmakeable: String? {
-        for destination in settings.destinations where destination.kind != .kafka {
+        for destination in settings.destinations {
             if let refusal = refusal(of: destination, countsFiles: true) {
                 return "destination \(destination.name): \(refusal)"
             }
         }
+        do throws(AgentError) { _ = try settings.hashKeys() } catch { return error.message }
         return refusals.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
     }
 
@@ -193,6 +192,11 @@ public struct StartupRehearsal: Sendable {
     /// Why no sender can be made for a destination.
     private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
+            if case .kafka(let kafka) = try destination.completeTarget() {
+                try KafkaOutput.rehearse(
+                    DestinationName(destination.name), destination.kafkaOptions(kafka), log: Log(NoLog()))
+                return nil
+            }
             let loop = try EventLoop(name: "check")
             // The install id is made at the start; any will do here.
             _ = try OutputMaker(

@@ -13,6 +13,7 @@ extension StatusReport {
             "pause_tokens": .strings(pauseTokens), "interval": .string(interval),
             "interval_origin": .string(intervalOrigin), "log_level": .string(logLevel),
             "reload_problem": JSONValue(reloadProblem), "restart_problem": JSONValue(restartProblem),
+            "edits": .array(edits.map { .string($0) }),
             "balanced": .bool(balances),
             "intake": [
                 "read": .integer(intake.read), "accepted": .integer(intake.accepted),
@@ -51,6 +52,7 @@ extension StatusReport {
         logLevel = json.text("log_level")
         reloadProblem = json["reload_problem"]?.string
         restartProblem = json["restart_problem"]?.string
+        edits = json["edits"]?.array?.compactMap(\.string) ?? []
         if let intake = json["intake"] {
             self.intake.read = intake.count("read")
             self.intake.accepted = intake.count("accepted")

@@ -263,6 +263,8 @@ public struct StatusReport: Sendable, Equatable {
     public var logLevel = "info"
     /// Why the last reload failed; nil when it did not.
     public var reloadProblem: String?
+    /// Settings that the configuration's files have otherwise than the one in force.
+    public var edits: [String] = []
     /// Why a restart would fail; nil when it would not.
     public var restartProblem: String?
     /// The figures of reading.

@@ -224,7 +224,7 @@ public struct StatusText: Sendable {
         if spool.lagBytes == 0, spool.secondTries.isEmpty {
             text += spool.waits == nil ? "all is read" : "nothing unread"
         } else if spool.lagBytes == 0 {
-            text += "all is read but what waits for a second try"
+            text += "nothing unread but files that will be tried again"
         } else {
             text +=
                 "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"
@@ -318,6 +318,11 @@ public struct StatusText: Sendable {
         var lines = ["dispatch \(report.dispatchText), log level \(report.logLevel)"]
         if let problem = report.reloadProblem {
             lines.append(styled("the last reload failed, the old settings are in force: \(problem)", .bad))
+        }
+        if !report.edits.isEmpty {
+            let some = report.edits.prefix(3).joined(separator: ", ") + (report.edits.count > 3 ? ", …" : "")
+            lines.append(
+                styled("edited since it was read, not in force: \(some) (`spoolship reload`)", .warning))
         }
         if let problem = report.restartProblem { lines.append(styled("a restart would fail: \(problem)", .bad)) }
         return lines

@@ -38,21 +38,36 @@ public actor KafkaOutput: MeasuredOutput {
         self.options = options
         self.loop = loop
         self.time = time
-        try options.check()
-        try KafkaLibrary.load()
         builder = try BodyBuilder(NDJSONEncoder(), .none)
-        let secret = try options.login.map { login throws(OutputError) in try SecretProvider(login.password) }
-        let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: time.bootTime)
+        let files = try KafkaOutput.rehearse(name, options, log: log, at: time.bootTime)
         self.files = files
         var known = OutputCertificates()
         files.note(in: &known)
         certificates = known
         firstCertificates = known
         followsFiles = files.areAny
-        let (authorities, password) = (files.tls.authorities, files.secret)
-        try KafkaProperties(options, authorities: authorities, password: password, connects: false).rehearse()
-        client = KafkaClient(
-            options, KafkaProperties(options, authorities: authorities, password: password), on: loop, time: time)
+        let properties = KafkaProperties(options, authorities: files.tls.authorities, password: files.secret)
+        client = KafkaClient(options, properties, on: loop, time: time)
+    }
+
+    /// Whether a destination can be set up: the same without the library's threads, which connect.
+    ///
+    /// - Throws: `OutputError` as `init`.
+    public static func rehearse(_ name: DestinationName, _ options: KafkaOptions, log: Log) throws(OutputError) {
+        _ = try rehearse(name, options, log: log, at: SystemTime().bootTime)
+    }
+
+    private static func rehearse(
+        _ name: DestinationName, _ options: KafkaOptions, log: Log, at now: BootInstant
+    ) throws(OutputError) -> FollowedFiles {
+        try options.check()
+        try KafkaLibrary.load()
+        let secret = try options.login.map { login throws(OutputError) in try SecretProvider(login.password) }
+        let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: now)
+        try KafkaProperties(
+            options, authorities: files.tls.authorities, password: files.secret, connects: false
+        ).rehearse()
+        return files
     }
 
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is

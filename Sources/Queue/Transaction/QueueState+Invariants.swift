@@ -14,7 +14,7 @@ internal import Model
 // A start finds every formed batch free (`FigureStatements.countFormed`); a batch of which a part is damaged is dissolved
 // and its other rows wait again (`dissolveBatch`); `move` takes a batch to another lane, where it is free.
 extension QueueState {
-    /// Stops a debug build at the transaction that broke one of the rules 1 to 7, before its COMMIT. Release builds ask nothing.
+    /// Stops a debug build at the transaction that broke one of the rules 1 to 8, before its COMMIT. Release builds ask nothing.
     ///
     /// Damage that no checksum covers makes figures wrong: a queue whose figures do not agree with its rows when it is opened is
     /// not judged by them.
@@ -81,11 +81,19 @@ extension Ledger {
 
 extension Totals {
     /// 7. No total is negative, and ids of chunks only grow.
+    /// 8. No figure of reading falls: each is a counter.
     fileprivate func broken(since before: Totals) -> String? {
         guard min(stored, deadLetters, deadLetterBytes, quarantineRecords, quarantineBytes) >= 0 else {
             return "7: a total is negative: \(self)"
         }
-        return lastChunk >= before.lastChunk ? nil : "7: the last chunk was \(before.lastChunk), is \(lastChunk)"
+        guard lastChunk >= before.lastChunk else {
+            return "7: the last chunk was \(before.lastChunk), is \(lastChunk)"
+        }
+        let (now, old) = (intake, before.intake)
+        let fell =
+            now.read < old.read || now.accepted < old.accepted || now.refused < old.refused
+            || now.quarantined < old.quarantined
+        return fell ? "8: of what was read \(now), it was \(old)" : nil
     }
 }
 
