@@ -87,7 +87,7 @@ struct ReceiverModelTests {
         var at: [Int: BootInstant] = [:]
     }
 
-    /// SPOOLSHIP_EVENTS asks for another number: a million took four minutes of the processor.
+    /// SPOOLSHIP_EVENTS asks for another number.
     private static let events = getenv("SPOOLSHIP_EVENTS").flatMap { Int(String(cString: $0)) } ?? 20_000
     private static let worlds = 50
 
