@@ -92,16 +92,17 @@ struct WatchdogTests {
             hangs.open()
             ends.wait()
         }
-        hangs.wait()
-        while !log.texts.contains(where: { $0.contains("loop reader does not answer") }) { usleep(10_000) }
+        #expect(await eventually { hangs.isOpen })
+        #expect(await eventually { log.texts.contains { $0.contains("loop reader does not answer") } })
         listener.clear()
+        // Time itself: ten times as long as systemd is fed, nothing comes.
         #expect(listener.next(within: .milliseconds(500)) == nil)
         ends.open()
         #expect(listener.next() == "WATCHDOG=1")
 
         // A pipeline that stands still.
         stalls.withLock { $0 = ["main: the next attempt is overdue"] }
-        while !log.texts.contains(where: { $0.contains("overdue") }) { usleep(10_000) }
+        #expect(await eventually { log.texts.contains { $0.contains("overdue") } })
         listener.clear()
         #expect(listener.next(within: .milliseconds(500)) == nil)
         stalls.withLock { $0 = [] }
@@ -115,11 +116,12 @@ struct WatchdogTests {
         }
     }
 
-    /// Lets a thread wait for another.
+    /// Lets a thread wait for another, half a minute at most.
     final class Gate: Sendable {
-        private let isOpen = Atomic(false)
-        func open() { isOpen.store(true, ordering: .releasing) }
-        func wait() { while !isOpen.load(ordering: .acquiring) { usleep(1_000) } }
+        private let state = Atomic(false)
+        var isOpen: Bool { state.load(ordering: .acquiring) }
+        func open() { state.store(true, ordering: .releasing) }
+        func wait() { for _ in 0..<30_000 where !isOpen { usleep(1_000) } }
     }
 }
 

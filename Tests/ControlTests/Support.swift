@@ -45,7 +45,7 @@ func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) a
     }
 }
 
-/// Lets time pass without the loops' help: for what must not happen meanwhile.
+/// Lets time pass without the loops' help. Only where time itself is tested: what must not happen meanwhile, and limits.
 func pause(_ time: Duration) {
     _ = poll(nil, 0, Int32(time.nanosecondsClamped / 1_000_000))
 }

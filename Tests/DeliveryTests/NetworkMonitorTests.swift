@@ -48,7 +48,7 @@ private let canMakeNamespaces: Bool = {
         let made = enterOwnNetwork()
         answer.withLock { $0 = made }
     }
-    while answer.withLock({ $0 }) == nil { usleep(1000) }
+    for _ in 0..<30_000 where answer.withLock({ $0 }) == nil { usleep(1000) }
     loop.stop()
     return answer.withLock { $0 } == true
 }()

@@ -151,7 +151,7 @@ struct EventLoopTests {
             let resident = Resident(on: loop)
             await resident.set(.seconds(10))
             let start = SystemTime().bootTime
-            // It sleeps by then; each wait is set anew after the one before has fired.
+            // Time itself: it sleeps by then, which nothing tells. Each wait is set anew after the one before has fired.
             for _ in 0..<5 {
                 usleep(20_000)
                 await resident.wait(.milliseconds(1))

@@ -16,6 +16,7 @@ struct PythonServerTests {
             try await PythonServer("s3_server.py", [file], portFile: file)
         }.value
         loop.stop()
+        // Time itself: that it does not end has no other sign.
         try await Task.sleep(for: .milliseconds(500))
         #expect(server.isRunning)
     }

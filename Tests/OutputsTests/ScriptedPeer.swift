@@ -72,7 +72,7 @@ final class ScriptedPeer: Sendable {
             setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
         }
 
-        /// Lets a little time pass.
+        /// Lets a little time pass: a peer that is slow is what is tested.
         func pause(milliseconds: UInt32) { usleep(milliseconds * 1000) }
     }
 

@@ -82,6 +82,28 @@ struct QueueFaultTests {
         await store.close()
     }
 
+    @Test("fault07: what waits again of a damaged batch is found behind what was formed meanwhile")
+    func fault07_damagedBatchBehindOthers() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        for _ in 0..<3 { _ = try await store.store(maker.commit(5)) }
+        let batch = try #require(try await store.leaseNext(request()))
+        await store.close()
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 2")
+        database.close()
+        store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        var next = request()
+        next.except = [batch.header.id]
+        let later = try #require(try await store.leaseNext(next))
+        try await store.acknowledge([later.header.id])
+        #expect(try await store.lease(batch.header.id) == nil)
+        #expect(try await drain(store) == Array(0..<5) + Array(10..<15))
+        await store.close()
+    }
+
     @Test(
         "fault07: a file with a damaged head is moved aside; the events on its other pages go on in a fresh one")
     func fault07_noDatabase() async throws {

@@ -1,0 +1,28 @@
+@testable import Delivery
+import TestKit
+import Testing
+
+@Suite("What a destination took and rejected last")
+struct RejectionWindowTests {
+    @Test(
+        "fault11: no more is given up than was taken, nor after a tenth of the last thousand was rejected",
+        arguments: 0..<40)
+    func fault11_tolerates(seed: Int) {
+        var random = SplitMix64(seed: UInt64(seed))
+        // The same, event by event.
+        var fates = Array(repeating: false, count: Int.random(in: 0...1200, using: &random)).suffix(1000)
+        var window = RejectionWindow(trusted: fates.count)
+        for _ in 0..<200 {
+            let rejected = fates.count { $0 }
+            let more = Int.random(in: 0...120, using: &random)
+            let taken = Int.random(in: 0...120, using: &random)
+            let expected = rejected < 100 && rejected + more <= fates.count - rejected + taken
+            #expect(window.tolerates(more, taken: taken) == expected, "seed \(seed)")
+            #expect(window.rejected == rejected, "seed \(seed)")
+            let isRejected = Int.random(in: 0..<4, using: &random) == 0
+            let count = Int.random(in: 1...60, using: &random)
+            window.note(rejected: isRejected, events: count, of: count)
+            fates = (fates + Array(repeating: isRejected, count: count)).suffix(1000)
+        }
+    }
+}

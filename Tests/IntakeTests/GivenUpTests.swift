@@ -1,0 +1,75 @@
+import EventLoops
+import Events
+import Logs
+import Model
+import Spool
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Intake
+
+/// A store without room, until somebody makes some.
+private final class FullStore: CommitStore {
+    let isFull = Mutex(true)
+    let asked = Mutex(0)
+    /// How far each commit reached that was stored.
+    let stored = Mutex<[Int64]>([])
+
+    var storesNothing: Bool { isFull.withLock { $0 } }
+
+    func store(_ commit: Commit) async throws -> StoreResult {
+        asked.withLock { $0 += 1 }
+        guard !storesNothing else { return .wait(.full) }
+        stored.withLock { $0 += commit.progress.checkpoints.map(\.offset) }
+        return .stored(refused: 0)
+    }
+
+    func sync() async throws {}
+}
+
+/// An intake on a loop of its own.
+private actor Committer {
+    let loop: EventLoop
+    private let intake: Intake
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(_ store: FullStore, on loop: EventLoop, time: ManualTime) {
+        self.loop = loop
+        let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
+        let route = Route(destinations: ["main"], compression: .gzip, chunks: limits, batchFrom: nil)
+        let settings = IntakeSettings(
+            events: EventOptions(), routes: [route], table: RouteTable(standard: limits), cap: 10 << 20)
+        intake = Intake(
+            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true }, tap: nil,
+            on: loop, time: time, log: Log(KeptLog()))
+    }
+
+    func commit(upTo offset: Int64) async throws {
+        var progress = SpoolProgress()
+        progress.checkpoints = [Checkpoint(key: [1], path: "shop/a.jsonl", offset: offset, state: [])]
+        try await intake.commit(progress)
+    }
+
+    func stopWaiting() { intake.stopWaiting() }
+}
+
+@Suite("Commits that were given up")
+struct GivenUpTests {
+    @Test("after a commit that was given up nothing is stored, whatever room there is: its events would be passed over")
+    func nothingOvertakes() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = FullStore()
+        let committer = Committer(store, on: loop, time: ManualTime())
+        let first = Task { try await committer.commit(upTo: 100) }
+        #expect(await eventually { store.asked.withLock { $0 } == 1 })
+        await committer.stopWaiting()
+        await #expect(throws: WaitingLine.Ended.self) { try await first.value }
+        store.isFull.withLock { $0 = false }
+        await #expect(throws: WaitingLine.Ended.self) { try await committer.commit(upTo: 200) }
+        #expect(store.stored.withLock { $0 } == [])
+    }
+}
