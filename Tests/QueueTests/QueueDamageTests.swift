@@ -23,8 +23,6 @@ struct QueueDamageTests {
         case noiseInARow
         case zeros
         case swapped
-        /// Half a page is another one's, as after a power cut in the middle of a write.
-        case torn
     }
 
     enum Target: CaseIterable {
@@ -207,8 +205,8 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "each page of a busy queue, zeroed, flipped, swapped and torn in turn: the agent starts, with what is on sound pages",
-        arguments: [Damage.zeros, .oneBit, .swapped, .torn])
+        "each page of a busy queue, zeroed, flipped and swapped in turn: the agent starts, with what is on sound pages",
+        arguments: [Damage.zeros, .oneBit, .swapped])
     func everyPage(_ damage: Damage) async throws {
         let original = try await busy()
         let pages = original.database.count / QueueDamageTests.pageSize
@@ -226,10 +224,6 @@ struct QueueDamageTests {
                 bad.insert(other)
                 for place in 0..<QueueDamageTests.pageSize {
                     copy.database.swapAt(start + place, other * QueueDamageTests.pageSize + place)
-                }
-            case .torn:
-                for place in QueueDamageTests.pageSize / 2..<QueueDamageTests.pageSize {
-                    copy.database[start + place] = copy.database[other * QueueDamageTests.pageSize + place]
                 }
             default:
                 let place = start + Int.random(in: 0..<100, using: &random)
@@ -315,11 +309,6 @@ struct QueueDamageTests {
             let other = Int.random(in: 0..<count, using: &random)
             for place in 0..<unit { bytes.swapAt(start(one) + place, start(other) + place) }
             bad.formUnion([one, other])
-        case .torn:
-            let page = Int.random(in: 0..<count, using: &random)
-            let other = Int.random(in: 0..<count, using: &random)
-            for place in unit / 2..<unit { bytes[start(page) + place] = bytes[start(other) + place] }
-            bad.insert(page)
         }
         if target == .database { copy.database = bytes } else { copy.wal = bytes }
         return bad

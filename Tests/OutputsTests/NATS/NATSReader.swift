@@ -57,7 +57,8 @@ final class NATSReader {
     func purge(_ name: String = "EVENTS") throws { _ = try ask("STREAM.PURGE.\(name)", "") }
 
     func count(_ name: String = "EVENTS") throws -> Int {
-        try #require((try ask("STREAM.INFO.\(name)", "")["state"] as? [String: Any])?["messages"] as? Int)
+        let answer = try ask("STREAM.INFO.\(name)", "")
+        return try #require((answer["state"] as? [String: Any])?["messages"] as? Int, "\(answer)")
     }
 
     /// All messages, in the stream's order.
