@@ -197,22 +197,6 @@ struct FailureTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("a batch that holds its destination again after others went through is tried once in probe_interval")
-    func secondHoldWaits() {
-        var world = World(options())
-        world.answer = { _, sent in
-            (.milliseconds(10), sent.events.contains(0) ? .held(.unauthorised) : .acknowledged)
-        }
-        world.accept(50)
-        for _ in 0..<360 {
-            world.accept(50)
-            world.run(.seconds(10))
-        }
-        // Of a wait chance may take half away.
-        #expect((3...8).contains(world.sent.count { $0.events.contains(0) }))
-        #expect(world.store.queued <= 50 + 50)
-    }
-
     @Test("fault09: what fails during a stop is not final")
     func fault09_nothingIsFinalDuringAStop() {
         for outcome in [
