@@ -207,7 +207,7 @@ extension AgentService {
         ) {
             watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
             // A dead port is opened again; that is no reason to end what ships.
-            Task(executorPreference: loop) { _ = await status.status() }
+            Task(executorPreference: loop) { await status.notify() }
             return watch.stalls(
                 ProgressWatch.State(queue: queue.snapshot, delivery: driver.snapshot, spool: reader.figures),
                 at: time.bootTime, wall: time.wallTime)

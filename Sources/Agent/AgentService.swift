@@ -183,7 +183,7 @@ public actor AgentService {
         }
         let parts = try await start()
         manager?.notify("READY=1")
-        _ = await parts.status.status()
+        await parts.status.notify()
         watchdog = startWatchdog(parts)
         log.info(
             "agent started",

@@ -11,7 +11,6 @@ internal import Metrics
 internal import Model
 internal import Queue
 internal import Spool
-internal import Synchronization
 
 /// Tells how the agent stands, from what the modules have published.
 struct AgentStatus: StatusSource {
@@ -47,6 +46,13 @@ struct AgentStatus: StatusSource {
         var report = report()
         report.edits = restart.edits(since: reloads.withLock { $0.configured })
         return report
+    }
+
+    /// Tells systemd how the agent stands, if that is something else than before.
+    func notify() async {
+        await ports.check()
+        await pulse.check()
+        _ = report()
     }
 
     /// The state at this moment. From any thread.
@@ -309,21 +315,6 @@ extension QueueSnapshot {
             }
         }
         return found
-    }
-}
-
-/// Tells systemd what `/readyz` says, whenever that is another thing than before.
-private final class ToldManager: Sendable {
-    private let told = Mutex("")
-
-    func tell(_ manager: ServiceManager, _ obstacles: [String]) {
-        let reason = obstacles.first.map { String($0.prefix { $0 != "\n" }.prefix(200)) }  // bounded: a line for people
-        let text = reason.map { "not ready: \($0)" } ?? "ready"
-        let isNew = told.withLock { told in
-            defer { told = text }
-            return told != text
-        }
-        if isNew { manager.notify("STATUS=\(text)") }
     }
 }
 

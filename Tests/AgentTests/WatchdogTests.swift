@@ -53,6 +53,21 @@ struct WatchdogTests {
         #expect(ServiceManager.watchdogLimit(microseconds: "soon", process: nil) == nil)
     }
 
+    @Test("systemd's status is what readiness says, sent when it changes: one line, whatever the reason holds")
+    func status() throws {
+        let directory = try TemporaryDirectory()
+        let listener = try Listener(directory)
+        let manager = try #require(ServiceManager(socket: listener.path))
+        let told = ToldManager()
+        told.tell(manager, ["the disk hangs\nWATCHDOG=1", "another reason"])
+        told.tell(manager, ["the disk hangs\nWATCHDOG=1"])
+        told.tell(manager, [])
+        told.tell(manager, [])
+        #expect(listener.next() == "STATUS=not ready: the disk hangs")
+        #expect(listener.next() == "STATUS=ready")
+        #expect(listener.next(within: .zero) == nil)
+    }
+
     @Test("a stop says how long it may take")
     func stopping() throws {
         let directory = try TemporaryDirectory()
