@@ -117,7 +117,7 @@ struct WhenTests {
             (#"{"name":"Order","country":"AT","properties":{"amount":1e9}}"#, false),
         ] {
             let fate = trial.apply(event).fate
-            // A discard stands in the ledger under the tag's name.
+            // The ledger counts a discard under the tag's name.
             #expect((fate == .discarded(reason: "GTM-1/large")) == isDiscarded, "\(event) \(fate)")
         }
         func concerns(_ name: String) -> Bool {

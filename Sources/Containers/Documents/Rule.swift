@@ -8,7 +8,7 @@ public struct Rule: Sendable, Equatable {
     public let conditions: [Condition]
     /// The expression that it is an alternative of; nil for a list of conditions.
     public internal(set) var expression: String?
-    /// Where it stands in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
+    /// Its place in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
     let path: String
 }
 

@@ -199,7 +199,7 @@ extension EventPass {
         return nil
     }
 
-    /// What was found in the line that was accepted last, and where: for who wants to see it.
+    /// What was found in the line that was accepted last, and where.
     public mutating func findings() -> LineFindings {
         guard let state else { return LineFindings() }
         let severity = foundSeverity(state)

@@ -2,7 +2,7 @@ import EventLoops
 @testable import Spool
 import TestKit
 
-/// Writers whose files are rotated in every way, an agent that is stalled, stopped and killed, all by chance, without a disk or a clock:
+/// Writers whose files are rotated in every way, an agent that is stalled, stopped and killed, all at random, without a disk or a clock:
 /// each line that was not destroyed must arrive, and none twice.
 final class ModelWorld {
     struct Failure: Error, CustomStringConvertible {

@@ -59,7 +59,7 @@ extension RuleEngine {
         }
     }
 
-    /// Says it of each rule once: the alternatives of an expression stand behind each other.
+    /// Explains each rule once: the alternatives of an expression follow each other.
     private func explanations(
         of rules: [Int], isBlocking: Bool, _ evaluation: Evaluation
     ) -> [TagExplanation.RuleExplanation] {
