@@ -42,7 +42,7 @@ struct AgentStatus: StatusSource {
     func status() async -> StatusReport {
         await ports.check()
         await pulse.check()
-        await restart.check()
+        await restart.check(olderThan: .zero)
         var report = report()
         report.edits = restart.edits(since: reloads.withLock { $0.configured })
         return report

@@ -157,5 +157,11 @@ struct RestartWatchTests {
         time.advance(by: .seconds(11))
         await watch.check()
         #expect(watch.edits(since: first) == ["queue.max_size"] && watch.edits(since: second) == [])
+        // Edited and reloaded at once: a person who asks sees what is true now.
+        let third = try write("30MiB")
+        await watch.check()
+        #expect(watch.edits(since: third) == ["queue.max_size"])
+        await watch.check(olderThan: .zero)
+        #expect(watch.edits(since: third) == [])
     }
 }

@@ -14,7 +14,7 @@ internal import Synchronization
 actor RestartWatch {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private static let lookEvery = Duration.seconds(10)
+    static let lookEvery = Duration.seconds(10)
     private static let readEvery = Duration.seconds(3600)
 
     private let loop: EventLoop
@@ -61,10 +61,12 @@ actor RestartWatch {
         }
     }
 
-    /// Looks at the files, unless that was done just now.
-    func check() async {
+    /// Looks at the files, unless the last look is younger than an age or another one is under way.
+    ///
+    /// - Parameter age: zero for whoever has just edited or reloaded, and must not read what was true before.
+    func check(olderThan age: Duration = RestartWatch.lookEvery) async {
         let now = time.bootTime
-        guard !isLooking, lastLook.map({ now - $0 >= RestartWatch.lookEvery }) ?? true else { return }
+        guard !isLooking, lastLook.map({ now - $0 >= age }) ?? true else { return }
         isLooking = true
         defer { isLooking = false }
         lastLook = now
