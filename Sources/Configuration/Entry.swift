@@ -178,7 +178,7 @@ struct ReadContext {
     }
 }
 
-/// A section's struct: its properties hold the values, a new one holds the defaults.
+/// A section's struct: its properties hold the values, a new one holds the defaults. What a setting means is said in its entry.
 protocol SettingsSection: Sendable, Equatable {
     init()
     /// Its keys, in the order of the shipped file.

@@ -89,10 +89,10 @@ extension ReadContext {
                         at: position(of: "\(path).\(set[1])"))
                 }
             }
-            if destination.user != nil && destination.token != nil && destination.kind.isServer {
+            if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
                 add(.conflict, "\(path) has user and token; keep one", at: position(of: "\(path).user"))
             }
-            if (destination.user == nil) != (destination.password == nil) {
+            if (destination.user == nil) != (destination.password.source == nil) {
                 add(
                     .missing,
                     destination.user == nil
@@ -137,14 +137,15 @@ extension ReadContext {
         let format = "format \(destination.format.rawValue)"
         let hasHeader = { (name: String) in destination.headers.contains { $0.key.lowercased() == name } }
         switch destination.format {
-        case .splunkHEC where destination.token == nil && destination.user == nil && !hasHeader("authorization"):
+        case .splunkHEC where destination.token.source == nil && destination.user == nil && !hasHeader("authorization"):
             add(.missing, "\(path) has no token; \(format) takes nothing without one", at: position(of: path))
-        case .appCenter where destination.token == nil && !hasHeader("app-secret"):
+        case .appCenter where destination.token.source == nil && !hasHeader("app-secret"):
             add(
                 .missing, "\(path) has no token; \(format) takes nothing without the app secret", at: position(of: path)
             )
         case .ga4
-        where destination.token == nil && destination.url.map({ $0.text.range(ofASCII: "api_secret=") == nil }) ?? true:
+        where destination.token.source == nil
+            && destination.url.map({ $0.text.range(ofASCII: "api_secret=") == nil }) ?? true:
             add(
                 .missing, "\(path) has no token; \(format) takes nothing without the API secret", at: position(of: path)
             )

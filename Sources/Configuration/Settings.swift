@@ -1,41 +1,23 @@
 /// All settings of the agent, with their defaults where nobody set them.
 public struct Settings: Sendable, Equatable {
-    /// The process: its state, its log, its end.
-    public var agent = AgentSettings()
-    /// Reading the spool.
-    public var spool = SpoolSettings()
-    /// What the destinations rejected.
-    public var deadLetters = DeadLetterSettings()
-    /// Limits of events.
-    public var limits = LimitSettings()
-    /// When batches are sent.
-    public var dispatch = DispatchSettings()
-    /// The queue on disk.
-    public var queue = QueueSettings()
-    /// What happens after a failed attempt.
-    public var retry = RetrySettings()
-    /// Which events are critical.
-    public var priorities = PrioritySettings()
-    /// The country that events carry.
-    public var country = CountrySettings()
-    /// Sessions.
-    public var session = SessionSettings()
-    /// Host properties that travel with events.
-    public var device = DeviceSettings()
-    /// What holds for one app, by its name.
-    public var apps: [String: AppSettings] = [:]
-    /// Where events go, in the order of the files.
-    public var destinations: [DestinationSettings] = []
-    /// By when events must have arrived.
-    public var deadlines: [DeadlineSettings] = []
-    /// The commands that containers may call, by name.
-    public var functions: [String: FunctionSettings] = [:]
-    /// Remotely managed containers, in the order in which they apply.
-    public var containers: [ContainerSettings] = []
-    /// The stats port.
-    public var stats = StatsSettings()
-    /// The control socket.
-    public var control = ControlSettings()
+    package var agent = AgentSettings()
+    package var spool = SpoolSettings()
+    package var deadLetters = DeadLetterSettings()
+    package var limits = LimitSettings()
+    package var dispatch = DispatchSettings()
+    package var queue = QueueSettings()
+    package var retry = RetrySettings()
+    package var priorities = PrioritySettings()
+    package var country = CountrySettings()
+    package var session = SessionSettings()
+    package var device = DeviceSettings()
+    package var apps: [String: AppSettings] = [:]
+    package var destinations: [DestinationSettings] = []
+    package var deadlines: [DeadlineSettings] = []
+    package var functions: [String: FunctionSettings] = [:]
+    package var containers: [ContainerSettings] = []
+    package var stats = StatsSettings()
+    package var control = ControlSettings()
 
     /// Where the settings and sections that somebody set come from, by path: `queue.max_size`.
     public internal(set) var origins: [String: Origin] = [:]

@@ -146,11 +146,8 @@ extension ValueType {
             }
             var values: [Element] = []
             for node in nodes {
-                let value: Element
-                do throws(ValueMistake) {
-                    value = try element.parse(node)
-                } catch {
-                    throw ValueMistake(
+                let value = try relaying(try element.parse(node)) { (error: ValueMistake) in
+                    ValueMistake(
                         error.code, "has a value that " + error.message, at: error.position ?? node.position)
                 }
                 if unique && values.contains(value) {

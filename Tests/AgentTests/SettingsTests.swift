@@ -101,7 +101,7 @@ struct SettingsTests {
         for change: (inout DestinationSettings) -> Void in [
             { $0.labels = ["job": "other"] }, { $0.measurementID = "G-2" }, { $0.otlpEncoding = .json },
             { $0.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" }, { $0.tokenScheme = "Other" },
-            { $0.outcomes = ["404": .retry] }, { $0.inlineToken = Secret("hidden-token") },
+            { $0.outcomes = ["404": .retry] }, { $0.token.inline = Secret("hidden-token") },
         ] {
             let after = try fingerprint(change)
             #expect(after != before && !after.contains("hidden"))

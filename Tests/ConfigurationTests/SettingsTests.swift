@@ -136,7 +136,7 @@ struct SettingsTests {
         #expect(settings.agent.logLevel == .debug)
         #expect(settings.destinations.map(\.name) == ["main", "reports"])
         #expect(settings.destinations[0].compression == .zstd)
-        #expect(settings.destinations[0].token == .credential("main-token"))
+        #expect(settings.destinations[0].token.source == .credential("main-token"))
         #expect(settings.destinations[0].headers["X-Scope"]?.revealed == "shop")
         #expect(settings.destinations[0].outcomes == ["404": .retry, "5xx": .hold])
         #expect(settings.destinations[0].tls.minimumVersion == .tls13)
@@ -146,8 +146,8 @@ struct SettingsTests {
         #expect(settings.containers[0].publicKeys.count == 2)
         #expect(settings.apps["shop"]?.country == "IT")
         #expect(settings.apps["shop"]?.priority == .critical)
-        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).properties == 0)
-        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength == nil)
+        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).properties.value == 0)
+        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength.value == nil)
         #expect(settings.functions["lookup"]?.command == ["/bin/lookup", "-j"])
         #expect(
             settings.priorities.rules == [
@@ -234,9 +234,9 @@ struct SettingsTests {
         #expect(settings.destinations[0].url?.text.hasSuffix(secret) == true)
         var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
         shown += Settings().changes(to: settings).map(\.description).joined()
-        shown += "\(settings.destinations[0].token as Any) \(settings.destinations[0].headers)"
-        shown += settings.destinations[0].inlineToken?.masked ?? ""
-        dump(settings.destinations[0].inlineToken, to: &shown)
+        shown += "\(settings.destinations[0].token.source as Any) \(settings.destinations[0].headers)"
+        shown += settings.destinations[0].token.inline?.masked ?? ""
+        dump(settings.destinations[0].token.inline, to: &shown)
         #expect(shown.contains("23456789"))
         #expect(shown.range(of: String(secret.suffix(9))) == nil)
         #expect(Secret("short").masked == "****t")

@@ -90,7 +90,7 @@ struct VariablesTests {
     func ac24_tokensAreMasked() throws {
         let settings = try VariablesTests.read(
             "[[destination]]\nname = \"a\"\nurl = \"https://${HOST}/?key=${TOKEN}\"\ntoken = \"${TOKEN}\"")
-        #expect(settings.destinations[0].token == .inline(Secret("hunter2-hunter2-hunter2")))
+        #expect(settings.destinations[0].token.source == .inline(Secret("hunter2-hunter2-hunter2")))
         let shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
         #expect(shown.contains("collector.example.com"))
         #expect(!shown.contains("hunter2-hunter2"))

@@ -139,16 +139,15 @@ extension Settings {
     }
 
     private func eventLimits(_ own: LimitSettings) -> EventLimits {
-        func set(_ limit: inout Limit, _ value: Int?, _ beyond: LimitConsequence?) {
-            limit.value = value ?? limit.value
-            limit.consequence = beyond ?? limit.consequence
+        func set(_ limit: inout Limit, _ own: LimitSetting) {
+            limit = Limit(own.value ?? limit.value, own.beyond ?? limit.consequence)
         }
         var result = own.like == .appCenter ? EventLimits.appCenter : EventLimits()
-        set(&result.eventNames, own.eventNames, own.beyondEventNames)
-        set(&result.nameLength, own.nameLength, own.beyondNameLength)
-        set(&result.properties, own.properties, own.beyondProperties)
-        set(&result.propertyKeyLength, own.propertyKeyLength, own.beyondPropertyKeyLength)
-        set(&result.propertyValueLength, own.propertyValueLength, own.beyondPropertyValueLength)
+        set(&result.eventNames, own.eventNames)
+        set(&result.nameLength, own.nameLength)
+        set(&result.properties, own.properties)
+        set(&result.propertyKeyLength, own.propertyKeyLength)
+        set(&result.propertyValueLength, own.propertyValueLength)
         return result
     }
 }

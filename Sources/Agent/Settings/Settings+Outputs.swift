@@ -1,4 +1,5 @@
 internal import Configuration
+internal import EventLoops
 internal import Model
 internal import Outputs
 
@@ -7,10 +8,8 @@ extension DestinationSettings {
     ///
     /// - Throws: `AgentError` with code `configuration` if something is missing.
     func completeTarget() throws(AgentError) -> DestinationTarget {
-        do throws(MissingSettings) {
-            return try target()
-        } catch {
-            throw AgentError(.configuration, "destination \(name) has no \(error.keys.joined(separator: " and no "))")
+        return try relaying(try target()) { (error: MissingSettings) in
+            AgentError(.configuration, "destination \(name) has no \(error.keys.joined(separator: " and no "))")
         }
     }
 
@@ -50,7 +49,7 @@ extension DestinationSettings {
         let source: S3Options.CredentialSource =
             switch settings.credentials {
             case .key:
-                .key(id: settings.accessKeyID ?? "", secret: settings.secret ?? .inline(Secret("")))
+                .key(id: settings.accessKeyID ?? "", secret: settings.secret.source ?? .inline(Secret("")))
             case .environment: .environment
             case .instance: .instance(endpoint: S3Options.metadataEndpoint)
             }
@@ -72,13 +71,13 @@ extension DestinationSettings {
         options.content = settings.message
         options.compression = compression
         options.duplicateWindow = settings.duplicateWindow
-        if let credentials = settings.credentials {
+        if let credentials = settings.credentials.source {
             options.authorization = .credentials(credentials)
-        } else if let nkey = settings.nkey {
+        } else if let nkey = settings.nkey.source {
             options.authorization = .nkey(nkey)
-        } else if let user, let password {
+        } else if let user, let password = password.source {
             options.authorization = .user(user, password: password)
-        } else if let token {
+        } else if let token = token.source {
             options.authorization = .token(token)
         }
         options.tls = tls
@@ -100,7 +99,7 @@ extension DestinationSettings {
         options.key = settings.key == "none" ? nil : settings.key
         options.headers = headers.sorted { $0.key < $1.key }.map { HTTPOptions.Header($0.key, $0.value.revealed) }
         options.compression = compression
-        if let user, let password {
+        if let user, let password = password.source {
             options.login = KafkaOptions.Login(settings.mechanism, user: user, password: password)
         }
         options.usesTLS = settings.tls
@@ -117,8 +116,8 @@ extension DestinationSettings {
     var eventsPerRequest: Int? { kind == .http && format == .ga4 ? GA4Encoder.eventsInRequest : nil }
 
     private var authorization: HTTPOptions.Authorization {
-        if let user, let password { return .basic(user: user, password: password) }
-        guard let token else { return .none }
+        if let user, let password = password.source { return .basic(user: user, password: password) }
+        guard let token = token.source else { return .none }
         return .token(token, scheme: tokenScheme)
     }
 

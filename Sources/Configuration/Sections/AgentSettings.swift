@@ -1,17 +1,12 @@
-public import Logs
+package import Logs
 
 /// `[agent]`: the process: its state, its log, its end.
 public struct AgentSettings: Sendable, Equatable {
-    /// The directory of the queue and of all that must survive a restart.
-    public var stateDirectory = "/var/lib/spoolship"
-    /// The directory of what other processes read while the agent runs: the values of containers.
-    public var runtimeDirectory = "/run/spoolship"
-    /// The least grave messages that are logged.
-    public var logLevel = LogLevel.warning
-    /// How log lines are written.
-    public var logFormat = LogFormat.text
-    /// How long a stop may go on sending; 0 sends nothing.
-    public var shutdownDrainTimeout = Duration.seconds(10)
+    package var stateDirectory = "/var/lib/spoolship"
+    package var runtimeDirectory = "/run/spoolship"
+    package var logLevel = LogLevel.warning
+    package var logFormat = LogFormat.text
+    package var shutdownDrainTimeout = Duration.seconds(10)
 }
 
 extension AgentSettings: SettingsSection {

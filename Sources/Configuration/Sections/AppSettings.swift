@@ -1,55 +1,31 @@
-public import Model
+package import Model
 
 /// `[apps.NAME]`: what holds for one app. What is nil follows the general settings.
 public struct AppSettings: Sendable, Equatable {
-    /// Files that are read where they lie: absolute paths with `*` in one or more parts.
-    public var read: [String]?
-    /// Whether the entries of journald are its lines.
-    public var journal: Bool?
-    /// The units whose entries are read, each may have `*` and `?`; nil for all entries.
-    public var journalUnits: [String]?
-    /// The least severe entries that are read; nil for `debug`.
-    public var journalPriority: JournalPriority?
-    /// Where reading begins when nothing was read yet; nil for `now`.
-    public var journalSince: JournalStart?
-    /// Where the journal's files are; nil for this machine's own.
-    public var journalDirectory: String?
-    /// Fields of an entry beside the usual ones; `*` for all.
-    public var journalFields: [String]?
-    /// What a container's runtime has wrapped them in; nil for nothing.
-    public var format: LineFormat?
-    /// What its lines are; nil for events, and records where an object has no name.
-    public var kind: LineKind?
-    /// The name of records that have none; nil for `log`.
-    public var defaultEventName: String?
-    /// Where the name of a record is.
-    public var name: String?
-    /// Where the time of a record is; nil for the usual members.
-    public var time: [String]?
-    /// Where the severity is; nil for the usual members.
-    public var level: [String]?
-    /// What a severity that is a number means.
-    public var levelScale: SeverityScale?
-    /// The zone of times that say none; nil for the machine's.
-    public var timeZone: String?
-    /// What becomes of lines that are no JSON.
-    public var text: TextHandling?
-    /// What becomes of bytes that are not UTF-8; nil replaces them in records.
-    public var notUTF8: BytesHandling?
-    /// The priority of its events, unless a rule or the event says otherwise.
-    public var priority: Priority?
-    /// Whether its events may call themselves critical; nil for yes, but not in `incoming/`.
-    public var mayBeCritical: Bool?
-    /// The country of its events.
-    public var country: String?
-    /// Its version, where the events do not say.
-    public var version: String?
-    /// Its build, where the events do not say.
-    public var build: String?
-    /// The destinations of its events; nil for all that take events by default.
-    public var destinations: [String]?
-    /// Limits of its events.
-    public var limits = LimitSettings()
+    package var read: [String]?
+    package var journal: Bool?
+    package var journalUnits: [String]?
+    package var journalPriority: JournalPriority?
+    package var journalSince: JournalStart?
+    package var journalDirectory: String?
+    package var journalFields: [String]?
+    package var format: LineFormat?
+    package var kind: LineKind?
+    package var defaultEventName: String?
+    package var name: String?
+    package var time: [String]?
+    package var level: [String]?
+    package var levelScale: SeverityScale?
+    package var timeZone: String?
+    package var text: TextHandling?
+    package var notUTF8: BytesHandling?
+    package var priority: Priority?
+    package var mayBeCritical: Bool?
+    package var country: String?
+    package var version: String?
+    package var build: String?
+    package var destinations: [String]?
+    package var limits = LimitSettings()
 
     /// An app that follows the general settings.
     public init() {}

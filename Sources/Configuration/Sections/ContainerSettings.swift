@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// `[[container]]`: a remotely managed container.
 public struct ContainerSettings: Sendable, Equatable {
@@ -10,36 +10,23 @@ public struct ContainerSettings: Sendable, Equatable {
         case redaction
     }
 
-    /// Its id: `GTM-1234`. Unique.
-    public var id = ""
-    /// The document that is served until the first fetch.
-    public var defaultFile: String?
-    /// Where it is fetched from; nil for never.
-    public var url: EndpointURL?
-    /// Ed25519 keys, one of which must have signed what is fetched.
-    public var publicKeys: [String] = []
+    package var id = ""
+    package var defaultFile: String?
+    package var url: EndpointURL?
+    package var publicKeys: [String] = []
     /// What is served until the network has answered.
-    public var open = ContainerOpening.preferNonDefault
-    /// How long opening may take.
-    public var timeout = Duration.seconds(2)
+    package var open = ContainerOpening.preferNonDefault
+    package var timeout = Duration.seconds(2)
     /// How old a saved copy may be to count as fresh.
-    public var freshFor = Duration.seconds(12 * 3600)
-    /// How often it is fetched.
-    public var refreshInterval = Duration.seconds(12 * 3600)
-    /// The settings that its values may change, by path.
-    public var maySet: [String] = []
-    /// The functions that it may call, by name.
-    public var mayCall: [String] = []
-    /// What must rule for events to be read; empty for nothing.
-    public var required: [Requirement] = []
-    /// The apps that it concerns; empty for all.
-    public var apps: [String] = []
-    /// The file with the key that `hash` tags make digests with.
-    public var hashKeyFile: String?
-    /// The systemd credential that holds the key.
-    public var hashKeyCredential: String?
-    /// Certificates to trust; nil for the system's.
-    public var caFile: String?
+    package var freshFor = Duration.seconds(12 * 3600)
+    package var refreshInterval = Duration.seconds(12 * 3600)
+    package var maySet: [String] = []
+    package var mayCall: [String] = []
+    package var required: [Requirement] = []
+    package var apps: [String] = []
+    package var hashKeyFile: String?
+    package var hashKeyCredential: String?
+    package var caFile: String?
 
     /// The file with the key that `hash` tags make digests with; nil: there is none.
     ///

@@ -1,19 +1,14 @@
 /// `[stats]`: the port for monitoring.
 public struct StatsSettings: Sendable, Equatable {
-    /// The address; nil for none.
-    public var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9464)
-    /// Whether there is a status page at `/`.
-    public var statusPage = true
-    /// Names under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
-    public var hosts: [String] = []
+    package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9464)
+    package var statusPage = true
+    package var hosts: [String] = []
 }
 
 /// `[control]`: the Unix socket that the commands use.
 public struct ControlSettings: Sendable, Equatable {
-    /// The socket's path.
-    public var socket = "/run/spoolship/control.sock"
-    /// The group whose members may use it, besides root and the agent's user.
-    public var group = "spoolship"
+    package var socket = "/run/spoolship/control.sock"
+    package var group = "spoolship"
 
     package init() {}
 }

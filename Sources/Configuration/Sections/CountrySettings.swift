@@ -1,25 +1,17 @@
 /// `[country]`: the country that events carry.
 public struct CountrySettings: Sendable, Equatable {
-    /// The country of this host; nil for none.
-    public var code: String?
-    /// Overrides by app or host name; the first that fits decides.
-    public var rules: [CountryRule] = []
-    /// A MaxMind database to look addresses up in.
-    public var database: String?
-    /// The event's member that holds an address.
-    public var addressMember = "ip_address"
-    /// Whether the address is removed from the event after the look-up.
-    public var removeAddress = false
+    package var code: String?
+    package var rules: [CountryRule] = []
+    package var database: String?
+    package var addressMember = "ip_address"
+    package var removeAddress = false
 }
 
 /// `[[country.rule]]`: the country of an app or a host.
 public struct CountryRule: Sendable, Equatable {
-    /// The app; nil for every one.
-    public var app: String?
-    /// The host's name, or its beginning and a `*`; nil for every one.
-    public var host: String?
-    /// The country.
-    public var code = ""
+    package var app: String?
+    package var host: String?
+    package var code = ""
 
     /// Whether the rule is for such events.
     public func fits(app: String, host: String) -> Bool {

@@ -2,18 +2,12 @@ internal import Model
 
 /// `[[deadline]]`: by when events must have arrived: those of a local date, before a time of the next one.
 public struct DeadlineSettings: Sendable, Equatable {
-    /// Its name: in metrics and `queue list`. Unique.
-    public var name = ""
-    /// The time of day.
-    public var time = TimeOfDay(hour: 4, minute: 0)
-    /// The zone whose dates and times are meant, by its tz database name.
-    public var timeZone = ""
-    /// So long before it, events go first inside their priority, without waiting for the interval.
-    public var margin = Duration.seconds(1800)
-    /// Whose events; empty for all apps.
-    public var apps: [String] = []
-    /// Where they must have arrived; empty for all destinations.
-    public var destinations: [String] = []
+    package var name = ""
+    package var time = TimeOfDay(hour: 4, minute: 0)
+    package var timeZone = ""
+    package var margin = Duration.seconds(1800)
+    package var apps: [String] = []
+    package var destinations: [String] = []
 }
 
 /// A time of day, to the minute.

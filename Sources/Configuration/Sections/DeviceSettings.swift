@@ -32,10 +32,8 @@ public enum DeviceProperty: String, SettingChoice {
 
 /// `[device]`: host properties that travel with events.
 public struct DeviceSettings: Sendable, Equatable {
-    /// Which travel.
-    public var properties = DeviceProperty.allCases
-    /// Values to send instead of what was found.
-    public var overrides: [String: String] = [:]
+    package var properties = DeviceProperty.allCases
+    package var overrides: [String: String] = [:]
 }
 
 extension DeviceSettings: SettingsSection {

@@ -2,22 +2,15 @@ public import Model
 
 /// `[dispatch]`: when batches are sent, and how large they are.
 public struct DispatchSettings: Sendable, Equatable {
-    /// How long the oldest waiting event may wait for a full batch.
-    public var interval = DispatchInterval.standard
-    /// As many waiting events are sent at once.
-    public var batchEvents = 50
-    /// The most events of a batch.
-    public var batchMostEvents = 5_000
+    package var interval = DispatchInterval.standard
+    package var batchEvents = 50
+    package var batchMostEvents = 5_000
     /// The most bytes of a batch, uncompressed, one larger event excepted.
-    public var batchSize = 1 << 20
-    /// The most requests at once, for each destination.
-    public var parallelBatches = 3
-    /// How long a critical event may wait.
-    public var criticalDelay = Duration.seconds(3)
-    /// Whether `criticalDelay` may be 0.
-    public var allowZeroDelay = false
-    /// Whether a full batch is sent at once; otherwise the interval alone decides.
-    public var batchOnSize = true
+    package var batchSize = 1 << 20
+    package var parallelBatches = 3
+    package var criticalDelay = Duration.seconds(3)
+    package var allowZeroDelay = false
+    package var batchOnSize = true
 }
 
 extension DispatchSettings {

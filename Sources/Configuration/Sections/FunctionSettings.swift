@@ -1,13 +1,9 @@
 /// `[functions.NAME]`: a command that containers may call.
 public struct FunctionSettings: Sendable, Equatable {
-    /// The program and its arguments; no shell.
-    public var command: [String] = []
-    /// How long a call may take.
-    public var timeout = Duration.seconds(2)
-    /// How many calls may run at once.
-    public var parallel = 1
-    /// How long a result serves again for the same parameters; 0 for not at all.
-    public var cache = Duration.zero
+    package var command: [String] = []
+    package var timeout = Duration.seconds(2)
+    package var parallel = 1
+    package var cache = Duration.zero
 }
 
 extension FunctionSettings: SettingsSection {

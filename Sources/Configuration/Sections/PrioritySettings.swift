@@ -4,8 +4,7 @@ public import Model
 public struct PrioritySettings: Sendable, Equatable {
     /// The priority of events for which nothing else decides.
     public var standard = Priority.normal
-    /// Rules, the first that fits decides.
-    public var rules: [PriorityRule] = []
+    package var rules: [PriorityRule] = []
 }
 
 extension PrioritySettings: SettingsSection {

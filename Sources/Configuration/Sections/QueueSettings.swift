@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// `[queue]`: the queue on disk, between the spool and the destinations.
 public struct QueueSettings: Sendable, Equatable {
@@ -15,13 +15,11 @@ public struct QueueSettings: Sendable, Equatable {
     }
 
     /// How many bytes the queued events may take as they are stored, metadata included.
-    public var maxSize = 256 << 20
-    /// Older events expire.
-    public var maxAge = Duration.seconds(25 * 86_400)
-    /// How chunks are packed on disk.
-    public var compression = ChunkCompression.auto
+    package var maxSize = 256 << 20
+    package var maxAge = Duration.seconds(25 * 86_400)
+    package var compression = ChunkCompression.auto
     /// What a commit survives.
-    public var durability = Durability.powerLoss
+    package var durability = Durability.powerLoss
 }
 
 extension QueueSettings: SettingsSection {

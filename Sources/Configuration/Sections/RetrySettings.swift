@@ -1,15 +1,11 @@
-public import Model
+package import Model
 
 /// `[retry]`: what happens after a failed attempt.
 public struct RetrySettings: Sendable, Equatable {
-    /// The longest wait before each retry; as many retries as there are waits.
-    public var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
-    /// The share of a wait that chance may take away, 0 to 1.
-    public var jitter = 0.5
-    /// What happens when a batch's retries are used up.
-    public var whenExhausted = WhenExhausted.probe
-    /// The longest wait between two tries of a destination that rests or is held.
-    public var probeInterval = Duration.seconds(1200)
+    package var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
+    package var jitter = 0.5
+    package var whenExhausted = WhenExhausted.probe
+    package var probeInterval = Duration.seconds(1200)
 }
 
 extension RetrySettings: SettingsSection {

@@ -1,11 +1,9 @@
-public import Model
+package import Model
 
 /// `[session]`: which events belong together.
 public struct SessionSettings: Sendable, Equatable {
-    /// Who starts sessions.
-    public var mode = SessionMode.automatic
-    /// How long a producer may be silent before its next event starts a session.
-    public var timeout = Duration.seconds(20)
+    package var mode = SessionMode.automatic
+    package var timeout = Duration.seconds(20)
 }
 
 extension SessionSettings: SettingsSection {

@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// `[spool]`: reading the spool, the directory where apps write their events.
 public struct SpoolSettings: Sendable, Equatable {
@@ -12,28 +12,18 @@ public struct SpoolSettings: Sendable, Equatable {
         case archive
     }
 
-    /// The directory that is read.
-    public var directory = "/var/spool/spoolship"
-    /// What happens when the queue is full.
-    public var whenFull = WhenFull.wait
-    /// Unread bytes beyond which, while no destination acknowledges anything, `wait` becomes `evict`; 0 for never.
-    public var maxUnread = 0
-    /// What happens to a file that has been read.
-    public var afterRead = AfterRead.delete
-    /// Where `archive` moves files; nil for `.spoolship/archive` in the spool.
-    public var archiveDirectory: String?
-    /// How long archived files are kept; 0 for ever.
-    public var archiveMaxAge = Duration.seconds(30 * 86_400)
-    /// How many bytes of archived files are kept; 0 for any number.
-    public var archiveMaxSize = 1 << 30
+    package var directory = "/var/spool/spoolship"
+    package var whenFull = WhenFull.wait
+    package var maxUnread = 0
+    package var afterRead = AfterRead.delete
+    package var archiveDirectory: String?
+    package var archiveMaxAge = Duration.seconds(30 * 86_400)
+    package var archiveMaxSize = 1 << 30
     /// The largest event in bytes, its line feed not counted.
     public var maxEventSize = 1_000_000
-    /// How many files are held open at once.
-    public var maxOpenFiles = 512
-    /// How often directories are listed where the kernel tells of no changes.
-    public var pollInterval = Duration.seconds(5)
-    /// How many bytes of lines and files that could not be read as events are kept.
-    public var quarantineMaxSize = 10 << 20
+    package var maxOpenFiles = 512
+    package var pollInterval = Duration.seconds(5)
+    package var quarantineMaxSize = 10 << 20
 
     package init() {}
 }

@@ -5,8 +5,8 @@ extension DestinationSettings {
     /// text, goes by this list. Where each is kept; nil: it has none.
     public var secrets: [(setting: String, source: SecretSource?)] {
         [
-            ("token", token), ("password", password), ("s3.secret_access_key", s3.secret), ("nats.nkey", nats.nkey),
-            ("nats.credentials", nats.credentials),
+            ("token", token.source), ("password", password.source), ("s3.secret_access_key", s3.secret.source),
+            ("nats.nkey", nats.nkey.source), ("nats.credentials", nats.credentials.source),
         ]
     }
 }

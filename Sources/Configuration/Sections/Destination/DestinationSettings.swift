@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// `[[destination]]`: where events go.
 public struct DestinationSettings: Sendable, Equatable {
@@ -46,101 +46,48 @@ public struct DestinationSettings: Sendable, Equatable {
         case http2 = "2"
     }
 
-    /// Its name: in metrics, commands and other settings. Unique.
-    public var name = ""
-    /// How it is reached.
-    public var kind = Kind.http
-    /// Where it is; required except for `kafka`, `file` and `stdout`, and for `s3` at Amazon.
-    public var url: EndpointURL?
-    /// Whether plain HTTP may leave this machine.
-    public var allowPlainHTTP = false
-    /// How a batch is written into a request.
-    public var format = Format.ndjson
-    /// How a request's body is packed.
-    public var compression = Compression.gzip
-    /// Whether events go here that no app and no tag sends somewhere else.
-    public var byDefault = true
-    /// Headers of every request.
-    public var headers: [String: Secret] = [:]
-    /// A token, in the configuration itself.
-    public var inlineToken: Secret?
-    /// The file that holds the token.
-    public var tokenFile: String?
-    /// The systemd credential that holds the token.
-    public var tokenCredential: String?
-    /// The word before the token in `Authorization`; nil for the format's own.
-    public var tokenScheme: String?
-    /// The user of basic authentication.
-    public var user: String?
-    /// The user's password, in the configuration itself.
-    public var inlinePassword: Secret?
-    /// The file that holds the password.
-    public var passwordFile: String?
-    /// The systemd credential that holds the password.
-    public var passwordCredential: String?
-    /// TLS.
-    public var tls = TLSOptions()
-    /// The bucket, for `s3`.
-    public var s3 = S3Settings()
-    /// The subject, for `nats`.
-    public var nats = NATSSettings()
-    /// The topic, for `kafka`.
-    public var kafka = KafkaSettings()
-    /// The proxy; nil for what the environment says.
-    public var proxy: EndpointURL?
-    /// HTTP/1.1 or 2.
-    public var httpVersion = HTTPVersion.http1
-    /// How long a connection may take to come about.
-    public var connectTimeout = Duration.seconds(10)
-    /// How long a request may take, connection included.
-    public var requestTimeout = Duration.seconds(60)
-    /// How old a connection may become before it is made anew.
-    public var maxConnectionAge = Duration.seconds(600)
-    /// Requests a second; 0 for any number.
-    public var rateLimit = 0.0
+    package var name = ""
+    package var kind = Kind.http
+    package var url: EndpointURL?
+    package var allowPlainHTTP = false
+    package var format = Format.ndjson
+    package var compression = Compression.gzip
+    package var byDefault = true
+    package var headers: [String: Secret] = [:]
+    package var token = SecretSetting()
+    package var tokenScheme: String?
+    package var user: String?
+    package var password = SecretSetting()
+    package var tls = TLSOptions()
+    package var s3 = S3Settings()
+    package var nats = NATSSettings()
+    package var kafka = KafkaSettings()
+    package var proxy: EndpointURL?
+    package var httpVersion = HTTPVersion.http1
+    package var connectTimeout = Duration.seconds(10)
+    package var requestTimeout = Duration.seconds(60)
+    package var maxConnectionAge = Duration.seconds(600)
+    package var rateLimit = 0.0
     /// What it sets for itself of `[dispatch]` and `[queue]`.
     public var own = OwnSettings()
-    /// What an answer means, by status (`404`) or class (`4xx`), where it differs from the usual.
-    public var outcomes: [String: AnswerMeaning] = [:]
-    /// The query parameter that carries the batch's id.
-    public var batchIDParameter: String?
-    /// The body's `Content-Type`; nil for the format's own.
-    public var contentType: String?
-    /// The index, for `elasticsearch` and `splunk_hec`.
-    public var index: String?
-    /// The labels of the stream, for `loki`.
-    public var labels: [String: String] = [:]
-    /// Whether session and event ids go beside each line, for `loki`.
-    public var structuredMetadata = true
-    /// The machine, for `splunk_hec`; nil for this one's name.
-    public var host: String?
-    /// Where events come from, for `splunk_hec`.
-    public var source: String?
-    /// What events are, for `splunk_hec`.
-    public var sourcetype: String?
-    /// How records are written, for `otlp`.
-    public var otlpEncoding = OTLPEncoding.protobuf
-    /// Whether the indexer's acknowledgement is waited for, for `splunk_hec`.
-    public var indexerAcknowledgement = false
-    /// The measurement id, for `ga4`.
-    public var measurementID: String?
-    /// The file, for `file`.
-    public var path: String?
-
-    /// Where the token is kept; nil when there is none.
-    public var token: SecretSource? {
-        tokenFile.map { .file($0) } ?? tokenCredential.map { .credential($0) } ?? inlineToken.map { .inline($0) }
-    }
-
-    /// Where the password is kept; nil when there is none.
-    public var password: SecretSource? {
-        passwordFile.map { .file($0) } ?? passwordCredential.map { .credential($0) }
-            ?? inlinePassword.map { .inline($0) }
-    }
+    package var outcomes: [String: AnswerMeaning] = [:]
+    package var batchIDParameter: String?
+    package var contentType: String?
+    package var index: String?
+    package var labels: [String: String] = [:]
+    package var structuredMetadata = true
+    package var host: String?
+    package var source: String?
+    package var sourcetype: String?
+    package var otlpEncoding = OTLPEncoding.protobuf
+    package var indexerAcknowledgement = false
+    package var measurementID: String?
+    package var path: String?
 }
 
 extension DestinationSettings: SettingsSection {
-    static let entries: [Entry<DestinationSettings>] = reachEntries + OwnSettings.entries + sectionEntries
+    static let entries: [Entry<DestinationSettings>] =
+        reachEntries + loginEntries + requestEntries + OwnSettings.entries + sectionEntries
 
     /// Where it is, and what it reads.
     private static let reachEntries: [Entry<DestinationSettings>] = [
@@ -180,42 +127,35 @@ extension DestinationSettings: SettingsSection {
             "Headers of every request, or of every record (kafka). Their values are shown masked only.",
             example: "{ X-Scope-OrgID = \"shop\" }"
         ).only(.types([.http, .kafka])),
-        .setting(
-            "token", \.inlineToken, optional: .secret,
-            "Bearer token, HEC token, API secret or app secret, as the format has it; or NATS's. Better: token_file.",
-            example: "\"…\""
-        ).only(.types([.http, .nats])),
-        .setting(
-            "token_file", \.tokenFile, optional: .path,
-            "The file that holds the token; read again by itself when it changes.",
-            example: "\"/etc/spoolship/main.token\""
-        ).only(.types([.http, .nats])),
-        .setting(
-            "token_credential", \.tokenCredential, optional: .credentialName,
-            "The systemd credential that holds the token (LoadCredential= in the unit).", example: "\"main-token\""
-        ).only(.types([.http, .nats])),
-        .setting(
-            "token_scheme", \.tokenScheme, optional: .text(),
-            "The word before the token in the Authorization header, where it is not the format's usual one.",
-            example: "\"ApiKey\""
-        ).only(.type(.http)),
-        .setting(
-            "user", \.user, optional: .text(), "The user, for basic authentication, NATS and Kafka.",
-            example: "\"spoolship\""
-        ).only(.requests),
-        .setting(
-            "password", \.inlinePassword, optional: .secret, "The user's password. Better: password_file.",
-            example: "\"…\""
-        ).only(.requests),
-        .setting(
-            "password_file", \.passwordFile, optional: .path,
-            "The file that holds the password; read again by itself when it changes.",
-            example: "\"/etc/spoolship/main.password\""
-        ).only(.requests),
-        .setting(
-            "password_credential", \.passwordCredential, optional: .credentialName,
-            "The systemd credential that holds the password.", example: "\"main-password\""
-        ).only(.requests),
+    ]
+
+    /// Who sends.
+    private static let loginEntries: [Entry<DestinationSettings>] =
+        Entry.secret(
+            "token",
+            inline: (
+                \.token.inline,
+                "Bearer token, HEC token, API secret or app secret, as the format has it; or NATS's. Better: token_file."
+            ), file: \.token.file, credential: \.token.credential, "the token", example: ("…", "main.token")
+        ).map { $0.only(.types([.http, .nats])) }
+        + [
+            .setting(
+                "token_scheme", \.tokenScheme, optional: .text(),
+                "The word before the token in the Authorization header, where it is not the format's usual one.",
+                example: "\"ApiKey\""
+            ).only(.type(.http)),
+            .setting(
+                "user", \.user, optional: .text(), "The user, for basic authentication, NATS and Kafka.",
+                example: "\"spoolship\""
+            ).only(.requests),
+        ]
+        + Entry.secret(
+            "password", inline: (\.password.inline, "The user's password. Better: password_file."),
+            file: \.password.file, credential: \.password.credential, "the password", example: ("…", "main.password")
+        ).map { $0.only(.requests) }
+
+    /// How it is asked, and what an answer means.
+    private static let requestEntries: [Entry<DestinationSettings>] = [
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
             "The proxy; by default what https_proxy and NO_PROXY in the environment say.",

@@ -1,19 +1,14 @@
-public import Model
+package import Model
 
 /// `[destination.kafka]`: which topic of which brokers, and what a record is.
 public struct KafkaSettings: Sendable, Equatable {
-    /// Brokers to begin with.
-    public var brokers: [String] = []
-    /// Where records go.
-    public var topic: String?
+    package var brokers: [String] = []
+    package var topic: String?
     /// The member that is a record's key; `none` for records without.
     public var key = "session_id"
-    /// Whether TLS is spoken.
-    public var tls = true
-    /// How the user's password is proved.
-    public var mechanism = KafkaMechanism.scramSHA512
-    /// More properties of librdkafka.
-    public var options: [String: String] = [:]
+    package var tls = true
+    package var mechanism = KafkaMechanism.scramSHA512
+    package var options: [String: String] = [:]
 
     /// The brokers as addresses.
     public var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }

@@ -1,47 +1,25 @@
-public import Model
+package import Model
 
 /// `[destination.nats]`: which subject of which servers, and who publishes there.
 public struct NATSSettings: Sendable, Equatable {
-    /// Where messages go.
-    public var subject: String?
-    /// More servers, beside `url`.
-    public var servers: [EndpointURL] = []
-    /// Whether servers are tried that others tell of.
-    public var followCluster = true
-    /// The stream that must take the messages; nil for any.
-    public var stream: String?
-    /// What one message holds.
-    public var message = NATSContent.batch
-    /// How long the stream remembers ids.
-    public var duplicateWindow = Duration.seconds(120)
-    /// The seed of a user's nkey, in the configuration itself.
-    public var inlineNKey: Secret?
-    /// The file that holds the seed.
-    public var nkeyFile: String?
-    /// The systemd credential that holds the seed.
-    public var nkeyCredential: String?
-    /// The credentials file.
-    public var credentialsFile: String?
-    /// The systemd credential that holds what a credentials file does.
-    public var credentialsCredential: String?
-    /// Whether TLS begins before the server says anything.
-    public var tlsFirst = false
-    /// What subjects of acknowledgements begin with.
-    public var inboxPrefix = "_INBOX"
-
-    /// Where the nkey's seed is kept; nil when there is none.
-    public var nkey: SecretSource? {
-        nkeyFile.map { .file($0) } ?? nkeyCredential.map { .credential($0) } ?? inlineNKey.map { .inline($0) }
-    }
-
-    /// Where the credentials are kept; nil when there are none.
-    public var credentials: SecretSource? {
-        credentialsFile.map { .file($0) } ?? credentialsCredential.map { .credential($0) }
-    }
+    package var subject: String?
+    package var servers: [EndpointURL] = []
+    package var followCluster = true
+    package var stream: String?
+    package var message = NATSContent.batch
+    package var duplicateWindow = Duration.seconds(120)
+    package var nkey = SecretSetting()
+    /// Never in the configuration itself.
+    package var credentials = SecretSetting()
+    package var tlsFirst = false
+    package var inboxPrefix = "_INBOX"
 }
 
 extension NATSSettings: SettingsSection {
-    static let entries: [Entry<NATSSettings>] = [
+    static let entries: [Entry<NATSSettings>] = subjectEntries + loginEntries
+
+    /// Where messages go, and what they are.
+    private static let subjectEntries: [Entry<NATSSettings>] = [
         .setting(
             "subject", \.subject, optional: .natsSubject, "Where messages go; a stream must take the subject.",
             example: "\"events.web\""),
@@ -65,29 +43,25 @@ extension NATSSettings: SettingsSection {
             "The stream's own setting, the server's default: so long it recognises repeats. A batch that may be stored twice"
                 + " because it is sent again later is in the log."
         ).changingNoAnswer(),
-        .setting(
-            "nkey", \.inlineNKey, optional: .secret, "The seed of the agent's nkey (SU…). Better: nkey_file.",
-            example: "\"SU…\""),
-        .setting(
-            "nkey_file", \.nkeyFile, optional: .path, "The file that holds the seed; read again when it changes.",
-            example: "\"/etc/spoolship/nats.nkey\""),
-        .setting(
-            "nkey_credential", \.nkeyCredential, optional: .credentialName,
-            "The systemd credential that holds the seed.", example: "\"nats-nkey\""),
-        .setting(
-            "credentials_file", \.credentialsFile, optional: .path,
-            "The credentials file (.creds: a user's JWT and nkey); read again when it changes.",
-            example: "\"/etc/spoolship/nats.creds\""),
-        .setting(
-            "credentials_credential", \.credentialsCredential, optional: .credentialName,
-            "The systemd credential that holds what a credentials file does.", example: "\"nats-creds\""),
-        .setting(
-            "tls_first", \.tlsFirst, .boolean,
-            "TLS begins before the server says anything, where it is set so (handshake_first)."),
-        .setting(
-            "inbox_prefix", \.inboxPrefix, .natsSubject,
-            "What subjects of acknowledgements begin with, where the agent's user may subscribe to certain ones only."),
     ]
+
+    /// Who publishes, and how the connection begins.
+    private static let loginEntries: [Entry<NATSSettings>] =
+        Entry.secret(
+            "nkey", inline: (\.nkey.inline, "The seed of the agent's nkey (SU…). Better: nkey_file."),
+            file: \.nkey.file, credential: \.nkey.credential, "the seed", example: ("SU…", "nats.nkey"))
+        + Entry.secret(
+            "credentials", inline: nil, file: \.credentials.file, credential: \.credentials.credential,
+            "a user's JWT and nkey (.creds)", example: ("", "nats.creds"))
+        + [
+            .setting(
+                "tls_first", \.tlsFirst, .boolean,
+                "TLS begins before the server says anything, where it is set so (handshake_first)."),
+            .setting(
+                "inbox_prefix", \.inboxPrefix, .natsSubject,
+                "What subjects of acknowledgements begin with, where the agent's user may subscribe to certain ones only."
+            ),
+        ]
 }
 
 extension ValueType where Value == String {
@@ -112,8 +86,9 @@ extension ReadContext {
     mutating func checkNATS(_ destination: DestinationSettings, path: String) {
         let nats = destination.nats
         let ways = [
-            ("token", destination.token), ("user", destination.user == nil ? nil : destination.password),
-            ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
+            ("token", destination.token.source),
+            ("user", destination.user == nil ? nil : destination.password.source), ("nats.nkey", nats.nkey.source),
+            ("nats.credentials", nats.credentials.source),
         ].filter { $0.1 != nil }.map(\.0)
         // A user with a token is told already.
         if ways.count > 1, ways != ["token", "user"] {

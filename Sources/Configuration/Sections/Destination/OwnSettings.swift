@@ -1,21 +1,14 @@
-public import Model
+package import Model
 
 /// What a `[[destination]]` sets for itself of `[dispatch]` and `[queue]`; nil where those hold for it too.
 public struct OwnSettings: Sendable, Equatable {
-    /// In place of `dispatch.interval`.
-    public var interval: DispatchInterval?
-    /// In place of `dispatch.batch_events`.
-    public var batchEvents: Int?
-    /// In place of `dispatch.batch_most_events`.
-    public var batchMostEvents: Int?
-    /// In place of `dispatch.batch_size`.
-    public var batchSize: Int?
-    /// In place of `dispatch.parallel_batches`.
-    public var parallelBatches: Int?
-    /// In place of `dispatch.critical_delay`.
-    public var criticalDelay: Duration?
-    /// In place of `queue.max_age`.
-    public var maxAge: Duration?
+    package var interval: DispatchInterval?
+    package var batchEvents: Int?
+    package var batchMostEvents: Int?
+    package var batchSize: Int?
+    package var parallelBatches: Int?
+    package var criticalDelay: Duration?
+    package var maxAge: Duration?
 }
 
 extension OwnSettings {

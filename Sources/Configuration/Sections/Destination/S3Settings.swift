@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// `[destination.s3]`: which bucket, what objects are called, and who writes them.
 public struct S3Settings: Sendable, Equatable {
@@ -12,49 +12,37 @@ public struct S3Settings: Sendable, Equatable {
         case instance
     }
 
-    /// The bucket's name.
-    public var bucket: String?
-    /// The region that requests are signed for.
-    public var region: String?
-    /// Whether the bucket is in the path of the address.
-    public var pathStyle = false
+    package var bucket: String?
+    package var region: String?
+    package var pathStyle = false
     /// The template of an object's key.
     public var key = "spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}"
-    /// Whether an object that exists is left as it is.
-    public var ifNoneMatch = true
-    /// The storage class; nil for the bucket's default.
-    public var storageClass: String?
-    /// Encryption by the server; nil for the bucket's default.
-    public var serverSideEncryption: S3Encryption?
-    /// Where the credentials come from.
-    public var credentials = Credentials.key
-    /// The id of the key.
-    public var accessKeyID: String?
-    /// The key, in the configuration itself.
-    public var inlineSecret: Secret?
-    /// The file that holds the key.
-    public var secretFile: String?
-    /// The systemd credential that holds the key.
-    public var secretCredential: String?
-
-    /// Where the secret key is kept; nil when there is none.
-    public var secret: SecretSource? {
-        secretFile.map { .file($0) } ?? secretCredential.map { .credential($0) } ?? inlineSecret.map { .inline($0) }
-    }
+    package var ifNoneMatch = true
+    package var storageClass: String?
+    package var serverSideEncryption: S3Encryption?
+    package var credentials = Credentials.key
+    package var accessKeyID: String?
+    package var secret = SecretSetting()
 
     /// What is missing, as keys below `[[destination]]`.
     var missing: [String] {
         var keys = (bucket == nil ? ["s3.bucket"] : []) + (region == nil ? ["s3.region"] : [])
         if credentials == .key {
             if accessKeyID == nil { keys.append("s3.access_key_id") }
-            if secret == nil { keys.append("s3.secret_access_key_file") }
+            if secret.source == nil { keys.append("s3.secret_access_key_file") }
         }
         return keys
     }
 }
 
 extension S3Settings: SettingsSection {
-    static let entries: [Entry<S3Settings>] = [
+    static let entries: [Entry<S3Settings>] =
+        bucketEntries
+        + Entry.secret(
+            "secret_access_key", inline: (\.secret.inline, "The key itself. Better: secret_access_key_file."),
+            file: \.secret.file, credential: \.secret.credential, "the key", example: ("…", "archive.key"))
+
+    private static let bucketEntries: [Entry<S3Settings>] = [
         .setting("bucket", \.bucket, optional: .bucketName, "The bucket; it must exist.", example: "\"events\""),
         .setting(
             "region", \.region, optional: .regionName,
@@ -82,15 +70,6 @@ extension S3Settings: SettingsSection {
                 + " the machine's role, by its metadata service (IMDSv2)."),
         .setting(
             "access_key_id", \.accessKeyID, optional: .text(), "The id of the agent's key.", example: "\"AKIA…\""),
-        .setting(
-            "secret_access_key", \.inlineSecret, optional: .secret,
-            "The key itself. Better: secret_access_key_file.", example: "\"…\""),
-        .setting(
-            "secret_access_key_file", \.secretFile, optional: .path,
-            "The file that holds the key; read again when it changes.", example: "\"/etc/spoolship/archive.key\""),
-        .setting(
-            "secret_access_key_credential", \.secretCredential, optional: .credentialName,
-            "The systemd credential that holds the key.", example: "\"archive-key\""),
     ]
 }
 

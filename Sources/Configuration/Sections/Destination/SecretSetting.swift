@@ -1,0 +1,41 @@
+public import Model
+
+/// A secret that a destination may have: in the configuration itself, alone in a file, or in a systemd credential.
+public struct SecretSetting: Sendable, Equatable {
+    package var inline: Secret?
+    package var file: String?
+    package var credential: String?
+
+    /// Where it is kept; nil when there is none.
+    public var source: SecretSource? {
+        file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) }
+    }
+}
+
+extension Entry where Owner: SettingsSection {
+    /// The settings of a secret, each with its place.
+    ///
+    /// - Parameters:
+    ///   - inline: where the secret itself is and why one would set it; nil where it is too long for that.
+    ///   - what: what the file and the credential hold: `the token`.
+    ///   - example: a secret, and the name of its file and credential.
+    static func secret(
+        _ name: String, inline: (place: any WritableKeyPath<Owner, Secret?> & Sendable, why: String)?,
+        file: any WritableKeyPath<Owner, String?> & Sendable,
+        credential: any WritableKeyPath<Owner, String?> & Sendable, _ what: String,
+        example: (secret: String, file: String)
+    ) -> [Entry] {
+        let text = inline.map {
+            Entry.setting(name, $0.place, optional: .secret, $0.why, example: "\"\(example.secret)\"")
+        }
+        return (text.map { [$0] } ?? []) + [
+            .setting(
+                "\(name)_file", file, optional: .path, "The file that holds \(what); read again when it changes.",
+                example: "\"/etc/spoolship/\(example.file)\""),
+            .setting(
+                "\(name)_credential", credential, optional: .credentialName,
+                "The systemd credential that holds \(what) (LoadCredential= in the unit).",
+                example: "\"\(example.file.split(separator: ".").joined(separator: "-"))\""),
+        ]
+    }
+}
