@@ -92,15 +92,9 @@ final class FigureStatements {
                 let index = lanes.lastIndex(where: { $0.destination == destination && $0.priority == priority })
             else { continue }
             var ledger = Ledger()
-            ledger.accepted = row.integer(3)
-            ledger.retried = row.integer(4)
-            ledger.acknowledged = row.integer(5)
-            ledger.deadLettered = row.integer(6)
-            ledger.evicted = row.integer(7)
-            ledger.expired = row.integer(8)
-            ledger.discarded = row.integer(9)
-            ledger.lost = row.integer(10)
-            ledger.queued = row.integer(11)
+            for (column, fate) in LedgerCopy.fates.enumerated() {
+                ledger[keyPath: fate] = row.integer(Int32(column + 3))
+            }
             guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }) else {
                 throw database.damage("the ledger")
             }
@@ -129,8 +123,7 @@ final class FigureStatements {
             SELECT count(DISTINCT batch), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery
             INDEXED BY delivery_formed WHERE state = 1 AND destination = ? AND priority = ?
             """)
-        row.bind(1, lane.destination)
-        row.bind(2, Int64(lane.priority.rawValue))
+        row.take(lane.destination, lane.priority)
         guard try row.step() else { return }
         lane.freeBatches = row.integer(0)
         lane.batchedEvents = row.integer(1)
@@ -146,11 +139,7 @@ final class FigureStatements {
             isCopyOld = true
         }
         for key in figures.dirtyDiscards {
-            updateDiscard.bind(1, key.destination)
-            updateDiscard.bind(2, Int64(key.priority.rawValue))
-            updateDiscard.bind(3, key.reason)
-            updateDiscard.bind(4, figures.discards[key] ?? 0)
-            try updateDiscard.run()
+            try updateDiscard.run(key.destination, key.priority, key.reason, figures.discards[key] ?? 0)
         }
         figures.dirtyDiscards.removeAll()
         guard isCopyOld || figures.totals != figures.writtenTotals else { return }
@@ -160,39 +149,18 @@ final class FigureStatements {
 
     private func write(_ lane: Lane) throws(QueueError) {
         let row = updateLedger
-        row.bind(1, lane.destination)
-        row.bind(2, Int64(lane.priority.rawValue))
-        row.bind(3, lane.ledger.accepted)
-        row.bind(4, lane.ledger.retried)
-        row.bind(5, lane.ledger.acknowledged)
-        row.bind(6, lane.ledger.deadLettered)
-        row.bind(7, lane.ledger.evicted)
-        row.bind(8, lane.ledger.expired)
-        row.bind(9, lane.ledger.discarded)
-        row.bind(10, lane.ledger.lost)
-        row.bind(11, lane.ledger.queued)
-        row.bind(12, lane.queuedBytes)
-        row.bind(13, lane.deadLetters)
-        try row.run()
+        try row.run(
+            lane.destination, lane.priority, lane.ledger.accepted, lane.ledger.retried, lane.ledger.acknowledged,
+            lane.ledger.deadLettered, lane.ledger.evicted, lane.ledger.expired, lane.ledger.discarded, lane.ledger.lost,
+            lane.ledger.queued, lane.queuedBytes, lane.deadLetters)
     }
 
     private func write(_ totals: Totals, copy: String) throws(QueueError) {
         let row = updateTotal
-        row.bind(1, totals.lastChunk)
-        row.bind(2, totals.stored)
-        row.bind(3, totals.maxSize)
-        row.bind(4, totals.intake.read)
-        row.bind(5, totals.intake.accepted)
-        row.bind(6, totals.intake.refused)
-        row.bind(7, totals.intake.quarantined)
-        row.bind(8, totals.deadLetters)
-        row.bind(9, totals.deadLetterBytes)
-        row.bind(10, totals.deadLettersPurged)
-        row.bind(11, totals.quarantineRecords)
-        row.bind(12, totals.quarantineBytes)
-        row.bind(13, totals.quarantinePurged)
-        row.bind(14, copy)
-        try row.run()
+        try row.run(
+            totals.lastChunk, totals.stored, totals.maxSize, totals.intake.read, totals.intake.accepted,
+            totals.intake.refused, totals.intake.quarantined, totals.deadLetters, totals.deadLetterBytes,
+            totals.deadLettersPurged, totals.quarantineRecords, totals.quarantineBytes, totals.quarantinePurged, copy)
         try writeCopy(of: totals)
     }
 

@@ -13,7 +13,8 @@ struct LedgerCopy {
 
     private(set) var entries: [Entry] = []
 
-    private static var fates: [WritableKeyPath<Ledger, Int>] {
+    /// In the order of the columns.
+    static var fates: [WritableKeyPath<Ledger, Int>] {
         [
             \.accepted, \.retried, \.acknowledged, \.deadLettered, \.evicted, \.expired, \.discarded, \.lost, \.queued,
         ]

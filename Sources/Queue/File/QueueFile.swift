@@ -165,9 +165,7 @@ final class QueueFile {
     /// Whether a destination still waits for any of a chunk.
     func waits(destination: Int64, priority: Priority, chunk: Int64) throws(QueueError) -> Bool {
         let statement = findDeliveryStatement
-        statement.bind(1, destination)
-        statement.bind(2, Int64(priority.rawValue))
-        statement.bind(3, chunk)
+        statement.take(destination, priority, chunk)
         defer { statement.reset() }
         return try statement.step()
     }
@@ -177,9 +175,7 @@ final class QueueFile {
         destination: Int64, priority: Priority, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool
     ) throws(QueueError) {
         let statement = walkStatement
-        statement.bind(1, destination)
-        statement.bind(2, Int64(priority.rawValue))
-        statement.bind(3, chunk)
+        statement.take(destination, priority, chunk)
         defer { statement.reset() }
         while try statement.step() {
             let row = DeliveryRow(statement)

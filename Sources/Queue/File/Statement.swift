@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import EventLoops
 internal import Model
 
 /// A prepared statement. Bound by position from 1, read by column from 0; used on its database's loop only.
@@ -52,6 +53,15 @@ final class Statement {
         }
     }
 
+    /// Binds values in their order, from the first place on.
+    func take<each Value: SQLValue>(_ values: repeat each Value) {
+        var index: Int32 = 0
+        for value in repeat each values {
+            index += 1
+            value.bind(to: self, at: index)
+        }
+    }
+
     // MARK: Running
 
     /// Goes to the next row; false at the end, and then the statement is ready for another run.
@@ -71,6 +81,12 @@ final class Statement {
     /// Runs a statement that gives no rows.
     func run() throws(QueueError) {
         while try step() {}
+    }
+
+    /// Runs a statement that gives no rows, with values in their order.
+    func run<each Value: SQLValue>(_ values: repeat each Value) throws(QueueError) {
+        take(repeat each values)
+        try run()
     }
 
     /// Runs a statement that gives no rows, with a large value that is not copied.
@@ -117,4 +133,29 @@ final class Statement {
 
     // SQLITE_TRANSIENT, which Swift cannot import: copy the value.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+}
+
+/// A value that a statement takes; nil is null.
+protocol SQLValue {
+    func bind(to statement: Statement, at index: Int32)
+}
+
+extension Int64: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
+extension Int: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
+extension String: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
+extension [UInt8]: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
+extension UUIDv7: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
+
+extension Priority: SQLValue {
+    func bind(to statement: Statement, at index: Int32) { statement.bind(index, Int64(rawValue)) }
+}
+
+extension Timestamp: SQLValue {
+    func bind(to statement: Statement, at index: Int32) { statement.bind(index, nanoseconds) }
+}
+
+extension Optional: SQLValue where Wrapped: SQLValue {
+    func bind(to statement: Statement, at index: Int32) {
+        if let self { self.bind(to: statement, at: index) } else { statement.bindNull(index) }
+    }
 }

@@ -46,9 +46,7 @@ struct TableWriter: ~Copyable {
     /// Runs a statement that takes two values and gives no rows.
     func run(_ sql: String, _ first: [UInt8], _ second: [UInt8]) throws(QueueError) {
         let statement = try statement(sql)
-        statement.bind(1, first)
-        statement.bind(2, second)
-        try statement.run()
+        try statement.run(first, second)
     }
 
     /// Lets the database file grow to other bounds. SQLite does not roll that back; this does.
@@ -65,16 +63,10 @@ struct TableWriter: ~Copyable {
 
     func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
         let statement = statements.insertChunk
-        statement.bind(1, id)
-        statement.bind(2, Int64(chunk.priority.rawValue))
-        statement.bind(3, chunk.destinations.count)
-        statement.bind(4, chunk.events)
-        statement.bind(5, chunk.bytes)
-        statement.bind(6, chunk.eventTimes.lowerBound.nanoseconds)
-        statement.bind(7, chunk.eventTimes.upperBound.nanoseconds)
-        statement.bind(8, chunk.acceptedAt.nanoseconds)
-        statement.bind(9, Int64(chunk.compression.rawValue))
-        statement.bind(10, Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
+        statement.take(
+            id, chunk.priority, chunk.destinations.count, chunk.events, chunk.bytes, chunk.eventTimes.lowerBound,
+            chunk.eventTimes.upperBound, chunk.acceptedAt, Int64(chunk.compression.rawValue),
+            Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
         statement.bind(12, destinations)
         try statement.run(chunk.frame, at: 11)
     }
@@ -85,41 +77,25 @@ struct TableWriter: ~Copyable {
         let update = try statement(
             "UPDATE chunk SET wanted_by = wanted_by || ',' || ?1 "
                 + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0")
-        update.bind(1, destination)
-        update.bind(2, chunk)
-        try update.run()
+        try update.run(destination, chunk)
     }
 
     func deleteChunk(_ id: Int64) throws(QueueError) {
-        statements.deleteChunk.bind(1, id)
-        try statements.deleteChunk.run()
+        try statements.deleteChunk.run(id)
     }
 
     // MARK: Deliveries
 
     func insert(_ row: DeliveryRow, destination: Int64, priority: Priority) throws(QueueError) {
         let statement = statements.insertDelivery
-        statement.bind(1, destination)
-        statement.bind(2, Int64(priority.rawValue))
-        statement.bind(3, row.chunk)
-        statement.bind(4, row.first)
-        statement.bind(5, row.events)
-        statement.bind(6, row.bytes)
-        statement.bind(7, row.firstTime.nanoseconds)
-        statement.bind(8, row.acceptedAt.nanoseconds)
-        if let batch = row.batch { statement.bind(9, batch) } else { statement.bindNull(9) }
-        statement.bind(10, row.isFormed ? 1 : 0)
-        if let deadlines = row.deadlines { statement.bind(11, deadlines.text) } else { statement.bindNull(11) }
-        try statement.run()
+        try statement.run(
+            destination, priority, row.chunk, row.first, row.events, row.bytes, row.firstTime, row.acceptedAt,
+            row.batch, row.isFormed ? 1 : 0, row.deadlines?.text)
     }
 
     func deleteDelivery(destination: Int64, priority: Priority, chunk: Int64, first: Int) throws(QueueError) {
         let statement = statements.deleteDelivery
-        statement.bind(1, destination)
-        statement.bind(2, Int64(priority.rawValue))
-        statement.bind(3, chunk)
-        statement.bind(4, first)
-        try statement.run()
+        try statement.run(destination, priority, chunk, first)
     }
 }
 

@@ -27,9 +27,7 @@ struct SalvageBalance {
         let copy = try readCopy()
         for entry in copy?.entries ?? [] {
             let insert = try target.statement("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)")
-            insert.bind(1, entry.destination)
-            insert.bind(2, entry.name)
-            try insert.run()
+            try insert.run(entry.destination, entry.name)
         }
         try nameTheOnlyDestination()
         try database.execute(
@@ -88,9 +86,7 @@ struct SalvageBalance {
             let number = try database.integer("SELECT destination FROM delivery LIMIT 1")
         else { return }
         let insert = try target.statement("INSERT INTO destination (id, name) VALUES (?, ?)")
-        insert.bind(1, number)
-        insert.bind(2, options.destinations[0].text)
-        try insert.run()
+        try insert.run(number, options.destinations[0].text)
     }
 
     /// The totals from the ledger's page, where their own was lost.
@@ -184,15 +180,13 @@ struct SalvageBalance {
         let row = try target.statement(
             "SELECT coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery "
                 + "WHERE destination = ? AND priority = ?")
-        row.bind(1, lane.destination)
-        row.bind(2, Int64(lane.priority.rawValue))
+        row.take(lane.destination, lane.priority)
         guard try row.step() else { return 0 }
         let there = (events: row.integer(0), bytes: row.integer(1))
         row.reset()
         let letters = try target.statement(
             "SELECT count(*) FROM dead_letter WHERE destination = ? AND priority = ?")
-        letters.bind(1, lane.destination)
-        letters.bind(2, Int64(lane.priority.rawValue))
+        letters.take(lane.destination, lane.priority)
         if try letters.step() { lane.deadLetters = letters.integer(0) }
         letters.reset()
         let missing = lane.ledger.queued - there.events

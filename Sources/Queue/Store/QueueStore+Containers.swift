@@ -38,12 +38,7 @@ extension QueueStore {
         try await write { transaction throws(QueueError) in
             let change = try transaction.tables.statement(
                 "REPLACE INTO container (id, version, etag, confirmed_at, file) VALUES (?, ?, ?, ?, ?)")
-            change.bind(1, id)
-            change.bind(2, copy.version)
-            if let etag = copy.etag { change.bind(3, etag) } else { change.bindNull(3) }
-            change.bind(4, copy.confirmed.nanoseconds)
-            change.bind(5, copy.file)
-            try change.run()
+            try change.run(id, copy.version, copy.etag, copy.confirmed, copy.file)
         }
     }
 
@@ -51,9 +46,7 @@ extension QueueStore {
     public func confirmContainer(_ id: String, at time: Timestamp) async throws(QueueError) {
         try await write { transaction throws(QueueError) in
             let change = try transaction.tables.statement("UPDATE container SET confirmed_at = ? WHERE id = ?")
-            change.bind(1, time.nanoseconds)
-            change.bind(2, id)
-            try change.run()
+            try change.run(time, id)
         }
     }
 }

@@ -234,8 +234,7 @@ extension Transaction {
     mutating func remove(_ kind: RecordStore, _ id: Int64, _ cost: Int) throws(QueueError) {
         let isDeadLetter = kind == .deadLetters
         let delete = try tables.statement("DELETE FROM \(isDeadLetter ? "dead_letter" : "quarantine") WHERE id = ?")
-        delete.bind(1, id)
-        try delete.run()
+        try delete.run(id)
         if isDeadLetter {
             state.figures.totals.deadLetters -= 1
             state.figures.totals.deadLetterBytes -= cost

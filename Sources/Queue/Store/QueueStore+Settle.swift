@@ -67,7 +67,6 @@ extension Transaction {
         /// Places in the chunk.
         let events: Range<Int>
         let disposition: Settlement.Disposition
-        var bytes = 0
     }
 
     fileprivate mutating func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {

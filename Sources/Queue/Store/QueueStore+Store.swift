@@ -153,16 +153,11 @@ extension Transaction {
     private mutating func set(_ progress: SpoolProgress) throws(QueueError) {
         for checkpoint in progress.checkpoints {
             let set = try tables.statement("REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)")
-            set.bind(1, checkpoint.key)
-            set.bind(2, checkpoint.shownPath)
-            set.bind(3, checkpoint.offset)
-            set.bind(4, checkpoint.state)
-            try set.run()
+            try set.run(checkpoint.key, checkpoint.shownPath, checkpoint.offset, checkpoint.state)
         }
         for key in progress.forgotten {
             let forget = try tables.statement("DELETE FROM checkpoint WHERE key = ?")
-            forget.bind(1, key)
-            try forget.run()
+            try forget.run(key)
         }
         for record in progress.done {
             try tables.run(
@@ -179,13 +174,10 @@ extension Transaction {
         for (name, value) in memory {
             if let value {
                 let set = try tables.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
-                set.bind(1, name)
-                set.bind(2, value)
-                try set.run()
+                try set.run(name, value)
             } else {
                 let remove = try tables.statement("DELETE FROM memory WHERE name = ?")
-                remove.bind(1, name)
-                try remove.run()
+                try remove.run(name)
             }
         }
         try tables.overwrites(false)

@@ -90,8 +90,7 @@ extension QueueState {
         let formed = try file.statement(
             "SELECT chunk, first, batch FROM delivery INDEXED BY delivery_formed "
                 + "WHERE state = 1 AND destination = ? AND priority = ? ORDER BY chunk, first")
-        formed.bind(1, figures.lanes[lane].destination)
-        formed.bind(2, Int64(figures.lanes[lane].priority.rawValue))
+        formed.take(figures.lanes[lane].destination, figures.lanes[lane].priority)
         defer { formed.reset() }
         while try formed.step() {
             guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !except.contains(id) else { continue }

@@ -18,17 +18,10 @@ extension Transaction {
                 state.figures.totals.deadLettersPurged += 1
                 continue
             }
-            insert.bind(1, state.figures.lanes[lane].destination)
-            insert.bind(2, Int64(state.figures.lanes[lane].priority.rawValue))
-            insert.bind(3, batch.bytes)
-            insert.bind(4, row.acceptedAt.nanoseconds)
-            insert.bind(5, chunk.firstTime.nanoseconds)
-            insert.bind(6, chunk.lastTime.nanoseconds)
-            insert.bind(7, time.wallTime.nanoseconds)
-            insert.bind(8, failure.kind.rawValue)
-            if let status = failure.status { insert.bind(9, status) } else { insert.bindNull(9) }
-            insert.bind(10, failure.message)
-            insert.bind(11, failure.excerpt)
+            insert.take(
+                state.figures.lanes[lane].destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt,
+                chunk.firstTime, chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
+                failure.excerpt)
             try insert.run(line, at: 12)
             state.figures.totals.deadLetters += 1
             state.figures.lanes[lane].deadLetters += 1
@@ -75,13 +68,8 @@ extension Transaction {
         let insert = try tables.statement(
             "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
                 + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-        insert.bind(1, record.reason.rawValue)
-        insert.bind(2, record.detail)
-        insert.bind(3, record.app)
-        insert.bind(4, record.path)
-        insert.bind(5, record.offset)
-        insert.bind(6, record.length)
-        insert.bind(7, record.time.nanoseconds)
+        insert.take(
+            record.reason.rawValue, record.detail, record.app, record.path, record.offset, record.length, record.time)
         try insert.run(record.content, at: 8)
         state.figures.totals.quarantineRecords += 1
         state.figures.totals.quarantineBytes += record.cost
@@ -131,8 +119,7 @@ extension Transaction {
                 let oldest = try tables.statement(
                     "DELETE FROM quarantine WHERE id = (SELECT id FROM quarantine WHERE app = ? ORDER BY id LIMIT 1) "
                         + "AND time < ? RETURNING \(keptLength)")
-                oldest.bind(1, app)
-                oldest.bind(2, time.nanoseconds)
+                oldest.take(app, time)
                 guard try oldest.step() else { continue }
                 cost = keptCost(oldest.integer(0))
                 while try oldest.step() {}
@@ -169,8 +156,9 @@ extension Database {
     func unkept(of file: String = "") throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
         let rows = try prepare("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name")
         // The byte after "/" is "0".
-        rows.bind(1, UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"))
-        rows.bind(2, file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0")
+        rows.take(
+            UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"),
+            file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0")
         var found: [(name: String, lines: UnkeptLines)] = []
         while try rows.step() {
             if let lines = UnkeptLines(rows.bytes(1)) { found.append((rows.text(0), lines)) }

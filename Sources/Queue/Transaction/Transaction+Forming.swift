@@ -147,10 +147,7 @@ extension Transaction {
         let events = max(state.figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
         let bytes = max(state.figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
         let update = try tables.statement("UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?")
-        update.bind(1, events)
-        update.bind(2, bytes)
-        update.bind(3, destination)
-        try update.run()
+        try update.run(events, bytes, destination)
         for index in state.figures.lanes.indices where state.figures.lanes[index].destination == destination {
             state.figures.lanes[index].leaseEvents = events
             state.figures.lanes[index].leaseBytes = bytes
