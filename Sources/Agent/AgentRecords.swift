@@ -24,15 +24,11 @@ struct AgentRecords: RecordControl {
     func list(
         _ store: RecordStore, _ filter: RecordSelection, after: String?, limit: Int
     ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?) {
-        do throws(QueueError) {
-            let page = try await queue.list(store, filter, after: after, limit: limit)
-            guard store == .queue else { return (page.records, page.next) }
-            let deadlines = await deadlines()
-            let now = time.wallTime
-            return (page.records.map { AgentRecords.withTimeLeft($0, deadlines, at: now) }, page.next)
-        } catch {
-            throw ControlRefusal(error)
-        }
+        let page = try await stored(try await queue.list(store, filter, after: after, limit: limit))
+        guard store == .queue else { return (page.records, page.next) }
+        let deadlines = await deadlines()
+        let now = time.wallTime
+        return (page.records.map { AgentRecords.withTimeLeft($0, deadlines, at: now) }, page.next)
     }
 
     /// Says by when queued events must have arrived, and how many seconds are left (ga09): for the first deadline of the
@@ -56,34 +52,22 @@ struct AgentRecords: RecordControl {
     }
 
     func show(_ store: RecordStore, id: String) async throws(ControlRefusal) -> JSONValue {
-        do throws(QueueError) {
-            if let record = try await queue.show(store, id: id) { return record }
-        } catch {
-            throw ControlRefusal(error)
-        }
+        if let record = try await stored(try await queue.show(store, id: id)) { return record }
         throw ControlRefusal(status: 404, code: "not_found", message: "there is no record \(id); it may be gone by now")
     }
 
     func export(
         _ store: RecordStore, _ filter: RecordSelection, after: String?
     ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?) {
-        do throws(QueueError) {
-            let page = try await queue.export(store, filter, after: after)
-            return (page.lines, page.next)
-        } catch {
-            throw ControlRefusal(error)
-        }
+        let page = try await stored(try await queue.export(store, filter, after: after))
+        return (page.lines, page.next)
     }
 
     func retry(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int {
         guard store != .queue else {
             throw ControlRefusal(status: 400, code: "not_possible", message: "what is queued is sent by itself")
         }
-        do throws(QueueError) {
-            if store == .deadLetters { return try await queue.retryDeadLetters(filter) }
-        } catch {
-            throw ControlRefusal(error)
-        }
+        if store == .deadLetters { return try await stored(try await queue.retryDeadLetters(filter)) }
         guard let rereader else {
             throw ControlRefusal(
                 status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
@@ -97,18 +81,16 @@ struct AgentRecords: RecordControl {
         guard let spool else { return 0 }
         var count = 0
         for (key, path) in queue.snapshot.unkept.sorted(by: { $0.value < $1.value }) {
-            let rows: [(name: String, lines: UnkeptLines)]
-            do throws(QueueError) { rows = try await queue.unkept(of: key) } catch { throw ControlRefusal(error) }
+            let rows = try await stored(try await queue.unkept(of: key))
             guard let lines = rows.first?.lines, app == nil || app == lines.app else { continue }
             let known = await spool.path(ofFile: UnkeptLines.bytes(key))
-            do throws(IntakeError) {
-                let file = "\(spool.figures.root?.path ?? "")/\(known ?? path)"
-                if let read = try await rereader.read(file, key, rows, maxEventSize: maxEventSize) {
-                    count += read
-                    continue
-                }
-            } catch {
-                throw ControlRefusal(error)
+            let file = "\(spool.figures.root?.path ?? "")/\(known ?? path)"
+            if let read = try await relaying(
+                awaiting: try await rereader.read(file, key, rows, maxEventSize: maxEventSize),
+                ControlRefusal.init(intake:))
+            {
+                count += read
+                continue
             }
             guard known == nil else {
                 throw ControlRefusal(status: 503, code: "later", message: "\(path) is on its way; try again")
@@ -116,7 +98,7 @@ struct AgentRecords: RecordControl {
             log?.warning("a file with bad lines is gone, they are not read again", ["path": path])
             var commit = Commit()
             for row in rows { commit.memory.updateValue(nil, forKey: row.name) }
-            do throws(QueueError) { _ = try await queue.store(commit) } catch { throw ControlRefusal(error) }
+            _ = try await stored(try await queue.store(commit))
         }
         await spool.removeReleased()
         return count
@@ -127,59 +109,48 @@ struct AgentRecords: RecordControl {
     ) async throws(ControlRefusal) -> Int {
         // What is quarantined again gets a greater number: the pages end where the quarantine ended at the start.
         var end: Int64 = 0
-        while let last = try await quarantined(selection, after: end).last { end = last.id }
+        while let last = try await stored(try await queue.quarantined(selection, after: end)).last { end = last.id }
         var count = 0
         var last: Int64 = 0
         while last < end {
-            let records = try await quarantined(selection, after: last).filter { $0.id <= end }
+            let records = try await stored(try await queue.quarantined(selection, after: last)).filter { $0.id <= end }
             guard let next = records.last else { break }
             last = next.id
-            do throws(IntakeError) {
-                count += try await rereader.read(records.map { ($0.id, $0.record) })
-            } catch {
-                throw ControlRefusal(error)
-            }
+            count += try await relaying(
+                awaiting: try await rereader.read(records.map { ($0.id, $0.record) }), ControlRefusal.init(intake:))
         }
         return count
     }
 
-    private func quarantined(
-        _ selection: RecordSelection, after last: Int64
-    ) async throws(ControlRefusal) -> [StoredQuarantineRecord] {
-        do throws(QueueError) {
-            return try await queue.quarantined(selection, after: last)
-        } catch {
-            throw ControlRefusal(error)
-        }
-    }
-
     func purge(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int {
-        do throws(QueueError) {
-            let purged = try await queue.purge(store, filter)
-            if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
-            return purged
-        } catch {
-            throw ControlRefusal(error)
-        }
+        let purged = try await stored(try await queue.purge(store, filter))
+        if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
+        return purged
     }
 
     func move(
         from source: String, to target: String, _ priority: Priority?
     ) async throws(ControlRefusal) -> (moved: Int, kept: Int) {
-        do throws(QueueError) {
-            let result = try await queue.move(DestinationName(source), to: DestinationName(target), priority)
-            return (result.moved, result.kept)
-        } catch {
-            if error.code == .misuse {
-                throw ControlRefusal(status: 400, code: "unknown_destination", message: error.message)
-            }
-            throw ControlRefusal(error)
+        let result = try await relaying(
+            awaiting: try await queue.move(DestinationName(source), to: DestinationName(target), priority)
+        ) { (error: QueueError) in
+            error.code == .misuse
+                ? ControlRefusal(status: 400, code: "unknown_destination", message: error.message)
+                : ControlRefusal(queue: error)
         }
+        return (result.moved, result.kept)
+    }
+
+    /// What the queue gives; its failure is the refusal.
+    private func stored<Value>(
+        _ work: @autoclosure () async throws(QueueError) -> Value
+    ) async throws(ControlRefusal) -> Value {
+        do throws(QueueError) { return try await work() } catch { throw ControlRefusal(queue: error) }
     }
 }
 
 extension ControlRefusal {
-    fileprivate init(_ error: QueueError) {
-        self.init(status: 500, code: error.code.rawValue, message: error.message)
+    init(queue error: QueueError, status: Int = 500) {
+        self.init(status: status, code: error.code.rawValue, message: error.message)
     }
 }

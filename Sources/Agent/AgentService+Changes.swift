@@ -42,12 +42,9 @@ extension AgentService {
     private func applyConfiguration() async throws(ControlRefusal) -> ReloadResult {
         await configurationTurn.takeTurn(configurationTurn.drawTicket())
         defer { configurationTurn.passTurn() }
-        guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
-        let loaded: LoadedSettings
-        do throws(ConfigurationError) {
-            loaded = try Settings.load(path: configurationPath)
-        } catch {
-            throw ControlRefusal(status: 400, code: "configuration", message: error.description)
+        guard let parts else { throw .starting }
+        let loaded = try relaying(try Settings.load(path: configurationPath)) { (error: ConfigurationError) in
+            ControlRefusal(status: 400, code: "configuration", message: error.description)
         }
         let new = loaded.settings
         guard !new.destinations.isEmpty || settings.destinations.isEmpty else {
@@ -56,12 +53,7 @@ extension AgentService {
                 message: "there is no destination left, and events would have nowhere to go; stop the agent instead")
         }
         let changes = configured.changes(to: new)
-        let hashKeys: [String: HashKey]
-        do throws(AgentError) {
-            hashKeys = try new.hashKeys()
-        } catch {
-            throw ControlRefusal(status: 400, code: error.code.rawValue, message: error.message)
-        }
+        let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
         // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
         try await apply(overlay.settings, parts, isByPerson: true)
@@ -97,16 +89,10 @@ extension AgentService {
     func apply(_ new: Settings, _ parts: Parts, isByPerson: Bool = false) async throws(ControlRefusal) {
         let changes = settings.changes(to: new)
         // What can fail comes first.
-        let options: (DeliveryOptions, [DestinationName: any BatchSender])
-        do throws(AgentError) {
-            options = (try new.deliveryOptions(of: host.installID), try senders(for: new))
-        } catch {
-            throw ControlRefusal(status: 400, code: error.code.rawValue, message: error.message)
-        }
-        do throws(QueueError) {
-            try await parts.queue.apply(new.queueOptions)
-        } catch {
-            throw ControlRefusal(status: 409, code: error.code.rawValue, message: error.message)
+        let options = try relaying(
+            (try new.deliveryOptions(of: host.installID), try senders(for: new)), ControlRefusal.init(settings:))
+        try await relaying(awaiting: try await parts.queue.apply(new.queueOptions)) { (error: QueueError) in
+            ControlRefusal(queue: error, status: 409)
         }
         settings = new
         deadlines = options.0.deadlines
@@ -143,7 +129,7 @@ extension AgentService {
 
     /// Turns collection on or off; durable. Off deletes what is queued.
     func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
-        guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
+        guard let parts else { throw .starting }
         guard !isDiscarding else {
             throw ControlRefusal(
                 status: 409, code: "discarding",
@@ -182,7 +168,7 @@ extension AgentService {
             }
             return discarded
         } catch {
-            throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+            throw ControlRefusal(queue: error)
         }
     }
 
@@ -216,7 +202,7 @@ extension AgentService {
 
     /// Overrides the country of events that name none; nil ends that. Durable.
     func setCountry(_ code: String?) async throws(ControlRefusal) {
-        guard let parts else { throw ControlRefusal(status: 409, code: "starting", message: "the agent is starting") }
+        guard let parts else { throw .starting }
         var wanted: CountryCode?
         if let code {
             guard let known = CountryCode(code) else {
@@ -225,10 +211,9 @@ extension AgentService {
             }
             wanted = known
         }
-        do throws(QueueError) {
-            try await parts.queue.setSwitch(AgentSwitch.country, wanted?.description)
-        } catch {
-            throw ControlRefusal(status: 500, code: error.code.rawValue, message: error.message)
+        let (queue, name) = (parts.queue, wanted?.description)
+        try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) { (error: QueueError) in
+            ControlRefusal(queue: error)
         }
         country = wanted
         await configureIntake(parts)
@@ -245,5 +230,14 @@ extension AgentService {
             return "\(obstacle); nothing changed"
         }
         return "sessions are \(settings.session.mode.rawValue); nothing changed"
+    }
+}
+
+extension ControlRefusal {
+    fileprivate static let starting = ControlRefusal(status: 409, code: "starting", message: "the agent is starting")
+
+    /// What settings that make no sense mean for who brought them.
+    fileprivate init(settings error: AgentError) {
+        self.init(status: 400, code: error.code.rawValue, message: error.message)
     }
 }

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Control
+internal import EventLoops
 internal import Glibc
 internal import Metrics
 

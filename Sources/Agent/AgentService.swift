@@ -5,7 +5,7 @@ public import Configuration
 internal import Containers
 internal import Control
 internal import Delivery
-internal import EventLoops
+public import EventLoops
 internal import Events
 internal import Glibc
 internal import Intake

@@ -1,6 +1,6 @@
 public import Configuration
 public import Control
-internal import EventLoops
+public import EventLoops
 internal import Glibc
 internal import Logs
 internal import Queue

@@ -80,7 +80,7 @@ extension DeliveryMachine {
             let reason = machine.pushEnd.flatMap { $0 }
             commands[id]?.reasons[name] = reason
             if reason != nil || commands[id]?.requested.contains(name) != true {
-                effects.append(.report(id, .noData(name, reason ?? .empty)))
+                effects.append(.report(id, .noData(name, reason)))
             }
         }
         if !concerned.isEmpty { destinations.update(name) { $0.pushEnd = nil } }
@@ -92,7 +92,8 @@ extension DeliveryMachine {
             guard let command = commands[id], command.open.isEmpty else { continue }
             if result(of: command) == nil { drainOnce(more: id, command.destinations, at: now) }
             guard let command = commands[id], command.open.isEmpty else { continue }
-            let left = Dictionary(uniqueKeysWithValues: command.destinations.map { ($0, NoDataReason.waitingForRetry) })
+            let names = command.destinations
+            let left = Dictionary(uniqueKeysWithValues: names.map { ($0, DestinationStateName.waitingForRetry) })
             commands[id] = nil
             effects.append(.finish(id, result(of: command) ?? .stuck(left)))
         }

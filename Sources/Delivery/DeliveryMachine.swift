@@ -21,7 +21,7 @@ struct DeliveryMachine: Sendable {
         /// Those where it still goes on.
         var open: Set<DestinationName>
         /// Why it ended where it ended, other than by success.
-        var reasons: [DestinationName: NoDataReason] = [:]
+        var reasons: [DestinationName: DestinationStateName] = [:]
         /// Those that had at least one request.
         var requested: Set<DestinationName> = []
         /// Its time is over; what is in flight ends.

@@ -8,7 +8,7 @@ public struct DeliverySnapshot: Sendable {
         /// Its name.
         public let name: DestinationName
         /// Why nothing goes there; nil when it is active.
-        public let obstacle: NoDataReason?
+        public let obstacle: DestinationStateName?
         /// What waits, by priority.
         public let lanes: Lanes
         /// When its events go by themselves: its own interval, the one for all, or a command's.

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 extension DispatchInterval {

@@ -1,5 +1,6 @@
 internal import CGzip
 internal import CZstd
+public import EventLoops
 public import Model
 
 /// Packs bytes, each call into one frame or member.

@@ -1,5 +1,6 @@
 internal import CGzip
 internal import CZstd
+public import EventLoops
 public import Model
 
 /// Unpacks whole frames. Not thread-safe: one for each loop.

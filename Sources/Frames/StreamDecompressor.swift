@@ -1,5 +1,6 @@
 internal import CZlib
 internal import CZstd
+public import EventLoops
 public import Model
 
 /// Unpacks a file piece by piece, in bounded memory: `.gz` (also of several members) and `.zst` (of several frames).

@@ -1,4 +1,5 @@
 internal import CMaxMind
+public import EventLoops
 public import Events
 
 /// Countries of addresses, from a MaxMind database (GeoLite2-Country and its kin).

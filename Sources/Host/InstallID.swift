@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 internal import Glibc
 
 /// A random id of this installation, in `install-id` in the state directory: a UUID, readable by the agent alone.

@@ -2,28 +2,19 @@
 //  Promise: each entry that the journal still has when it is read comes once, in the journal's order, with the place to go on from.
 //  It knows nothing of the queue, of apps, or of what becomes of a line.
 
+public import EventLoops
+
 /// Why a journal cannot be read.
-public struct JournalError: Error, Sendable, Equatable {
-    /// Closed, because each code is a metric label.
-    public enum Code: String, Sendable, CaseIterable {
-        /// libsystemd is not installed, or too old.
-        case library
-        /// There are journals, and the agent's user may read none of them.
-        case noPermission = "no_permission"
-        /// There is no such directory.
-        case missing
-        /// The library failed.
-        case failed
-    }
+public typealias JournalError = CodedError<JournalErrorCode>
 
-    /// The kind of failure.
-    public let code: Code
-
-    /// One line for a person: what is wrong and what to do. Never an entry's content.
-    public let message: String
-
-    init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
+/// The kinds of `JournalError`.
+public enum JournalErrorCode: String, Sendable, CaseIterable {
+    /// libsystemd is not installed, or too old.
+    case library
+    /// There are journals, and the agent's user may read none of them.
+    case noPermission = "no_permission"
+    /// There is no such directory.
+    case missing
+    /// The library failed.
+    case failed
 }

@@ -72,9 +72,6 @@ struct JournalHandle: ~Copyable {
     }
 
     func seekHead() throws(JournalError) { _ = try checked(cjournal_seek_head(raw)) }
-    func seek(_ time: Timestamp) throws(JournalError) {
-        _ = try checked(cjournal_seek_time(raw, UInt64(max(0, time.nanoseconds / 1000))))
-    }
     func seek(_ cursor: String) throws(JournalError) { _ = try checked(cjournal_seek_cursor(raw, cursor)) }
 
     /// Goes to the last entry; false where there is none.

@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 internal import Glibc
 internal import Logs
 internal import Synchronization

@@ -97,14 +97,6 @@ public struct Log: Sendable {
         write(.debug, text, fields())
     }
 
-    /// Every request and file.
-    public func verbose(
-        _ text: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any CustomStringConvertible> = [:]
-    ) {
-        guard sink.level >= .verbose else { return }
-        write(.verbose, text, fields())
-    }
-
     private func write(
         _ level: LogLevel, _ text: StaticString, _ fields: KeyValuePairs<String, any CustomStringConvertible>
     ) {

@@ -14,12 +14,6 @@ public enum LogFormat: Int, Sendable, CaseIterable {
         case .json: "json"
         }
     }
-
-    /// The format of that name; nil for any other word.
-    public init?(name: some StringProtocol) {
-        guard let found = LogFormat.allCases.first(where: { $0.name == name }) else { return nil }
-        self = found
-    }
 }
 
 /// Turns a message into one line of bytes, its line feed included.

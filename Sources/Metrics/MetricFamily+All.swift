@@ -10,6 +10,14 @@ extension MetricFamily {
     private static let priority = Label.closed("priority", Priority.allCases.map(\.name))
     private static let seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
+    private static func counter(_ name: String, _ help: String, _ labels: [Label] = []) -> MetricFamily {
+        MetricFamily(.counter, "spoolship_\(name)_total", help, labels)
+    }
+
+    private static func gauge(_ name: String, _ help: String, _ labels: [Label] = []) -> MetricFamily {
+        MetricFamily(.gauge, "spoolship_\(name)", help, labels)
+    }
+
     // MARK: Ledger (durable: counts since the database was made)
 
     package static let deliveriesAccepted = ledgerCounter(
@@ -25,11 +33,10 @@ extension MetricFamily {
     package static let deliveriesDiscarded = ledgerCounter(
         "discarded", "Deliveries that a rule, disabled collection or a person took out.")
     package static let deliveriesLost = ledgerCounter("lost", "Deliveries that corruption took, beyond salvage.")
-    package static let deliveriesQueued = MetricFamily(
-        .gauge, "spoolship_deliveries_queued", "Deliveries that wait in the queue, in flight ones included.",
-        [destination, priority])
-    package static let ledgerBalanced = MetricFamily(
-        .gauge, "spoolship_ledger_balanced",
+    package static let deliveriesQueued = gauge(
+        "deliveries_queued", "Deliveries that wait in the queue, in flight ones included.", [destination, priority])
+    package static let ledgerBalanced = gauge(
+        "ledger_balanced",
         "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + queued.")
 
     private static let ledger = [
@@ -43,40 +50,36 @@ extension MetricFamily {
 
     // MARK: Intake
 
-    package static let eventsRead = MetricFamily(
-        .counter, "spoolship_events_read_total", "Events read: accepted, refused or quarantined.")
-    package static let eventsAccepted = MetricFamily(.counter, "spoolship_events_accepted_total", "Events taken.")
-    package static let eventsRefused = MetricFamily(
-        .counter, "spoolship_events_refused_total", "Events not taken: a limit, or a queue full of more important ones."
-    )
-    package static let eventsQuarantined = MetricFamily(
-        .counter, "spoolship_events_quarantined_total", "Lines and files that could not be read as an event.")
-    package static let quarantined = MetricFamily(
-        .counter, "spoolship_quarantined_total", "What was put into quarantine since the start, by reason.",
+    package static let eventsRead = counter("events_read", "Events read: accepted, refused or quarantined.")
+    package static let eventsAccepted = counter("events_accepted", "Events taken.")
+    package static let eventsRefused = counter(
+        "events_refused", "Events not taken: a limit, or a queue full of more important ones.")
+    package static let eventsQuarantined = counter(
+        "events_quarantined", "Lines and files that could not be read as an event.")
+    package static let quarantined = counter(
+        "quarantined", "What was put into quarantine since the start, by reason.",
         [.closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue))])
-    package static let quarantineRecords = MetricFamily(
-        .gauge, "spoolship_quarantine_records", "Records that lie in quarantine.")
-    package static let quarantinePurged = MetricFamily(
-        .counter, "spoolship_quarantine_purged_total",
+    package static let quarantineRecords = gauge("quarantine_records", "Records that lie in quarantine.")
+    package static let quarantinePurged = counter(
+        "quarantine_purged",
         "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
-    package static let filesStaying = MetricFamily(
-        .gauge, "spoolship_spool_files_staying",
+    package static let filesStaying = gauge(
+        "spool_files_staying",
         "Files that were read and stay in the spool, because the quarantine could not hold all of their bad lines.")
-    package static let quarantineBytes = MetricFamily(
-        .gauge, "spoolship_quarantine_bytes", "Bytes that lie in quarantine.")
-    package static let truncations = MetricFamily(
-        .counter, "spoolship_event_truncations_total", "What the limits cut off events since the start, by kind.",
+    package static let quarantineBytes = gauge("quarantine_bytes", "Bytes that lie in quarantine.")
+    package static let truncations = counter(
+        "event_truncations", "What the limits cut off events since the start, by kind.",
         [.closed("kind", ["name", "property_key", "property_value", "properties"])])
-    package static let beyondLimit = MetricFamily(
-        .counter, "spoolship_events_beyond_limit_total",
+    package static let beyondLimit = counter(
+        "events_beyond_limit",
         "Events beyond a limit that were not cut since the start, by limit and what happened to them.",
         [
             .closed(
                 "limit", ["event_names", "name_length", "properties", "property_key_length", "property_value_length"]),
             .closed("consequence", ["refuse", "quarantine", "allow"]),
         ])
-    package static let oddities = MetricFamily(
-        .counter, "spoolship_event_oddities_total",
+    package static let oddities = counter(
+        "event_oddities",
         "What events said that was corrected or passed over since the start, by kind.",
         [
             .closed(
@@ -87,33 +90,30 @@ extension MetricFamily {
                     "no_time", "unusable_name", "repaired_utf8", "wrapped_text",
                 ])
         ])
-    package static let discards = MetricFamily(
-        .counter, "spoolship_events_discarded_total", "Events discarded since the start, by reason or rule.",
-        [.open("reason")])
-    package static let eventNames = MetricFamily(
-        .gauge, "spoolship_event_names", "Different event names of an app in this UTC day.", [.open("app")])
-    package static let appEvents = MetricFamily(
-        .counter, "spoolship_app_events_total",
+    package static let discards = counter(
+        "events_discarded", "Events discarded since the start, by reason or rule.", [.open("reason")])
+    package static let eventNames = gauge(
+        "event_names", "Different event names of an app in this UTC day.", [.open("app")])
+    package static let appEvents = counter(
+        "app_events",
         "Events and records that were read of an app since the start; the first 999 apps, all others as (others).",
         [.open("app")])
-    package static let appRecords = MetricFamily(
-        .counter, "spoolship_app_records_total", "How many of these were records, since the start.", [.open("app")])
-    package static let appBytes = MetricFamily(
-        .counter, "spoolship_app_bytes_total", "Bytes that were read of an app since the start.", [.open("app")])
-    package static let appQuarantined = MetricFamily(
-        .counter, "spoolship_app_quarantined_total", "Lines of an app that went to the quarantine since the start.",
-        [.open("app")])
-    package static let appLastRead = MetricFamily(
-        .gauge, "spoolship_app_last_read_timestamp_seconds",
+    package static let appRecords = counter(
+        "app_records", "How many of these were records, since the start.", [.open("app")])
+    package static let appBytes = counter(
+        "app_bytes", "Bytes that were read of an app since the start.", [.open("app")])
+    package static let appQuarantined = counter(
+        "app_quarantined", "Lines of an app that went to the quarantine since the start.", [.open("app")])
+    package static let appLastRead = gauge(
+        "app_last_read_timestamp_seconds",
         "When the last event or record of an app was read, in seconds since 1970.", [.open("app")])
-    package static let sessions = MetricFamily(
-        .counter, "spoolship_sessions_started_total", "Sessions started since the start of the agent, by mode.",
+    package static let sessions = counter(
+        "sessions_started", "Sessions started since the start of the agent, by mode.",
         [.closed("mode", ["automatic", "manual", "event"])])
-    package static let tagsFired = MetricFamily(
-        .counter, "spoolship_container_tags_fired_total", "Tags fired since the start of the agent, by container.",
-        [container])
-    package static let ruleProblems = MetricFamily(
-        .counter, "spoolship_container_problems_total",
+    package static let tagsFired = counter(
+        "container_tags_fired", "Tags fired since the start of the agent, by container.", [container])
+    package static let ruleProblems = counter(
+        "container_problems",
         "What containers' rules could not do for an event since the start: one made too large is in quarantine, others went on as they came.",
         [
             .closed(
@@ -134,37 +134,31 @@ extension MetricFamily {
 
     // MARK: Queue
 
-    package static let queueBytes = MetricFamily(
-        .gauge, "spoolship_queue_bytes", "What the queue holds, frames and metadata: the figure that the cap bounds.")
-    package static let queueMaxBytes = MetricFamily(
-        .gauge, "spoolship_queue_max_bytes", "The storage cap in force (queue.max_size).")
-    package static let queueFileBytes = MetricFamily(
-        .gauge, "spoolship_queue_file_bytes", "The size of the queue's files.",
-        [.closed("file", ["database", "wal"])])
-    package static let queueOldestAge = MetricFamily(
-        .gauge, "spoolship_queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
+    package static let queueBytes = gauge(
+        "queue_bytes", "What the queue holds, frames and metadata: the figure that the cap bounds.")
+    package static let queueMaxBytes = gauge("queue_max_bytes", "The storage cap in force (queue.max_size).")
+    package static let queueFileBytes = gauge(
+        "queue_file_bytes", "The size of the queue's files.", [.closed("file", ["database", "wal"])])
+    package static let queueOldestAge = gauge(
+        "queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
         [destination, priority])
-    package static let queueBackpressure = MetricFamily(
-        .gauge, "spoolship_queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
-    package static let queueCommits = MetricFamily(
-        .counter, "spoolship_queue_commits_total", "Transactions of the queue since the start, by result.",
-        [.closed("result", ["ok", "failed"])])
-    package static let queueRecoveries = MetricFamily(
-        .counter, "spoolship_queue_recoveries_total",
-        "Corrupt databases that were moved aside and salvaged since the start.")
-    package static let queueUnknownLosses = MetricFamily(
-        .counter, "spoolship_queue_unknown_losses_total",
+    package static let queueBackpressure = gauge(
+        "queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
+    package static let queueCommits = counter(
+        "queue_commits", "Transactions of the queue since the start, by result.", [.closed("result", ["ok", "failed"])])
+    package static let queueRecoveries = counter(
+        "queue_recoveries", "Corrupt databases that were moved aside and salvaged since the start.")
+    package static let queueUnknownLosses = counter(
+        "queue_unknown_losses",
         "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made.")
-    package static let queueCapRefused = MetricFamily(
-        .gauge, "spoolship_queue_max_size_refused",
+    package static let queueCapRefused = gauge(
+        "queue_max_size_refused",
         "1 while queue.max_size is below what is stored at the start, and the old one stays in force.")
-    package static let deadLetters = MetricFamily(
-        .gauge, "spoolship_dead_letters", "Dead letters that are kept: neither purged nor sent again.",
-        [destination, priority])
-    package static let deadLetterBytes = MetricFamily(
-        .gauge, "spoolship_dead_letters_bytes", "Bytes of the dead letters that are kept.")
-    package static let deadLettersPurged = MetricFamily(
-        .counter, "spoolship_dead_letters_purged_total",
+    package static let deadLetters = gauge(
+        "dead_letters", "Dead letters that are kept: neither purged nor sent again.", [destination, priority])
+    package static let deadLetterBytes = gauge("dead_letters_bytes", "Bytes of the dead letters that are kept.")
+    package static let deadLettersPurged = counter(
+        "dead_letters_purged",
         "Dead letters removed by a person or by dead_letters.max_size since the database was made.")
 
     private static let queue = [
@@ -174,53 +168,50 @@ extension MetricFamily {
 
     // MARK: Delivery
 
-    package static let attempts = MetricFamily(
-        .counter, "spoolship_delivery_attempts_total", "Attempts to send a batch since the start, by outcome.",
+    package static let attempts = counter(
+        "delivery_attempts", "Attempts to send a batch since the start, by outcome.",
         [
             destination,
             .closed(
                 "outcome",
                 ["acknowledged", "partial", "retry", "retry_after", "too_large", "rejected", "held", "offline"]),
         ])
-    package static let failures = MetricFamily(
-        .counter, "spoolship_delivery_failures_total", "Attempts that failed since the start, by kind of failure.",
+    package static let failures = counter(
+        "delivery_failures", "Attempts that failed since the start, by kind of failure.",
         [destination, .closed("kind", Failure.Kind.allCases.map(\.rawValue))])
-    package static let responses = MetricFamily(
-        .counter, "spoolship_delivery_responses_total", "Answers since the start, by HTTP status.",
-        [destination, .open("code")])
-    package static let inFlight = MetricFamily(
-        .gauge, "spoolship_delivery_in_flight", "Batches that are being sent.", [destination])
-    package static let retries = MetricFamily(
-        .counter, "spoolship_delivery_retries_total", "Attempts after a batch's first since the start.", [destination])
-    package static let retryWaiting = MetricFamily(
-        .gauge, "spoolship_delivery_retry_waiting", "Batches that wait for their retry.", [destination])
+    package static let responses = counter(
+        "delivery_responses", "Answers since the start, by HTTP status.", [destination, .open("code")])
+    package static let inFlight = gauge("delivery_in_flight", "Batches that are being sent.", [destination])
+    package static let retries = counter(
+        "delivery_retries", "Attempts after a batch's first since the start.", [destination])
+    package static let retryWaiting = gauge(
+        "delivery_retry_waiting", "Batches that wait for their retry.", [destination])
     package static let attemptSeconds = MetricFamily(
         .histogram, "spoolship_delivery_duration_seconds", "How long attempts took.", [destination], buckets: seconds)
-    package static let sentBytes = MetricFamily(
-        .counter, "spoolship_delivery_sent_bytes_total", "Bytes of request bodies sent since the start, as compressed.",
-        [destination])
-    package static let valuesLeftOut = MetricFamily(
-        .counter, "spoolship_delivery_values_left_out_total",
+    package static let sentBytes = counter(
+        "delivery_sent_bytes", "Bytes of request bodies sent since the start, as compressed.", [destination])
+    package static let valuesLeftOut = counter(
+        "delivery_values_left_out",
         "Values of acknowledged events that the format has no place for or had to change, since the start.",
         [destination])
-    package static let unnamedRejections = MetricFamily(
-        .counter, "spoolship_delivery_unnamed_rejections_total",
+    package static let unnamedRejections = counter(
+        "delivery_unnamed_rejections",
         "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",
         [destination])
-    package static let lastAcknowledged = MetricFamily(
-        .gauge, "spoolship_delivery_last_acknowledged_timestamp_seconds",
+    package static let lastAcknowledged = gauge(
+        "delivery_last_acknowledged_timestamp_seconds",
         "When a destination last acknowledged something (Unix time); 0 if never.", [destination])
-    package static let destinationState = MetricFamily(
-        .gauge, "spoolship_destination_state", "1 for the state that a destination is in, 0 for the others.",
+    package static let destinationState = gauge(
+        "destination_state", "1 for the state that a destination is in, 0 for the others.",
         [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
-    package static let destinations = MetricFamily(
-        .gauge, "spoolship_destinations", "Destinations that the configuration names; 0 means that nothing is read.")
-    package static let certificateExpiry = MetricFamily(
-        .gauge, "spoolship_destination_certificate_expiry_timestamp_seconds",
+    package static let destinations = gauge(
+        "destinations", "Destinations that the configuration names; 0 means that nothing is read.")
+    package static let certificateExpiry = gauge(
+        "destination_certificate_expiry_timestamp_seconds",
         "When a certificate that we use for a destination, or its own as last seen in a handshake, ends (Unix time).",
         [destination, .closed("certificate", ["ca", "client", "server"])])
-    package static let lateEvents = MetricFamily(
-        .counter, "spoolship_deadline_late_events_total",
+    package static let lateEvents = counter(
+        "deadline_late_events",
         "Events acknowledged after their deadline since the start, by deadline.", [.open("deadline")])
 
     private static let delivery = [
@@ -231,23 +222,17 @@ extension MetricFamily {
 
     // MARK: Spool
 
-    package static let spoolLagBytes = MetricFamily(
-        .gauge, "spoolship_spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
-    package static let spoolLagSeconds = MetricFamily(
-        .gauge, "spoolship_spool_lag_seconds",
-        "How long the oldest unread data has waited in the spool; 0 if none does.")
-    package static let spoolFiles = MetricFamily(
-        .gauge, "spoolship_spool_files", "Files of the spool that the agent knows, by kind.",
-        [.closed("kind", ["append", "drop"])])
-    package static let spoolOpenFiles = MetricFamily(
-        .gauge, "spoolship_spool_open_files", "Files of the spool that are held open.")
-    package static let spoolReadBytes = MetricFamily(
-        .counter, "spoolship_spool_read_bytes_total", "Bytes read from the spool since the start.")
-    package static let spoolGivenUpBytes = MetricFamily(
-        .counter, "spoolship_spool_given_up_bytes_total",
-        "Bytes that were truncated or deleted before they could be read, since the start.")
-    package static let spoolRefusedFiles = MetricFamily(
-        .gauge, "spoolship_spool_refused_files",
+    package static let spoolLagBytes = gauge("spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
+    package static let spoolLagSeconds = gauge(
+        "spool_lag_seconds", "How long the oldest unread data has waited in the spool; 0 if none does.")
+    package static let spoolFiles = gauge(
+        "spool_files", "Files of the spool that the agent knows, by kind.", [.closed("kind", ["append", "drop"])])
+    package static let spoolOpenFiles = gauge("spool_open_files", "Files of the spool that are held open.")
+    package static let spoolReadBytes = counter("spool_read_bytes", "Bytes read from the spool since the start.")
+    package static let spoolGivenUpBytes = counter(
+        "spool_given_up_bytes", "Bytes that were truncated or deleted before they could be read, since the start.")
+    package static let spoolRefusedFiles = gauge(
+        "spool_refused_files",
         "Files that are not read: permission those of now, the other reasons all since the start.",
         [
             .closed(
@@ -257,37 +242,32 @@ extension MetricFamily {
                 ]
             )
         ])
-    package static let spoolPolling = MetricFamily(
-        .gauge, "spoolship_spool_polling", "1 while the spool is polled because it cannot be watched.")
-    package static let spoolFilesFinished = MetricFamily(
-        .counter, "spoolship_spool_files_finished_total", "Files that were read to their end since the start, by kind.",
+    package static let spoolPolling = gauge(
+        "spool_polling", "1 while the spool is polled because it cannot be watched.")
+    package static let spoolFilesFinished = counter(
+        "spool_files_finished", "Files that were read to their end since the start, by kind.",
         [.closed("kind", ["append", "drop"])])
-    package static let spoolFilesRemoved = MetricFamily(
-        .counter, "spoolship_spool_files_removed_total",
-        "Files removed or archived after they were read, since the start.")
-    package static let spoolRotations = MetricFamily(
-        .counter, "spoolship_spool_rotations_total",
-        "Append files that lost their name to rotation or deletion, since the start.")
-    package static let spoolTruncations = MetricFamily(
-        .counter, "spoolship_spool_truncations_total",
-        "Append files that became shorter or were rewritten, since the start.")
-    package static let spoolLinesTooLong = MetricFamily(
-        .counter, "spoolship_spool_lines_too_long_total",
-        "Lines and events longer than spool.max_event_size, quarantined since the start.")
-    package static let spoolZeroBytes = MetricFamily(
-        .counter, "spoolship_spool_zero_bytes_total",
+    package static let spoolFilesRemoved = counter(
+        "spool_files_removed", "Files removed or archived after they were read, since the start.")
+    package static let spoolRotations = counter(
+        "spool_rotations", "Append files that lost their name to rotation or deletion, since the start.")
+    package static let spoolTruncations = counter(
+        "spool_truncations", "Append files that became shorter or were rewritten, since the start.")
+    package static let spoolLinesTooLong = counter(
+        "spool_lines_too_long", "Lines and events longer than spool.max_event_size, quarantined since the start.")
+    package static let spoolZeroBytes = counter(
+        "spool_zero_bytes",
         "Zeros before lines that were passed over since the start: a file was made longer and not filled.")
-    package static let spoolWatchOverflows = MetricFamily(
-        .counter, "spoolship_spool_watch_overflows_total",
+    package static let spoolWatchOverflows = counter(
+        "spool_watch_overflows",
         "How often changes came faster than the kernel keeps them and all was listed again, since the start.")
-    package static let spoolLeaseWaits = MetricFamily(
-        .counter, "spoolship_spool_lease_waits_total",
+    package static let spoolLeaseWaits = counter(
+        "spool_lease_waits",
         "How often a file's opening was put off because somebody holds a file lease on it, since the start.")
-    package static let spoolErrors = MetricFamily(
-        .counter, "spoolship_spool_errors_total",
-        "Failed system calls on the spool that reading survives, each logged, since the start.")
-    package static let spoolSecondTries = MetricFamily(
-        .gauge, "spoolship_spool_second_tries",
+    package static let spoolErrors = counter(
+        "spool_errors", "Failed system calls on the spool that reading survives, each logged, since the start.")
+    package static let spoolSecondTries = gauge(
+        "spool_second_tries",
         "Files and directories of the spool that wait for a second try after a failed system call, by reason.",
         [
             .closed(
@@ -296,23 +276,22 @@ extension MetricFamily {
                     "descriptors", "memory", "permission", "read_only", "no_room", "missing", "input_output", "other",
                 ])
         ])
-    package static let spoolPassedOver = MetricFamily(
-        .gauge, "spoolship_spool_passed_over_files", "Files that are not read because of the ends of their names.")
-    package static let spoolUnreadBoundPassed = MetricFamily(
-        .gauge, "spoolship_spool_unread_bound_passed",
+    package static let spoolPassedOver = gauge(
+        "spool_passed_over_files", "Files that are not read because of the ends of their names.")
+    package static let spoolUnreadBoundPassed = gauge(
+        "spool_unread_bound_passed",
         "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
 
-    package static let journalEntries = MetricFamily(
-        .counter, "spoolship_journal_entries_total", "Entries of the journal that were read since the start, by app.",
-        [.open("app")])
-    package static let journalCutEntries = MetricFamily(
-        .counter, "spoolship_journal_cut_entries_total",
+    package static let journalEntries = counter(
+        "journal_entries", "Entries of the journal that were read since the start, by app.", [.open("app")])
+    package static let journalCutEntries = counter(
+        "journal_cut_entries",
         "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
-    package static let journalGaps = MetricFamily(
-        .counter, "spoolship_journal_gaps_total",
+    package static let journalGaps = counter(
+        "journal_gaps",
         "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
-    package static let journalReadable = MetricFamily(
-        .gauge, "spoolship_journal_readable", "1 while the journal can be read, by app.", [.open("app")])
+    package static let journalReadable = gauge(
+        "journal_readable", "1 while the journal can be read, by app.", [.open("app")])
 
     private static let spool = [
         journalEntries, journalCutEntries, journalGaps, journalReadable,
@@ -326,24 +305,24 @@ extension MetricFamily {
     // MARK: Containers
 
     private static let container = Label.open("container")
-    package static let containerVersion = MetricFamily(
-        .gauge, "spoolship_container_version", "The version of the container in force; 0 if it is empty.", [container])
-    package static let containerSource = MetricFamily(
-        .gauge, "spoolship_container_source",
+    package static let containerVersion = gauge(
+        "container_version", "The version of the container in force; 0 if it is empty.", [container])
+    package static let containerSource = gauge(
+        "container_source",
         "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
         [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
-    package static let containerHeldBackVersion = MetricFamily(
-        .gauge, "spoolship_container_held_back_version",
+    package static let containerHeldBackVersion = gauge(
+        "container_held_back_version",
         "Version that is published for a share of the agents, to which this one does not belong yet; 0 if there is none.",
         [container])
-    package static let containerFresh = MetricFamily(
-        .gauge, "spoolship_container_fresh",
+    package static let containerFresh = gauge(
+        "container_fresh",
         "1 while the container in force was confirmed within fresh_for, or has no url and a default.", [container])
-    package static let containerConfirmed = MetricFamily(
-        .gauge, "spoolship_container_confirmed_timestamp_seconds",
+    package static let containerConfirmed = gauge(
+        "container_confirmed_timestamp_seconds",
         "When the network last confirmed the container in force (Unix time); 0 if it never did.", [container])
-    package static let containerRefreshes = MetricFamily(
-        .counter, "spoolship_container_refreshes_total",
+    package static let containerRefreshes = counter(
+        "container_refreshes",
         "Refreshes of a container since the start, by type and result.",
         [
             container, .closed("type", ["saved", "network"]),
@@ -354,17 +333,16 @@ extension MetricFamily {
                     "unknown_error", "signature", "version", "form", "expired",
                 ]),
         ])
-    package static let containerAwaited = MetricFamily(
-        .gauge, "spoolship_container_awaited",
+    package static let containerAwaited = gauge(
+        "container_awaited",
         "1 while the container is required and no document of it rules: events of its apps are not read.", [container])
-    package static let containerRefreshSuccessful = MetricFamily(
-        .gauge, "spoolship_container_last_refresh_successful",
-        "1 if the last fetch brought, or confirmed, a good document.", [container])
-    package static let containerSettingsRefused = MetricFamily(
-        .gauge, "spoolship_container_settings_refused",
+    package static let containerRefreshSuccessful = gauge(
+        "container_last_refresh_successful", "1 if the last fetch brought, or confirmed, a good document.", [container])
+    package static let containerSettingsRefused = gauge(
+        "container_settings_refused",
         "Values of the container in force that may_set lets set settings and that no setting can have.", [container])
-    package static let functionCalls = MetricFamily(
-        .counter, "spoolship_function_calls_total", "Calls of functions since the start, by result.",
+    package static let functionCalls = counter(
+        "function_calls", "Calls of functions since the start, by result.",
         [
             .open("function"),
             .closed(
@@ -376,8 +354,8 @@ extension MetricFamily {
     package static let functionSeconds = MetricFamily(
         .histogram, "spoolship_function_duration_seconds",
         "How long a function's program ran, until it ended or was killed.", [.open("function")], buckets: seconds)
-    package static let functionsRunning = MetricFamily(
-        .gauge, "spoolship_function_running", "Processes of a function that run now.", [.open("function")])
+    package static let functionsRunning = gauge(
+        "function_running", "Processes of a function that run now.", [.open("function")])
 
     private static let containers = [
         containerVersion, containerHeldBackVersion, containerSource, containerFresh, containerConfirmed,
@@ -390,64 +368,56 @@ extension MetricFamily {
 
     package static let build = MetricFamily(
         .info, "spoolship_build_info", "What runs here.", [.open("version"), .open("commit"), .open("toolchain")])
-    package static let ready = MetricFamily(.gauge, "spoolship_ready", "1 if /readyz says yes.")
-    package static let collectionEnabled = MetricFamily(
-        .gauge, "spoolship_collection_enabled", "1 unless collection was disabled.")
-    package static let networkEnabled = MetricFamily(
-        .gauge, "spoolship_network_enabled", "1 unless the network was switched off.")
-    package static let pauseTokens = MetricFamily(.gauge, "spoolship_pause_tokens", "Pause tokens that are held.")
-    package static let dispatchInterval = MetricFamily(
-        .gauge, "spoolship_dispatch_interval_seconds",
+    package static let ready = gauge("ready", "1 if /readyz says yes.")
+    package static let collectionEnabled = gauge("collection_enabled", "1 unless collection was disabled.")
+    package static let networkEnabled = gauge("network_enabled", "1 unless the network was switched off.")
+    package static let pauseTokens = gauge("pause_tokens", "Pause tokens that are held.")
+    package static let dispatchInterval = gauge(
+        "dispatch_interval_seconds",
         "The dispatch interval in force where a destination has none of its own; 0 if periodic dispatch is off.")
-    package static let reloadSuccessful = MetricFamily(
-        .gauge, "spoolship_config_last_reload_successful", "1 if the configuration last read is in force.")
-    package static let reloadTime = MetricFamily(
-        .gauge, "spoolship_config_last_reload_success_timestamp_seconds",
-        "When a configuration was last read and taken (Unix time).")
-    package static let persistenceFailures = MetricFamily(
-        .counter, "spoolship_persistence_failures_total",
-        "What could not be made durable since the start, by what it was.",
+    package static let reloadSuccessful = gauge(
+        "config_last_reload_successful", "1 if the configuration last read is in force.")
+    package static let reloadTime = gauge(
+        "config_last_reload_success_timestamp_seconds", "When a configuration was last read and taken (Unix time).")
+    package static let persistenceFailures = counter(
+        "persistence_failures", "What could not be made durable since the start, by what it was.",
         [.closed("what", ["queue", "state_file"])])
-    package static let logMessages = MetricFamily(
-        .counter, "spoolship_log_messages_total", "Log messages since the start, by level.",
-        [.closed("level", LogLevel.allCases.map(\.name))])
-    package static let logLinesSuppressed = MetricFamily(
-        .counter, "spoolship_log_lines_suppressed_total",
+    package static let logMessages = counter(
+        "log_messages", "Log messages since the start, by level.", [.closed("level", LogLevel.allCases.map(\.name))])
+    package static let logLinesSuppressed = counter(
+        "log_lines_suppressed",
         "Log lines that were not written because their reader was too slow or gone, since the start.")
-    package static let requests = MetricFamily(
-        .counter, "spoolship_http_requests_total",
-        "Requests to the stats port and the control socket, by status class, since the start.",
+    package static let requests = counter(
+        "http_requests", "Requests to the stats port and the control socket, by status class, since the start.",
         [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
-    package static let connectionsCut = MetricFamily(
-        .counter, "spoolship_http_connections_cut_total",
+    package static let connectionsCut = counter(
+        "http_connections_cut",
         "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read, "
             + "crowded out by another, busy (no place), or for a shortage of descriptors.",
         [
             .closed("server", ["stats", "control"]),
             .closed("reason", ["slow", "crowded", "busy", "shortage"]),
         ])
-    package static let listenersReopened = MetricFamily(
-        .counter, "spoolship_http_listeners_reopened_total",
+    package static let listenersReopened = counter(
+        "http_listeners_reopened",
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
         [.closed("server", ["stats", "control"])])
-    package static let freeBytes = MetricFamily(
-        .gauge, "spoolship_filesystem_free_bytes",
-        "Bytes that are free in the file system of a directory, by the last look.",
+    package static let freeBytes = gauge(
+        "filesystem_free_bytes", "Bytes that are free in the file system of a directory, by the last look.",
         [.closed("directory", ["spool", "state"])])
-    package static let freeInodes = MetricFamily(
-        .gauge, "spoolship_filesystem_free_inodes",
+    package static let freeInodes = gauge(
+        "filesystem_free_inodes",
         "Files that the file system of a directory has room for, by the last look; missing where it counts none.",
         [.closed("directory", ["spool", "state"])])
-    package static let clockSynchronised = MetricFamily(
-        .gauge, "spoolship_clock_synchronised",
-        "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead."
-    )
-    package static let restartWouldFail = MetricFamily(
-        .gauge, "spoolship_restart_would_fail",
+    package static let clockSynchronised = gauge(
+        "clock_synchronised",
+        "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead.")
+    package static let restartWouldFail = gauge(
+        "restart_would_fail",
         "1 while the configuration, or a file that it names, is such that a restart would fail; `spoolship status` says why."
     )
-    package static let seriesSuppressed = MetricFamily(
-        .gauge, "spoolship_metrics_series_suppressed", "Series left out of this answer because a family has too many.")
+    package static let seriesSuppressed = gauge(
+        "metrics_series_suppressed", "Series left out of this answer because a family has too many.")
 
     private static let agent = [
         build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
@@ -462,9 +432,8 @@ extension MetricFamily {
         .counter, "process_cpu_seconds_total", "User and system CPU time spent, in seconds.")
     package static let processResident = MetricFamily(
         .gauge, "process_resident_memory_bytes", "Resident memory size in bytes.")
-    package static let processPrivate = MetricFamily(
-        .gauge, "spoolship_process_private_memory_bytes",
-        "Resident memory that is the process's own (RssAnon), in bytes.")
+    package static let processPrivate = gauge(
+        "process_private_memory_bytes", "Resident memory that is the process's own (RssAnon), in bytes.")
     package static let processVirtual = MetricFamily(
         .gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
     package static let processOpenDescriptors = MetricFamily(
@@ -478,32 +447,4 @@ extension MetricFamily {
         processCPU, processResident, processPrivate, processVirtual, processOpenDescriptors, processMaxDescriptors,
         processStart,
     ]
-}
-
-/// The states that a destination can be in, as metrics, status and the control API call them.
-///
-/// What stands higher wins: everything is sent in the last one only.
-public enum DestinationStateName: String, Sendable, CaseIterable {
-    /// Collection is disabled.
-    case disabled
-    /// `network off`.
-    case networkOff = "network_off"
-    /// A pause token is held.
-    case paused
-    /// The agent is stopping.
-    case stopping
-    /// The destination or its settings are wrong: a person must look.
-    case held
-    /// The destination said when to come back.
-    case retryAfter = "retry_after"
-    /// No route leads to the destination.
-    case offline
-    /// Retries were used up: only probes go.
-    case breakerOpen = "breaker_open"
-    /// What is left failed and waits for its next try.
-    case waitingForRetry = "waiting_for_retry"
-    /// The configuration does not name it any more.
-    case orphaned
-    /// Nothing stands in the way.
-    case active
 }

@@ -109,11 +109,6 @@ public struct SpoolProgress: Sendable, Equatable {
 
     /// Nothing was read yet.
     public init() {}
-
-    /// Whether there is nothing to make durable.
-    public var isEmpty: Bool {
-        checkpoints.isEmpty && forgotten.isEmpty && done.isEmpty && unlinked.isEmpty
-    }
 }
 
 /// A line or a file that could not be read as an event: kept whole where it is small enough, and never thrown away
@@ -127,8 +122,6 @@ public struct QuarantineRecord: Sendable, Equatable {
         case notUTF8 = "not_utf8"
         /// JSON, but not an object.
         case notAnObject = "not_an_object"
-        /// No `name`, or an empty one, and the app has no default.
-        case noName = "no_name"
         /// Longer than `spool.max_event_size`.
         case tooLong = "too_long"
         /// Nested more deeply than the reader goes.

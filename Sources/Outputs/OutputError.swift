@@ -3,33 +3,21 @@
 //  bytes under the same key; a secret appears in no message.
 //  It knows nothing of scheduling, retries or SQL.
 
+public import EventLoops
+
 /// What is wrong with a destination's settings, or with what they name. Results of requests are values, not errors.
-public struct OutputError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Closed, because each code is a metric label.
-    public enum Code: String, Sendable, CaseIterable {
-        /// A setting has no meaning: an address, a header, a pin.
-        case invalidSetting = "invalid_setting"
-        /// A file that the settings name cannot be read.
-        case unreadable
-        /// A file was read and holds something else than it should: a certificate, a key, a secret.
-        case badFile = "bad_file"
-        /// A batch cannot be turned into a body: a frame is damaged, or memory is short.
-        case badBatch = "bad_batch"
-        /// A library could not be set up.
-        case library
-    }
+public typealias OutputError = CodedError<OutputErrorCode>
 
-    /// The kind of failure.
-    public let code: Code
-
-    /// One line for a person: what is wrong and what to do. Never event content, never a secret.
-    public let message: String
-
-    init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    /// The message.
-    public var description: String { message }
+/// The kinds of `OutputError`.
+public enum OutputErrorCode: String, Sendable, CaseIterable {
+    /// A setting has no meaning: an address, a header, a pin.
+    case invalidSetting = "invalid_setting"
+    /// A file that the settings name cannot be read.
+    case unreadable
+    /// A file was read and holds something else than it should: a certificate, a key, a secret.
+    case badFile = "bad_file"
+    /// A batch cannot be turned into a body: a frame is damaged, or memory is short.
+    case badBatch = "bad_batch"
+    /// A library could not be set up.
+    case library
 }

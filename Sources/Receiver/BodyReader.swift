@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Frames
 internal import Model
 internal import Synchronization

@@ -1,4 +1,5 @@
 internal import CMicroHTTPD
+public import EventLoops
 internal import Glibc
 internal import Synchronization
 

@@ -4,30 +4,19 @@
 //  Idempotency-Key; hostile bodies cost bounded memory.
 //  It knows nothing of the agent: it could be anybody's destination.
 
+public import EventLoops
+
 /// What can go wrong when a receiver is set up. Bad requests are answers, not errors.
-public struct ReceiverError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Closed, because each code is a metric label.
-    public enum Code: String, Sendable, CaseIterable {
-        /// A setting has no meaning.
-        case invalidSetting = "invalid_setting"
-        /// The address cannot be listened on.
-        case listen
-        /// A file cannot be read, made or written.
-        case file
-        /// A certificate could not be made.
-        case certificate
-    }
+public typealias ReceiverError = CodedError<ReceiverErrorCode>
 
-    /// The kind of failure.
-    public let code: Code
-    /// One line for a person: what is wrong and what to do.
-    public let message: String
-
-    init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    /// The message.
-    public var description: String { message }
+/// The kinds of `ReceiverError`.
+public enum ReceiverErrorCode: String, Sendable, CaseIterable {
+    /// A setting has no meaning.
+    case invalidSetting = "invalid_setting"
+    /// The address cannot be listened on.
+    case listen
+    /// A file cannot be read, made or written.
+    case file
+    /// A certificate could not be made.
+    case certificate
 }

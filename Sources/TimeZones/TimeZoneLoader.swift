@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 internal import Glibc
 
 /// Reads zone files of the system (package `tzdata`).

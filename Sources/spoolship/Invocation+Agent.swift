@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Control
+internal import EventLoops
 internal import Model
 
 /// What the commands share that ask a running agent. They use its control socket and nothing else.
@@ -66,11 +67,8 @@ extension Invocation {
         value: (JSONValue) throws(CommandFailure) -> Void
     ) throws(CommandFailure) {
         try lines(method, path, query: query, body: body) { line throws(CommandFailure) in
-            let json: JSONValue
-            do throws(JSONError) {
-                json = try JSONValue(parsing: line)
-            } catch {
-                throw CommandFailure(.software, "the agent's answer is \(error); is it another version?")
+            let json = try relaying(try JSONValue(parsing: line)) { (error: JSONError) in
+                CommandFailure(.software, "the agent's answer is \(error); is it another version?")
             }
             if json["error"]?["message"] != nil { throw Invocation.refusal(json) }
             try value(json)

@@ -1,6 +1,7 @@
 internal import Agent
 internal import Configuration
 internal import Control
+internal import EventLoops
 internal import Glibc
 internal import Model
 

@@ -13,42 +13,42 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
 
     func status() async -> StatusReport { SampleReport.healthy }
 
-    func dispatch(to destination: String?) async throws(ControlRefusal) {
+    func dispatch(to destination: DestinationName?) async throws(ControlRefusal) {
         guard destination != "nowhere" else {
             throw ControlRefusal(status: 404, code: "unknown_destination", message: "there is no destination nowhere")
         }
-        note("dispatch \(destination ?? "all")")
+        note("dispatch \(destination?.text ?? "all")")
     }
 
     func dispatchAndWait(
-        to destination: String?, report: @escaping @Sendable (SendingReport) -> Void
-    ) async throws(ControlRefusal) -> SendingResult {
+        to destination: DestinationName?, report: @escaping @Sendable (DispatchReport) -> Void
+    ) async throws(ControlRefusal) -> CommandResult {
         guard destination != "nowhere" else {
             throw ControlRefusal(status: 404, code: "unknown_destination", message: "there is no destination nowhere")
         }
-        for waiting in [2, 1, 0] { report(SendingReport(destination: "main", outcome: "good", waiting: waiting)) }
-        return SendingResult(exitCode: 0, waiting: 0)
+        for waiting in [2, 1, 0] { report(.good("main", waiting: waiting)) }
+        return .done
     }
 
     func drain(
-        timeout: Duration, to destination: String?, report: @escaping @Sendable (SendingReport) -> Void
-    ) async throws(ControlRefusal) -> SendingResult {
+        timeout: Duration, to destination: DestinationName?, report: @escaping @Sendable (DispatchReport) -> Void
+    ) async throws(ControlRefusal) -> CommandResult {
         note("drain \(timeout)")
-        report(SendingReport(destination: "main", outcome: "no_data", reason: "paused"))
+        report(.noData("main", .paused))
         guard destination == "endless" else {
-            return SendingResult(exitCode: 75, obstacles: ["main": "paused"], waiting: 7)
+            return .stuck(["main": .paused])
         }
         drains.withLock { $0 += 1 }
         await waitForCancellation()
         drains.withLock { $0 -= 1 }
-        return SendingResult(exitCode: 75)
+        return .cancelled
     }
 
-    func pause(token: String, destination: String?, ttl: Duration?, untilRestart: Bool) async {
-        note("pause \(token) \(destination ?? "all") \(ttl.map { "\($0)" } ?? "-") \(untilRestart)")
+    func pause(token: String, destination: DestinationName?, ttl: Duration?, untilRestart: Bool) async {
+        note("pause \(token) \(destination?.text ?? "all") \(ttl.map { "\($0)" } ?? "-") \(untilRestart)")
     }
 
-    func resume(token: String?, destination: String?) async { note("resume \(token ?? "all")") }
+    func resume(token: String?, destination: DestinationName?) async { note("resume \(token ?? "all")") }
     func setNetwork(on: Bool) async { note("network \(on)") }
     func networkChanged() async { note("network changed") }
 
@@ -275,7 +275,7 @@ struct ControlAPITests {
             #expect(
                 String(decoding: drained, as: UTF8.self)
                     == #"{"destination":"main","outcome":"no_data","reason":"paused","waiting":null}"# + "\n"
-                    + #"{"exit_code":75,"obstacles":{"main":"paused"},"waiting":7}"# + "\n")
+                    + #"{"exit_code":75,"obstacles":{"main":"paused"},"waiting":null}"# + "\n")
             let refused = try client.request("POST", "/v1/dispatch", body: ["wait": true, "destination": "nowhere"])
             #expect(try refused.json()["error"]?["status"] == 404)
         }

@@ -1,6 +1,6 @@
 import Control
 import EventLoops
-import Metrics
+import Model
 import TestKit
 import Testing
 

@@ -1,6 +1,6 @@
 import EventLoops
 import Glibc
-import Metrics
+import Model
 import TestKit
 import Testing
 

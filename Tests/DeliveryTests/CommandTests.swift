@@ -46,14 +46,14 @@ struct CommandTests {
 
     @Test("ga05: no data says why, the highest reason first")
     func ga05_reasons() {
-        func reason(_ prepare: (inout World) -> Void) -> NoDataReason? {
+        func reason(_ prepare: (inout World) -> Void) -> DestinationStateName? {
             var world = World(options())
             prepare(&world)
             world.reports = []
             world.input(.dispatch(first, nil))
             world.run(.seconds(1))
-            guard case .noData(_, let reason)? = world.reports.last else { return nil }
-            #expect(world.results[first]?.exitCode == (reason == .empty ? 0 : 75))
+            guard case .noData(_, let reason)? = world.reports.last else { return .active }
+            #expect(world.results[first]?.exitCode == (reason == nil ? 0 : 75))
             return reason
         }
         func answering(_ outcome: Outcome, _ world: inout World) {
@@ -61,7 +61,7 @@ struct CommandTests {
             world.accept(50)
             world.run(.seconds(2))
         }
-        #expect(reason { _ in } == .empty)
+        #expect(reason { _ in } == nil)
         #expect(reason { $0.input(.enabled(false)) } == .disabled)
         #expect(reason { $0.input(.network(on: false)) } == .networkOff)
         #expect(reason { $0.input(.pause(token: "t", nil, ttl: nil, untilRestart: false)) } == .paused)

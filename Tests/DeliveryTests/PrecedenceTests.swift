@@ -26,7 +26,7 @@ struct PrecedenceTests {
         world.accept(500)
         world.accept(500, .critical)
 
-        let steps: [(NoDataReason, (inout World) -> Void)] = [
+        let steps: [(DestinationStateName, (inout World) -> Void)] = [
             (.disabled, { $0.input(.enabled(true)) }),
             (.networkOff, { $0.machine.isNetworkOn = true }),
             (.paused, { $0.input(.resume(token: "t", "main")) }),

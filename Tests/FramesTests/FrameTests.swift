@@ -1,3 +1,4 @@
+import EventLoops
 import Frames
 import Model
 import TestKit

@@ -39,57 +39,44 @@ struct AgentContainers: ContainerControl {
         if let id { ids = [try state(id).id] } else { ids = keeper.states.filter(\.hasAddress).map(\.id) }
         var results: [JSONValue] = []
         for id in ids {
-            do throws(ContainerKeeper.Mistake) {
-                let end = try await keeper.refresh(id)
-                results.append([
-                    "id": .string(id), "result": .string(end.result.rawValue), "message": .string(end.message),
-                    "version": JSONValue(keeper.states.first { $0.id == id }?.version),
-                ])
-            } catch {
-                throw ControlRefusal(error, id)
-            }
+            let end = try await asked(of: id, try await keeper.refresh(id))
+            results.append([
+                "id": .string(id), "result": .string(end.result.rawValue), "message": .string(end.message),
+                "version": JSONValue(keeper.states.first { $0.id == id }?.version),
+            ])
         }
         return results
     }
 
     func document(_ id: String) async throws(ControlRefusal) -> [UInt8] {
-        do throws(ContainerKeeper.Mistake) {
-            if let document = try await keeper.document(id) { return document }
-        } catch {
-            throw ControlRefusal(error, id)
-        }
+        if let document = try await asked(of: id, try await keeper.document(id)) { return document }
         throw ControlRefusal(
             status: 404, code: "empty",
             message: "\(id) has no complete document: it is empty, or a default file of values only")
     }
 
     func preview(_ id: String?, _ document: [UInt8], for time: Duration) async throws(ControlRefusal) -> JSONValue {
-        do throws(ContainerKeeper.Mistake) {
-            let (id, version) = try await keeper.preview(id, document, for: time)
-            return ["id": .string(id), "version": .integer(version)]
-        } catch {
-            throw ControlRefusal(error, id ?? "")
-        }
+        let draft = try await asked(of: id, try await keeper.preview(id, document, for: time))
+        return ["id": .string(draft.id), "version": .integer(draft.version)]
     }
 
     func preview(_ id: String?, link: String, for time: Duration) async throws(ControlRefusal) -> JSONValue {
-        do throws(ContainerKeeper.Mistake) {
-            let (id, version) = try await keeper.preview(id, link: link, for: time)
-            return ["id": .string(id), "version": .integer(version)]
-        } catch {
-            throw ControlRefusal(error, id ?? "")
-        }
+        let draft = try await asked(of: id, try await keeper.preview(id, link: link, for: time))
+        return ["id": .string(draft.id), "version": .integer(draft.version)]
     }
 
     func endPreview(_ id: String?) async throws(ControlRefusal) -> [String] {
-        do throws(ContainerKeeper.Mistake) {
-            return try await keeper.endPreview(id)
-        } catch {
-            throw ControlRefusal(error, id ?? "")
-        }
+        try await asked(of: id, try await keeper.endPreview(id))
     }
 
     func watch() -> AsyncStream<JSONValue> { keeper.watch.lines() }
+
+    /// What the keeper gives; its mistake is the refusal.
+    private func asked<Value>(
+        of id: String?, _ work: @autoclosure () async throws(ContainerKeeper.Mistake) -> Value
+    ) async throws(ControlRefusal) -> Value {
+        do throws(ContainerKeeper.Mistake) { return try await work() } catch { throw ControlRefusal(error, id ?? "") }
+    }
 
     private func state(_ id: String) throws(ControlRefusal) -> ContainerState {
         guard let state = keeper.states.first(where: { $0.id == id }) else { throw ControlRefusal(.unknown, id) }

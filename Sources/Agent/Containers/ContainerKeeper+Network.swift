@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Containers
+internal import EventLoops
 internal import Model
 internal import Outputs
 internal import Logs

@@ -237,9 +237,8 @@ struct DeliveryCollector: MetricCollector {
 extension DestinationStateName {
     /// How a destination stands: what is in its way, or that its last attempts failed, or nothing.
     init(_ destination: DeliverySnapshot.Destination) {
-        // An obstacle is a state of the same name; that nothing waits is none.
-        if let obstacle = destination.obstacle, let state = DestinationStateName(rawValue: obstacle.rawValue) {
-            self = state
+        if let obstacle = destination.obstacle {
+            self = obstacle
             return
         }
         let hasFailed = destination.lastFailureAt.map { $0 > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }

@@ -9,17 +9,13 @@ struct AgentBackfill: BackfillControl {
     func state(of key: String) async throws(ControlRefusal) -> BackfillState { await backfill.state(of: key) }
 
     func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
-        do throws(IntakeError) {
-            return try await backfill.take(piece)
-        } catch {
-            throw ControlRefusal(error)
-        }
+        try await relaying(awaiting: try await backfill.take(piece), ControlRefusal.init(intake:))
     }
 }
 
 extension ControlRefusal {
     /// What an intake that does not take something means for who brought it.
-    init(_ error: IntakeError) {
+    init(intake error: IntakeError) {
         let status =
             switch error.code {
             case .badPiece: 400

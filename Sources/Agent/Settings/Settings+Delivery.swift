@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Delivery
 internal import Digests
+internal import EventLoops
 internal import Model
 internal import TimeZones
 
@@ -112,11 +113,8 @@ extension DeadlineSettings {
     var hasKnownZone: Bool { (try? TimeZoneLoader().load(timeZone)) != nil }
 
     fileprivate func view() throws(AgentError) -> Deadline {
-        let zone: TimeZoneRules
-        do throws(TimeZoneError) {
-            zone = try TimeZoneLoader().load(timeZone)
-        } catch {
-            throw AgentError(.configuration, "deadline \(name): \(error.message)")
+        let zone = try relaying(try TimeZoneLoader().load(timeZone)) { (error: TimeZoneError) in
+            AgentError(.configuration, "deadline \(name): \(error.message)")
         }
         do throws(DeliveryError) {
             return try Deadline(

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Configuration
+internal import EventLoops
 internal import Journal
 internal import Model
 internal import Spool

@@ -35,11 +35,8 @@ public struct ContainerDocument: Sendable, Equatable {
         guard bytes.count <= DocumentLimits.bytes else {
             throw ContainerError(.limit, "the document has \(bytes.count) bytes; at most \(DocumentLimits.bytes)")
         }
-        let value: JSONValue
-        do throws(JSONError) {
-            value = try JSONValue(parsing: bytes)
-        } catch {
-            throw ContainerError(.notJSON, error.description)
+        let value = try relaying(try JSONValue(parsing: bytes)) { (error: JSONError) in
+            ContainerError(.notJSON, error.description)
         }
         try ContainerDocument.checkNumbers(in: bytes)
         try self.init(reading: DocumentNode(value: value, path: ""))

@@ -22,7 +22,6 @@ struct DataLayer: Sendable {
     private struct Name: Hashable {
         let bytes: [UInt8]
         init(_ text: String) { bytes = Array(text.utf8) }
-        init(_ bytes: [UInt8]) { self.bytes = bytes }
         var text: String { String(decoding: bytes, as: UTF8.self) }
     }
 

@@ -1,5 +1,5 @@
 internal import COpenSSL
-internal import EventLoops
+public import EventLoops
 internal import Glibc
 
 /// What containers are signed with: an Ed25519 private key, kept in a file that its owner alone may read.
@@ -123,28 +123,18 @@ public final class SigningKey {
 }
 
 /// Why a key cannot be used.
-public struct SigningError: Error, Sendable, Equatable {
-    /// Closed; decides the exit code.
-    public enum Code: String, Sendable, CaseIterable {
-        /// The file holds no key of the right kind.
-        case badKey = "bad_key"
-        /// The file may be read by others.
-        case permission
-        /// The file is there already.
-        case exists
-        /// The disk fails, or the file is not there.
-        case io
-        /// OpenSSL fails.
-        case library
-    }
+public typealias SigningError = CodedError<SigningErrorCode>
 
-    /// The kind of failure.
-    public let code: Code
-    /// One line for a person. Never of the key.
-    public let message: String
-
-    init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
+/// The kinds of `SigningError`.
+public enum SigningErrorCode: String, Sendable, CaseIterable {
+    /// The file holds no key of the right kind.
+    case badKey = "bad_key"
+    /// The file may be read by others.
+    case permission
+    /// The file is there already.
+    case exists
+    /// The disk fails, or the file is not there.
+    case io
+    /// OpenSSL fails.
+    case library
 }

@@ -126,10 +126,8 @@ public struct DefaultFile: Sendable {
     }
 
     private static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
-        do throws(JSONError) {
-            return try JSONValue(parsing: bytes)
-        } catch {
-            throw ContainerError(.notJSON, error.description)
+        return try relaying(try JSONValue(parsing: bytes)) { (error: JSONError) in
+            ContainerError(.notJSON, error.description)
         }
     }
 

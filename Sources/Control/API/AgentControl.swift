@@ -25,23 +25,25 @@ public protocol StatusSource: Sendable {
 /// What can be asked of sending.
 public protocol SendingControl: Sendable {
     /// Sends what waits now and returns; nil: to all destinations.
-    func dispatch(to destination: String?) async throws(ControlRefusal)
+    func dispatch(to destination: DestinationName?) async throws(ControlRefusal)
 
     /// Sends what waits now; reports after each request. Cancelled when the client goes away.
     func dispatchAndWait(
-        to destination: String?, report: @escaping @Sendable (SendingReport) -> Void
-    ) async throws(ControlRefusal) -> SendingResult
+        to destination: DestinationName?, report: @escaping @Sendable (DispatchReport) -> Void
+    ) async throws(ControlRefusal) -> CommandResult
 
     /// Sends until nothing is left, an error occurs or time runs out. Cancelled when the client goes away.
     func drain(
-        timeout: Duration, to destination: String?, report: @escaping @Sendable (SendingReport) -> Void
-    ) async throws(ControlRefusal) -> SendingResult
+        timeout: Duration, to destination: DestinationName?, report: @escaping @Sendable (DispatchReport) -> Void
+    ) async throws(ControlRefusal) -> CommandResult
 
     /// Holds sending back while the token is held; durable unless `untilRestart`.
-    func pause(token: String, destination: String?, ttl: Duration?, untilRestart: Bool) async throws(ControlRefusal)
+    func pause(
+        token: String, destination: DestinationName?, ttl: Duration?, untilRestart: Bool
+    ) async throws(ControlRefusal)
 
     /// Releases a token, or all of them, lifts holds and closes breakers when it is nil.
-    func resume(token: String?, destination: String?) async throws(ControlRefusal)
+    func resume(token: String?, destination: DestinationName?) async throws(ControlRefusal)
 
     /// Allows or forbids connections; durable.
     func setNetwork(on: Bool) async throws(ControlRefusal)
@@ -53,41 +55,6 @@ public protocol SendingControl: Sendable {
     ///
     /// - Returns: the interval in force, as in the configuration.
     func setInterval(_ interval: Duration?, persist: Bool) async throws(ControlRefusal) -> String
-}
-
-/// What a request of `dispatch` or `drain` came to.
-public struct SendingReport: Sendable, Equatable {
-    /// Whose.
-    public let destination: String
-    /// `good`, `no_data` or `error`.
-    public let outcome: String
-    /// Why there is no data, or what failed.
-    public let reason: String?
-    /// How many events wait still; nil where that was not said.
-    public let waiting: Int?
-
-    package init(destination: String, outcome: String, reason: String? = nil, waiting: Int? = nil) {
-        self.destination = destination
-        self.outcome = outcome
-        self.reason = reason
-        self.waiting = waiting
-    }
-}
-
-/// How `dispatch --wait` or `drain` ended.
-public struct SendingResult: Sendable, Equatable {
-    /// What the command ends with: 0 all is gone, 75 something cannot go, 124 time ran out.
-    public let exitCode: Int
-    /// Why not, by destination.
-    public let obstacles: [String: String]
-    /// How many events wait still, where that is known.
-    public let waiting: Int?
-
-    package init(exitCode: Int, obstacles: [String: String] = [:], waiting: Int? = nil) {
-        self.exitCode = exitCode
-        self.obstacles = obstacles
-        self.waiting = waiting
-    }
 }
 
 /// What can be asked of the agent as a whole.

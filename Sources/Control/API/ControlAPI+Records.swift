@@ -98,7 +98,7 @@ extension ControlAPI {
 
     private static func filter(_ body: JSONValue) throws(ControlRefusal) -> RecordSelection {
         var filter = RecordSelection()
-        filter.destination = try body.text("destination").map { DestinationName($0) }
+        filter.destination = try body.destination()
         filter.app = try body.text("app")
         filter.reason = try body.text("reason")
         filter.priority = try priority(try body.text("priority"))

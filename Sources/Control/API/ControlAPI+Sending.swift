@@ -4,7 +4,7 @@ extension ControlAPI {
     static func add(_ sending: any SendingControl, to routes: inout ControlRoutes) {
         routes.add("POST", "/v1/dispatch") { request in
             await answer(request, takes: ["destination", "wait"]) { body async throws(ControlRefusal) in
-                let destination = try body.text("destination")
+                let destination = try body.destination()
                 guard try body.flag("wait") else {
                     try await sending.dispatch(to: destination)
                     return .json([:], status: 202)
@@ -18,7 +18,7 @@ extension ControlAPI {
         }
         routes.add("POST", "/v1/drain") { request in
             await answer(request, takes: ["destination", "timeout_ms"]) { body async throws(ControlRefusal) in
-                let destination = try body.text("destination")
+                let destination = try body.destination()
                 let timeout = try body.duration("timeout_ms") ?? .seconds(30)
                 return .stream { stream in
                     await follow(stream) { report async throws(ControlRefusal) in
@@ -36,14 +36,14 @@ extension ControlAPI {
                 let ttl = try body.duration("ttl_ms")
                 guard ttl != .zero else { throw .bad("a pause of no length pauses nothing; give a time above 0") }
                 try await sending.pause(
-                    token: token, destination: try body.text("destination"), ttl: ttl,
+                    token: token, destination: try body.destination(), ttl: ttl,
                     untilRestart: try body.flag("until_restart"))
                 return .json([:])
             }
         }
         routes.add("POST", "/v1/resume") { request in
             await answer(request, takes: ["token", "destination"]) { body async throws(ControlRefusal) in
-                try await sending.resume(token: try body.text("token"), destination: try body.text("destination"))
+                try await sending.resume(token: try body.text("token"), destination: try body.destination())
                 return .json([:])
             }
         }
@@ -74,11 +74,11 @@ extension ControlAPI {
     private static func follow(
         _ stream: ControlStream,
         _ command:
-            @escaping @Sendable (@escaping @Sendable (SendingReport) -> Void) async throws(ControlRefusal)
-            -> SendingResult
+            @escaping @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws(ControlRefusal)
+            -> CommandResult
     ) async {
         let (reports, reporter) = AsyncStream.makeStream(
-            of: SendingReport.self, bufferingPolicy: .bufferingNewest(1000))
+            of: DispatchReport.self, bufferingPolicy: .bufferingNewest(1000))
         async let end = finish(command, reporter)
         for await report in reports {
             // A client that is gone cancels the command, which ends with the scope.
@@ -89,8 +89,8 @@ extension ControlAPI {
 
     private static func finish(
         _ command:
-            @Sendable (@escaping @Sendable (SendingReport) -> Void) async throws(ControlRefusal) -> SendingResult,
-        _ reporter: AsyncStream<SendingReport>.Continuation
+            @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws(ControlRefusal) -> CommandResult,
+        _ reporter: AsyncStream<DispatchReport>.Continuation
     ) async -> JSONValue {
         defer { reporter.finish() }
         do throws(ControlRefusal) {
@@ -101,22 +101,37 @@ extension ControlAPI {
     }
 }
 
-extension SendingReport {
+extension DispatchReport {
+    /// With nothing left the figure is known; with something in the way it is not the report's to tell.
     fileprivate var json: JSONValue {
-        [
-            "destination": .string(destination), "outcome": .string(outcome), "reason": JSONValue(reason),
+        let (name, outcome, reason, waiting): (DestinationName, String, String?, Int?) =
+            switch self {
+            case .good(let name, let waiting): (name, "good", nil, waiting)
+            case .noData(let name, nil): (name, "no_data", "empty", 0)
+            case .noData(let name, let reason?): (name, "no_data", reason.rawValue, nil)
+            case .error(let name, let failure, let waiting): (name, "error", failure.message, waiting)
+            }
+        return [
+            "destination": .string(name.text), "outcome": .string(outcome), "reason": JSONValue(reason),
             "waiting": JSONValue(waiting),
         ]
     }
 }
 
-extension SendingResult {
+extension CommandResult {
     fileprivate var json: JSONValue {
-        let obstacles = self.obstacles.sorted { $0.key < $1.key }
+        var (obstacles, waiting): ([DestinationName: DestinationStateName], Int?) = ([:], nil)
+        switch self {
+        case .done: waiting = 0
+        case .stuck(let reasons): obstacles = reasons
+        case .timedOut(let left): waiting = left
+        case .cancelled: break
+        }
+        let members = obstacles.sorted { $0.key < $1.key }.map {
+            JSONValue.Member($0.key.text, .string($0.value.rawValue))
+        }
         return [
-            "exit_code": .integer(exitCode),
-            "obstacles": .object(obstacles.map { JSONValue.Member($0.key, .string($0.value)) }),
-            "waiting": JSONValue(waiting),
+            "exit_code": .integer(Int(exitCode)), "obstacles": .object(members), "waiting": JSONValue(waiting),
         ]
     }
 }

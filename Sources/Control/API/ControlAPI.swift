@@ -120,6 +120,11 @@ extension JSONValue {
         }
     }
 
+    /// The destination that is named, if one is.
+    func destination() throws(ControlRefusal) -> DestinationName? {
+        try text("destination").map { DestinationName($0) }
+    }
+
     /// A truth value; false when it is missing.
     func flag(_ key: String) throws(ControlRefusal) -> Bool {
         guard let value = self[key] else { return false }

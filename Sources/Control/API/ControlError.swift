@@ -3,34 +3,23 @@
 //  wakes up an idle agent; what it answers comes from handlers and published figures.
 //  It does not know how anything works inside.
 
+public import EventLoops
+
 /// What can go wrong in offering or using the control interfaces.
-public struct ControlError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Closed, because commands turn it into exit codes.
-    public enum Code: String, Sendable, CaseIterable {
-        /// A listening address that cannot be read.
-        case badAddress = "bad_address"
-        /// Another program listens there.
-        case addressInUse = "address_in_use"
-        /// The system says no.
-        case notPermitted = "not_permitted"
-        /// The agent cannot be reached: it does not run, or not with this socket.
-        case unreachable
-        /// What came back is no answer of the agent.
-        case badAnswer = "bad_answer"
-        /// Anything else that a system call reports.
-        case system
-    }
+public typealias ControlError = CodedError<ControlErrorCode>
 
-    /// The kind of failure.
-    public let code: Code
-    /// One line for a person: what is wrong and what to do.
-    public let message: String
-
-    package init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    /// The message.
-    public var description: String { message }
+/// The kinds of `ControlError`.
+public enum ControlErrorCode: String, Sendable, CaseIterable {
+    /// A listening address that cannot be read.
+    case badAddress = "bad_address"
+    /// Another program listens there.
+    case addressInUse = "address_in_use"
+    /// The system says no.
+    case notPermitted = "not_permitted"
+    /// The agent cannot be reached: it does not run, or not with this socket.
+    case unreachable
+    /// What came back is no answer of the agent.
+    case badAnswer = "bad_answer"
+    /// Anything else that a system call reports.
+    case system
 }

@@ -1,3 +1,5 @@
+public import EventLoops
+
 /// A server that can be asked whether it answers: the agent is not ready while one of its ports is dead.
 public protocol SelfAnswering: Sendable {
     /// Its label in metrics.

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Metrics
 internal import Model
 
 /// A status report as one HTML page for a person: no script, nothing loaded from anywhere, readable on a phone, by a

@@ -1,5 +1,4 @@
-internal import EventLoops
-internal import Metrics
+public import EventLoops
 public import Model
 
 extension StatusReport {

@@ -1,5 +1,5 @@
 internal import EventLoops
-internal import Metrics
+internal import Model
 
 extension StatusReport {
     /// When events go by themselves: `every 6s; archive every 1m`.

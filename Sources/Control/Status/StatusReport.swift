@@ -1,5 +1,4 @@
 public import EventLoops
-public import Metrics
 public import Model
 
 /// The state of the agent at one moment: what `status`, `top`, the status page and `GET /v1/status` show.

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Metrics
 internal import Model
 
 /// A status report as one screen of text. Pure: the same report gives the same screen.

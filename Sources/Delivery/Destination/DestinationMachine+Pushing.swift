@@ -82,7 +82,7 @@ extension DestinationMachine {
     /// Whether batches are left that have failed.
     private var hasUnready: Bool { !tracked.isEmpty }
 
-    private mutating func end(_ reason: NoDataReason?) {
+    private mutating func end(_ reason: DestinationStateName?) {
         push = nil
         pushEnd = .some(reason)
     }

@@ -32,7 +32,7 @@ struct DestinationMachine: Sendable {
         }
 
         /// Nothing goes at all, and why.
-        var block: NoDataReason?
+        var block: DestinationStateName?
         /// Nil: nothing goes by itself.
         var automatic: Automatic?
     }
@@ -109,7 +109,7 @@ struct DestinationMachine: Sendable {
 
     var push: Push?
     /// How the last push ended: nil reason when all went. Taken by the coordinator.
-    var pushEnd: NoDataReason??
+    var pushEnd: DestinationStateName??
     /// How pushed attempts ended. Taken by the coordinator.
     var ends: [AttemptEnd] = []
     /// While stopping, nothing that fails is final: only acknowledgements count.
@@ -275,7 +275,7 @@ struct DestinationMachine: Sendable {
     }
 
     /// Why nothing goes to the destination at all, the highest reason first; nil when something may.
-    func obstacle(_ gate: Gate) -> NoDataReason? {
+    func obstacle(_ gate: Gate) -> DestinationStateName? {
         if let block = gate.block { return block }
         if hold != nil { return .held }
         if retryAfterUntil != nil { return .retryAfter }

@@ -1,3 +1,5 @@
+public import EventLoops
+
 /// How long a request waits before each of its retries.
 ///
 /// A pure value: it draws no randomness and reads no clock of its own. One schedule serves all requests of a

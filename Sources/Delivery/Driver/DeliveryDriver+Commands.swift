@@ -1,3 +1,4 @@
+public import EventLoops
 public import Model
 
 /// What people, signals and other parts of the agent ask of delivery.

@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Glibc
 internal import Model
 

@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Model
 
 /// A line as a container's runtime has wrapped it.

@@ -1,4 +1,5 @@
 internal import CCurl
+public import EventLoops
 public import Model
 
 /// Opens a connection to a destination as a request would, and closes it again: name, route, proxy, TLS with its

@@ -1,4 +1,5 @@
 internal import Digests
+internal import EventLoops
 internal import Model
 
 extension HTTPOptions {

@@ -1,3 +1,4 @@
+internal import EventLoops
 public import Model
 
 /// How batches become records of one Kafka topic. Plain values; the agent's settings are mapped to them.

@@ -1,4 +1,5 @@
 internal import CKafka
+internal import EventLoops
 internal import Model
 
 /// The library's properties for a destination: what the settings mean in its words.

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 /// One server: where it is, and how it is spoken to.

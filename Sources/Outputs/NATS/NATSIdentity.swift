@@ -1,3 +1,4 @@
+internal import EventLoops
 public import Model
 
 /// How a NATS destination shows who it is. Plain values; the agent's settings are mapped to them.

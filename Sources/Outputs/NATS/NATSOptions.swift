@@ -1,3 +1,4 @@
+internal import EventLoops
 public import Model
 
 /// How batches become messages of one JetStream subject. Plain values; the agent's settings are mapped to them.

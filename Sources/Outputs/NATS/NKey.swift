@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Digests
+internal import EventLoops
 internal import Model
 
 /// A user's key of NATS: an Ed25519 key with a text form of its own.

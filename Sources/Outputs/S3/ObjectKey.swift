@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 internal import Model
 
 /// The template of an object's key: what a batch is called in a bucket.

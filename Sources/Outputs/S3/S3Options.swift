@@ -1,3 +1,4 @@
+public import EventLoops
 internal import Glibc
 public import Model
 

@@ -146,11 +146,7 @@ struct BackfillRun: Sendable {
     }
 
     private func read<Value>(_ body: () throws(SpoolError) -> Value) throws(CommandFailure) -> Value {
-        do throws(SpoolError) {
-            return try body()
-        } catch {
-            throw CommandFailure(.inputOutput, error.description)
-        }
+        return try relaying(try body()) { (error: SpoolError) in CommandFailure(.inputOutput, error.description) }
     }
 
     /// A piece was not taken, because its file has been taken to another place.

@@ -89,10 +89,8 @@ extension Invocation {
 
     /// Writes a file as a whole: a web server that reads it meanwhile serves the old one or the new one.
     static func replace(_ path: String, with bytes: [UInt8], mode: mode_t) throws(CommandFailure) {
-        do throws(SystemError) {
-            try WholeFile.replace(path, with: bytes, mode: mode)
-        } catch {
-            throw CommandFailure(
+        try relaying(try WholeFile.replace(path, with: bytes, mode: mode)) { (error: SystemError) in
+            CommandFailure(
                 .cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
         }
     }

@@ -61,10 +61,8 @@ private struct ContainerTest {
         guard try !invocation.review(bytes, path, facts) else {
             throw CommandFailure(.badData, "\(path) cannot be used")
         }
-        do throws(ContainerError) {
-            return try ContainerDocument(reading: bytes)
-        } catch {
-            throw CommandFailure(.badData, "\(path): \(error)")
+        return try relaying(try ContainerDocument(reading: bytes)) { (error: ContainerError) in
+            CommandFailure(.badData, "\(path): \(error)")
         }
     }
 
@@ -106,11 +104,8 @@ private struct ContainerTest {
         }
         var all: [[String]] = []
         for test in document.tests {
-            let failures: [String]
-            do throws(ContainerError) {
-                failures = try test.failures(in: document, facts: facts)
-            } catch {
-                throw CommandFailure(.badData, "\(error)")
+            let failures = try relaying(try test.failures(in: document, facts: facts)) { (error: ContainerError) in
+                CommandFailure(.badData, "\(error)")
             }
             all.append(failures)
             guard isText else { continue }
@@ -127,11 +122,8 @@ private struct ContainerTest {
         _ document: ContainerDocument
     ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
         guard let path = invocation.value("events") else { return ([], false) }
-        let trials: ContainerTrials
-        do throws(ContainerError) {
-            trials = try ContainerTrials(document, facts: facts, now: now)
-        } catch {
-            throw CommandFailure(.badData, "\(error)")
+        let trials = try relaying(try ContainerTrials(document, facts: facts, now: now)) { (error: ContainerError) in
+            CommandFailure(.badData, "\(error)")
         }
         var shown: [JSONValue] = []
         var hasRefused = false
@@ -269,10 +261,8 @@ extension Invocation {
     /// The settings that `--config` names; nil without it: a document is for many machines.
     private func namedSettings() throws(CommandFailure) -> Settings? {
         guard has("config") else { return nil }
-        do throws(ConfigurationError) {
-            return try loadSettings().settings
-        } catch {
-            throw CommandFailure(.configuration, error.description)
+        return try relaying(try loadSettings().settings) { (error: ConfigurationError) in
+            CommandFailure(.configuration, error.description)
         }
     }
 

@@ -3,6 +3,7 @@ internal import Configuration
 internal import Control
 internal import EventLoops
 internal import Glibc
+internal import Model
 internal import Synchronization
 
 extension Command {
@@ -48,10 +49,8 @@ extension Command {
     ) throws(CommandFailure) {
         let program = ProgramIdentity(
             version: Build.version, commit: Build.commit, toolchain: Build.toolchain)
-        do throws(AgentError) {
-            try AgentService.run(loaded, path: path, program: program, task: task)
-        } catch {
-            throw CommandFailure(error.exitCode, error.message)
+        try relaying(try AgentService.run(loaded, path: path, program: program, task: task)) { (error: AgentError) in
+            CommandFailure(error.exitCode, error.message)
         }
     }
 

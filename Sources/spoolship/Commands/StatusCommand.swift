@@ -1,4 +1,5 @@
 internal import Control
+internal import EventLoops
 internal import Model
 
 extension Command {
@@ -30,10 +31,8 @@ extension Command {
 extension StatusReport {
     /// The report that an agent sent.
     static func read(_ json: JSONValue) throws(CommandFailure) -> StatusReport {
-        do throws(ControlError) {
-            return try StatusReport(json: json)
-        } catch {
-            throw CommandFailure(.software, error.message)
+        return try relaying(try StatusReport(json: json)) { (error: ControlError) in
+            CommandFailure(.software, error.message)
         }
     }
 }

@@ -1,3 +1,4 @@
+import EventLoops
 import Model
 import TestKit
 import Testing

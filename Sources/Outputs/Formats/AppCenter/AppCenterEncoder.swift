@@ -1,4 +1,5 @@
 internal import Digests
+public import EventLoops
 internal import Events
 public import Model
 

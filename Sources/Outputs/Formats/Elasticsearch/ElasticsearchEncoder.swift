@@ -1,3 +1,4 @@
+public import EventLoops
 internal import Events
 public import Model
 

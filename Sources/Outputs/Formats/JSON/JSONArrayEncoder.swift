@@ -1,3 +1,4 @@
+public import EventLoops
 public import Model
 
 /// One JSON array of all events.

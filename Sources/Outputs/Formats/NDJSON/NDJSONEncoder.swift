@@ -1,3 +1,4 @@
+public import EventLoops
 public import Model
 
 /// One JSON object a line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.

@@ -1,3 +1,4 @@
+public import EventLoops
 public import Model
 
 /// OpenTelemetry logs over HTTP, in protocol buffers or JSON.

@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 internal import Events
 public import Model
 

@@ -1,29 +1,29 @@
-public import Model
-
-/// Why nothing goes to a destination.
+/// How a destination stands, as reports, metrics, status and the control API call it.
 ///
-/// In the order of precedence: of several reasons the first one is told.
-public enum NoDataReason: String, Sendable, CaseIterable {
+/// What stands higher wins, and of several reasons why nothing goes it is told; everything is sent in the last one only.
+public enum DestinationStateName: String, Sendable, CaseIterable {
     /// Collection is disabled.
     case disabled
     /// `network off`.
     case networkOff = "network_off"
-    /// Somebody holds a pause.
+    /// A pause token is held.
     case paused
     /// The agent is stopping.
     case stopping
-    /// The destination or its settings are wrong, and a person must look.
+    /// The destination or its settings are wrong: a person must look.
     case held
     /// The destination said when to come back.
     case retryAfter = "retry_after"
-    /// No route leads to it.
+    /// No route leads to the destination.
     case offline
-    /// It failed too often; now and then one batch is tried.
+    /// Retries were used up: only probes go.
     case breakerOpen = "breaker_open"
     /// What is left failed and waits for its next try.
     case waitingForRetry = "waiting_for_retry"
-    /// Nothing waits.
-    case empty
+    /// The configuration does not name it any more.
+    case orphaned
+    /// Nothing stands in the way.
+    case active
 }
 
 /// What `dispatch --wait` and `drain` tell after each request.
@@ -32,8 +32,8 @@ public enum NoDataReason: String, Sendable, CaseIterable {
 public enum DispatchReport: Sendable, Equatable {
     /// A request ended well; so many events wait still.
     case good(DestinationName, waiting: Int)
-    /// Nothing (more) goes to this destination, and why.
-    case noData(DestinationName, NoDataReason)
+    /// Nothing (more) goes to this destination, and why; nil: nothing waits.
+    case noData(DestinationName, DestinationStateName?)
     /// A request failed; its events stay queued.
     case error(DestinationName, Failure, waiting: Int)
 }
@@ -43,7 +43,7 @@ public enum CommandResult: Sendable, Equatable {
     /// Nothing waits any more (`drain`), or all that waited went (`dispatch`): exit code 0.
     case done
     /// Something cannot go; why, by destination: exit code 75.
-    case stuck([DestinationName: NoDataReason])
+    case stuck([DestinationName: DestinationStateName])
     /// The deadline came first; so many events wait still: exit code 124.
     case timedOut(waiting: Int)
     /// Its client is gone, or the agent stops.
