@@ -1,6 +1,6 @@
 public import Configuration
 internal import Containers
-internal import EventLoops
+public import EventLoops
 internal import Events
 internal import Glibc
 internal import Intake

@@ -1,5 +1,6 @@
 internal import Agent
 internal import Configuration
+internal import EventLoops
 
 /// What `check --sample FILE` prints: what would become of each line of a file.
 struct SampleReport {
