@@ -96,8 +96,8 @@ let package = Package(
         tests("Logs", ["EventLoops", "TestKit"]),
 
         // Frames
-        module("Frames", ["Model", "CGzip", "CZlib", "CZstd"]),
-        tests("Frames", ["Model", "TestKit"]),
+        module("Frames", ["EventLoops", "Model", "CGzip", "CZlib", "CZstd"]),
+        tests("Frames", ["EventLoops", "Model", "TestKit"]),
 
         // Configuration
         shim("CTOML"),

@@ -18,8 +18,6 @@ public struct DeliveryCounters: Sendable, Equatable {
     public var sentEvents = 0
     /// Attempts that wait for a retry of the same batch.
     public var retries = 0
-    /// Batches that were split in two.
-    public var splits = 0
     /// Batches that were set aside because they alone fail.
     public var setAside = 0
     /// Events that a destination said to have rejected without saying which: acknowledged, and in no dead letter.

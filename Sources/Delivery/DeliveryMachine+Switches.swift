@@ -25,14 +25,11 @@ extension DeliveryMachine {
     }
 
     mutating func expirePauses(at now: Moment) {
-        for key in pauses.expire(at: now.boot) {
-            effects.append(.persist(PauseTokens.switchName(key), nil))
-            effects.append(.note(key.destination, .resumed(token: key.token)))
-        }
+        for key in pauses.expired(at: now.boot) { release(key) }
     }
 
     private mutating func release(_ key: PauseTokens.Key) {
-        guard pauses.release(key) != nil else { return }
+        pauses.release(key)
         effects.append(.persist(PauseTokens.switchName(key), nil))
         effects.append(.note(key.destination, .resumed(token: key.token)))
     }

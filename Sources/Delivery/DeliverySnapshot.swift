@@ -27,8 +27,6 @@ public struct DeliverySnapshot: Sendable {
         public let since: Timestamp?
         /// Until when it asked to be left alone.
         public let retryAfter: Timestamp?
-        /// The largest body that is tried, in bytes on the wire, as learned from refusals.
-        public let learnedCeiling: Int?
         /// When it last acknowledged a batch.
         public let lastSuccess: Timestamp?
         /// The last failure, whatever came after it.
@@ -96,7 +94,7 @@ extension DestinationMachine {
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
             setAside: tracked.values.count { $0.isSetAside },
             nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,
-            retryAfter: retryAfterUntil.map { now.wall + ($0 - now.boot) }, learnedCeiling: ceiling?.wireBytes,
+            retryAfter: retryAfterUntil.map { now.wall + ($0 - now.boot) },
             lastSuccess: lastSuccess, lastFailure: lastFailure?.failure, lastFailureAt: lastFailure?.at,
             pauseTokens: pauseTokens, counters: counters)
     }

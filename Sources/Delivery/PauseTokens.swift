@@ -44,17 +44,12 @@ struct PauseTokens: Sendable {
         holds[key] = Hold(until: until, isDurable: isDurable)
     }
 
-    /// Releases a token.
-    ///
-    /// - Returns: what was held; nil when nobody held it.
-    mutating func release(_ key: Key) -> Hold? { holds.removeValue(forKey: key) }
+    mutating func release(_ key: Key) { holds[key] = nil }
 
-    /// Releases those whose time is over.
-    mutating func expire(at now: BootInstant) -> [Key] {
+    /// Those whose time is over.
+    func expired(at now: BootInstant) -> [Key] {
         guard !holds.isEmpty else { return [] }
-        let over = holds.filter { $0.value.until.map { $0 <= now } ?? false }.map(\.key)
-        for key in over { holds[key] = nil }
-        return over
+        return holds.filter { $0.value.until.map { $0 <= now } ?? false }.map(\.key)
     }
 
     // MARK: Beyond a restart

@@ -32,8 +32,9 @@ public enum TimestampText {
             }
             guard index > 20, index < text.count else { return nil }
         }
+        let days = Int64(LocalDate(year: wholeYear, month: month, day: day).dayNumber)
         // bounded: a year has four digits.
-        var seconds = days(year: wholeYear, month: month, day: day) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+        var seconds = days * 86_400 + Int64(hour * 3600 + minute * 60 + second)
         if p[index] | 0x20 == UInt8(ascii: "z") {
             guard index + 1 == text.count else { return nil }
         } else {
@@ -209,18 +210,5 @@ public enum TimestampText {
         case 4, 6, 9, 11: return 30
         default: return 31
         }
-    }
-
-    /// Days from 1 January 1970 to a date of the Gregorian calendar.
-    ///
-    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`.
-    @inline(__always)
-    static func days(year: Int, month: Int, day: Int) -> Int64 {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return Int64(era * 146_097 + dayOfEra - 719_468)
     }
 }

@@ -9,11 +9,18 @@ internal import Spool
 extension Intake {
     func keepTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
         keep(
+            .neverFits, "an event of \(line.count) bytes does not fit queue.max_size", source, offset, line.count,
+            Array(presentable(Array(line), of: source.app).prefix(4096)))
+    }
+
+    private func keep(
+        _ reason: QuarantineRecord.Reason, _ detail: String, _ source: SpoolSource, _ offset: Int64, _ length: Int,
+        _ content: [UInt8]
+    ) {
+        keep(
             QuarantineRecord(
-                reason: .neverFits, detail: "an event of \(line.count) bytes does not fit queue.max_size",
-                app: source.app, path: source.path, offset: offset, length: Int64(line.count),
-                content: Array(presentable(Array(line), of: source.app).prefix(4096)), time: time.wallTime,
-                file: source.file))
+                reason: reason, detail: detail, app: source.app, path: source.path, offset: offset,
+                length: Int64(length), content: content, time: time.wallTime, file: source.file))
     }
 
     /// Takes a record of the spool: what is kept of it is redacted as the rules say.
@@ -47,15 +54,12 @@ extension Intake {
             count: (madeTooLarge?.count ?? 0) + 1, app: source.app, path: source.path, offset: offset,
             tags: rules.engine.firedTags(most: 5))
         keep(
-            QuarantineRecord(
-                reason: .madeTooLarge,
-                detail: content.isEmpty
-                    ? "tags made it far too large; nothing of it is kept"
-                    : "tags made it \(line.count) bytes; what is kept is redacted and hashed as they say",
-                app: source.app, path: source.path, offset: offset,
-                // Never as long as what is kept: to read that again would apply the tags again.
-                length: Int64(max(line.count, content.count + 1)), content: content, time: time.wallTime,
-                file: source.file))
+            .madeTooLarge,
+            content.isEmpty
+                ? "tags made it far too large; nothing of it is kept"
+                : "tags made it \(line.count) bytes; what is kept is redacted and hashed as they say",
+            // Never as long as what is kept: to read that again would apply the tags again.
+            source, offset, max(line.count, content.count + 1), content)
     }
 
     /// Events that tags made too large since the last log line, and where the last one lies.
@@ -116,9 +120,7 @@ extension Intake {
         let problem = pass.problem
         if isRefused { pending.refused += 1 }
         keep(
-            QuarantineRecord(
-                reason: isRefused ? .refused : problem?.reason ?? .notJSON, detail: problem?.detail ?? "",
-                app: source.app, path: source.path, offset: offset, length: Int64(length),
-                content: presentable(Array(line), of: source.app), time: time.wallTime, file: source.file))
+            isRefused ? .refused : problem?.reason ?? .notJSON, problem?.detail ?? "", source, offset, length,
+            presentable(Array(line), of: source.app))
     }
 }

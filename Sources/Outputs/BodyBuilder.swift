@@ -29,7 +29,7 @@ final class BodyBuilder {
     /// A frame that is stored as the destination wants it, and belongs to the batch whole, is the body as it is.
     /// - Throws: `OutputError` with code `badBatch` when a frame is damaged or is not what the batch says.
     func body(of batch: Batch) throws(OutputError) -> [UInt8] {
-        if encoder.sendsLinesAsStored, batch.parts.count == 1, let part = batch.parts.first, part.isWhole,
+        if encoder.traits.sendsLinesAsStored, batch.parts.count == 1, let part = batch.parts.first, part.isWhole,
             part.compression == compression
         {
             return part.frame

@@ -1,47 +1,32 @@
 public import EventLoops
-public import Model
+package import Model
 
 /// What every kind of destination tells besides what became of a batch.
-public protocol MeasuredOutput: BatchSender {
-    /// The bytes that were handed over since this was last asked: bodies as they go over the wire.
-    func takeSentBytes() async -> Int
-    /// How many values of events the format had no place for or had to change, in batches acknowledged since this was
-    /// last asked.
-    func takeLeftOutValues() async -> Int
-    /// When certificates expire, as of the last look.
-    var certificates: OutputCertificates { get async }
-
-    /// One attempt, as `send` makes it, with what the three above say after it: one call where four would each go to the
-    /// output's actor and back.
-    func sendMeasured(_ batch: Batch) async -> MeasuredOutcome
+package protocol MeasuredOutput: BatchSender, Actor {
+    /// What was told of since the last attempt, and what is known of certificates.
+    var measures: OutputMeasures { get set }
 }
 
 extension MeasuredOutput {
-    /// None: events are written as they are.
-    public func takeLeftOutValues() -> Int { 0 }
+    /// When certificates expire, as of the last look.
+    package var certificates: OutputCertificates { measures.certificates }
 
-    /// None: there is nobody to be known by.
-    public var certificates: OutputCertificates { OutputCertificates() }
-
-    /// Asks for each by itself.
-    public func sendMeasured(_ batch: Batch) async -> MeasuredOutcome {
+    /// One attempt, with what it took: one call to the output's actor.
+    package func sendMeasured(_ batch: Batch) async -> (outcome: Outcome, measures: OutputMeasures) {
         let outcome = await send(batch)
-        return MeasuredOutcome(
-            outcome: outcome, sentBytes: await takeSentBytes(), leftOutValues: await takeLeftOutValues(),
-            certificates: await certificates)
+        defer { (measures.sentBytes, measures.leftOutValues) = (0, 0) }
+        return (outcome, measures)
     }
 }
 
-/// How an attempt ended, and what it took.
-public struct MeasuredOutcome: Sendable {
-    /// How it ended.
-    public let outcome: Outcome
-    /// The bytes that were handed over meanwhile.
-    public let sentBytes: Int
-    /// How many values the format had no place for or had to change.
-    public let leftOutValues: Int
-    /// When certificates expire.
-    public let certificates: OutputCertificates
+/// What attempts took.
+package struct OutputMeasures: Sendable {
+    /// The bytes that were handed over: bodies as they go over the wire; for Kafka keys and events before they are packed.
+    package var sentBytes = 0
+    /// How many values of events the format had no place for or had to change, in batches that were acknowledged.
+    package var leftOutValues = 0
+    /// When certificates expire, as of the last look.
+    package var certificates = OutputCertificates()
 }
 
 /// What a person may want to know of a destination's certificates.

@@ -21,3 +21,10 @@ public enum OutputErrorCode: String, Sendable, CaseIterable {
     /// A library could not be set up.
     case library
 }
+
+/// Refuses a setting.
+///
+/// - Throws: `OutputError` with code `invalidSetting` unless it is right.
+func require(_ isRight: Bool, _ message: @autoclosure () -> String) throws(OutputError) {
+    guard isRight else { throw OutputError(.invalidSetting, message()) }
+}

@@ -1,3 +1,5 @@
+internal import EventLoops
+
 /// How a receiver misbehaves: a pure value that decides request by request.
 public struct FaultPlan: Sendable, Equatable {
     /// What happens to a request that is chosen to fail.
@@ -35,28 +37,19 @@ public struct FaultPlan: Sendable, Equatable {
 /// Draws the faults of a plan, one request after the other.
 struct FaultDice {
     let plan: FaultPlan
-    private var state: UInt64
+    private var random: RepeatableRandom
     private var drawn = 0
 
     init(_ plan: FaultPlan) {
         self.plan = plan
-        state = plan.seed
+        random = RepeatableRandom(seed: plan.seed)
     }
 
     /// What happens to the next request.
     mutating func draw() -> FaultPlan.Fault? {
         drawn += 1
         guard let fault = plan.fault, plan.first.map({ drawn <= $0 }) ?? true else { return nil }
-        return chance() < plan.probability ? fault : nil
-    }
-
-    /// The next number from 0 up to 1. Source: SplitMix64 (Steele, Lea, Flood, 2014).
-    private mutating func chance() -> Double {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        mixed ^= mixed >> 31
-        return Double(mixed >> 11) / 9_007_199_254_740_992
+        // A number from 0 up to 1.
+        return Double(random.next() >> 11) / 9_007_199_254_740_992 < plan.probability ? fault : nil
     }
 }

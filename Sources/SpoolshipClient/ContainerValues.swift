@@ -78,53 +78,45 @@ public final class ContainerValues: @unchecked Sendable {
     ///
     /// - Returns: what to give to `stopObserving`; nil when the system has no thread left.
     public func observe(_ body: @escaping @Sendable () -> Void) -> UInt64? {
-        monitor.lock()
-        lastWatcher += 1
-        let id = lastWatcher
-        watchers[id] = body
-        let mustStart = !isWatching
-        isWatching = true
-        monitor.unlock()
+        let (id, mustStart) = monitor.sync {
+            lastWatcher += 1
+            watchers[lastWatcher] = body
+            defer { isWatching = true }
+            return (lastWatcher, !isWatching)
+        }
         // What is there already is no change.
         refresh(atOnce: true)
         guard mustStart, !startThread({ [weak self] in ContainerValues.watch { self } }) else { return id }
-        monitor.lock()
-        watchers[id] = nil
-        isWatching = false
-        monitor.unlock()
+        monitor.sync {
+            watchers[id] = nil
+            isWatching = false
+        }
         return nil
     }
 
     /// Ends an observation.
-    public func stopObserving(_ id: UInt64) {
-        monitor.lock()
-        watchers[id] = nil
-        monitor.unlock()
-    }
+    public func stopObserving(_ id: UInt64) { monitor.sync { watchers[id] = nil } }
 
     /// Looks once a second, as long as anybody observes and the values are in use at all.
     private static func watch(_ values: () -> ContainerValues?) {
         while true {
             sleep(1)
             guard let values = values() else { return }
-            values.monitor.lock()
-            let isOver = values.watchers.isEmpty
-            if isOver { values.isWatching = false }
-            values.monitor.unlock()
-            guard !isOver else { return }
+            guard values.monitor.sync({ values.goesOn() }) else { return }
             guard values.refresh(atOnce: true) else { continue }
-            values.monitor.lock()
-            let watchers = values.watchers.sorted { $0.key < $1.key }.map(\.value)
-            values.monitor.unlock()
+            let watchers = values.monitor.sync { values.watchers.sorted { $0.key < $1.key }.map(\.value) }
             for watcher in watchers { watcher() }
         }
     }
 
+    private func goesOn() -> Bool {
+        if watchers.isEmpty { isWatching = false }
+        return isWatching
+    }
+
     private func value(_ key: String) -> JSONText.Value? {
         refresh(atOnce: false)
-        monitor.lock()
-        defer { monitor.unlock() }
-        return values[key]
+        return monitor.sync { values[key] }
     }
 
     /// Reads the file if it is another one than was read last.

@@ -32,11 +32,6 @@ public enum PropertyValue: Sendable, Equatable, ExpressibleByStringLiteral, Expr
 extension PropertyValue: PropertyConvertible {
     /// Itself.
     public var propertyValue: PropertyValue { self }
-
-    /// A number where it is a whole one that `Int64` has; else the nearest that `Double` has.
-    init(_ number: some BinaryInteger) {
-        self = Int64(exactly: number).map { .integer($0) } ?? .double(Double(number))
-    }
 }
 
 /// What `.date(milliseconds:)` and its like give in a dictionary literal, where `PropertyValue` need not be named.
@@ -60,15 +55,13 @@ extension PropertyConvertible where Self == TypedProperty {
     public static func boolean(_ value: Bool) -> TypedProperty { TypedProperty(propertyValue: .boolean(value)) }
 }
 
-extension String: PropertyConvertible {
-    /// A text.
-    public var propertyValue: PropertyValue { .string(self) }
-}
-
-extension Substring: PropertyConvertible {
+extension PropertyConvertible where Self: StringProtocol {
     /// A text.
     public var propertyValue: PropertyValue { .string(String(self)) }
 }
+
+extension String: PropertyConvertible {}
+extension Substring: PropertyConvertible {}
 
 extension Bool: PropertyConvertible {
     /// Yes or no.
@@ -85,35 +78,19 @@ extension Float: PropertyConvertible {
     public var propertyValue: PropertyValue { .double(Double("\(self)") ?? Double(self)) }
 }
 
-extension Int: PropertyConvertible {
-    /// A whole number.
-    public var propertyValue: PropertyValue { PropertyValue(self) }
+extension PropertyConvertible where Self: BinaryInteger {
+    /// A whole number; the nearest number that `Double` has where `Int64` has none.
+    public var propertyValue: PropertyValue {
+        Int64(exactly: self).map { .integer($0) } ?? .double(Double(self))
+    }
 }
 
-extension Int64: PropertyConvertible {
-    /// A whole number.
-    public var propertyValue: PropertyValue { PropertyValue(self) }
-}
-
-extension Int32: PropertyConvertible {
-    /// A whole number.
-    public var propertyValue: PropertyValue { PropertyValue(self) }
-}
-
-extension UInt: PropertyConvertible {
-    /// A whole number.
-    public var propertyValue: PropertyValue { PropertyValue(self) }
-}
-
-extension UInt64: PropertyConvertible {
-    /// A whole number.
-    public var propertyValue: PropertyValue { PropertyValue(self) }
-}
-
-extension UInt32: PropertyConvertible {
-    /// A whole number.
-    public var propertyValue: PropertyValue { PropertyValue(self) }
-}
+extension Int: PropertyConvertible {}
+extension Int64: PropertyConvertible {}
+extension Int32: PropertyConvertible {}
+extension UInt: PropertyConvertible {}
+extension UInt64: PropertyConvertible {}
+extension UInt32: PropertyConvertible {}
 
 /// The properties of an event, in their order; of equal names the last one counts.
 public struct EventProperties: Sendable, Equatable, ExpressibleByDictionaryLiteral {

@@ -28,6 +28,9 @@ func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)
 /// Closes a file, where `close` is a method's name.
 func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
 
+/// Writes, where `write` is a method's name.
+func writeSome(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int { write(descriptor, bytes, count) }
+
 /// Makes a file's content durable.
 func syncContent(_ descriptor: Int32) -> Bool {
     #if canImport(Darwin)
@@ -81,6 +84,12 @@ final class Monitor: @unchecked Sendable {
     func lock() { pthread_mutex_lock(mutex) }
     func unlock() { pthread_mutex_unlock(mutex) }
     func wakeAll() { pthread_cond_broadcast(condition) }
+    /// Does something under the lock.
+    func sync<Result>(_ body: () -> Result) -> Result {
+        lock()
+        defer { unlock() }
+        return body()
+    }
     func wait() { pthread_cond_wait(condition, mutex) }
 
     /// Waits at most so long, whatever becomes of the time of day.

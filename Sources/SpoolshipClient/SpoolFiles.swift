@@ -143,14 +143,7 @@ struct SpoolFiles {
         var done = 0
         while done < bytes.count {
             let count = bytes.withUnsafeBytes { buffer in
-                guard let base = buffer.baseAddress else { return 0 }
-                #if canImport(Glibc)
-                    return Glibc.write(descriptor, base + done, buffer.count - done)
-                #elseif canImport(Musl)
-                    return Musl.write(descriptor, base + done, buffer.count - done)
-                #else
-                    return Darwin.write(descriptor, base + done, buffer.count - done)
-                #endif
+                buffer.baseAddress.map { writeSome(descriptor, $0 + done, buffer.count - done) } ?? 0
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw failed("write") }

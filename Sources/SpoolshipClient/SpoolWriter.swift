@@ -104,10 +104,15 @@ final class SpoolWriter: @unchecked Sendable {
         monitor.lock()
         defer { monitor.unlock() }
         let wanted = accepted
-        let deadline = steadyNanoseconds() + timeout.wholeNanoseconds
         isUrgent = true
         monitor.wakeAll()
-        while written < wanted || isUrgent || isEnabled != keptEnabled {
+        try wait(timeout) { written >= wanted && !isUrgent && isEnabled == keptEnabled }
+    }
+
+    /// Waits, the monitor held, until what was wanted is done.
+    private func wait(_ timeout: Duration, until isDone: () -> Bool) throws(AnalyticsError) {
+        let deadline = steadyNanoseconds() + timeout.wholeNanoseconds
+        while !isDone() {
             let left = deadline - steadyNanoseconds()
             guard left > 0 else {
                 throw failure ?? AnalyticsError(.timedOut, "\(accepted - written) events still wait to be written")
@@ -120,32 +125,21 @@ final class SpoolWriter: @unchecked Sendable {
     func setPaused(_ value: Bool) { change { isPaused = value } }
     func setEnabled(_ value: Bool) { change { isEnabled = value } }
     /// What the switch says, as an earlier process of this name may have left it.
-    func whetherEnabled() -> Bool {
-        monitor.lock()
-        defer { monitor.unlock() }
-        return isEnabled
-    }
+    func whetherEnabled() -> Bool { monitor.sync { isEnabled } }
 
     /// Writes what waits, within the time, and ends the thread.
     func close(timeout: Duration) throws(AnalyticsError) {
         change { isClosing = true }
         monitor.lock()
         defer { monitor.unlock() }
-        let deadline = steadyNanoseconds() + timeout.wholeNanoseconds
-        while !hasEnded {
-            let left = deadline - steadyNanoseconds()
-            guard left > 0 else {
-                throw failure ?? AnalyticsError(.timedOut, "\(accepted - written) events still wait to be written")
-            }
-            monitor.wait(nanoseconds: left)
-        }
+        try wait(timeout) { hasEnded }
     }
 
     private func change(_ body: () -> Void) {
-        monitor.lock()
-        body()
-        monitor.wakeAll()
-        monitor.unlock()
+        monitor.sync {
+            body()
+            monitor.wakeAll()
+        }
     }
 
     // MARK: The writing thread
@@ -183,10 +177,7 @@ final class SpoolWriter: @unchecked Sendable {
         // A pause ends with its client; if that fails here, the next client of this name finds what was kept back.
         try? files.hold(false)
         files.close()
-        monitor.lock()
-        hasEnded = true
-        monitor.wakeAll()
-        monitor.unlock()
+        change { hasEnded = true }
     }
 
     /// How long what was taken has to gather still, in nanoseconds; nil when nothing has to.

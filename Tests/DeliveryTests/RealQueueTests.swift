@@ -1,4 +1,4 @@
-import Delivery
+@testable import Delivery
 import EventLoops
 import Logs
 import Model

@@ -1,7 +1,7 @@
 import EventLoops
 import Glibc
 import Model
-import Outputs
+@testable import Outputs
 import Receiver
 import TestKit
 import Testing
@@ -9,7 +9,7 @@ import Testing
 /// A format that sends what the test says.
 private struct RawEncoder: BatchEncoder {
     let bytes: [UInt8]
-    var contentType: String { "application/octet-stream" }
+    var traits: FormatTraits { FormatTraits(contentType: "application/octet-stream") }
     func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] { bytes }
 }
 

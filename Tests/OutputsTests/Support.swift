@@ -112,3 +112,17 @@ final class Seen: Sendable {
     var all: [String] { texts.withLock { $0 } }
     var last: String { all.last ?? "" }
 }
+
+extension MeasuredOutput {
+    /// The bytes that were handed over since this was last asked.
+    func takeSentBytes() -> Int {
+        defer { measures.sentBytes = 0 }
+        return measures.sentBytes
+    }
+
+    /// How many values were left out or changed since this was last asked.
+    func takeLeftOutValues() -> Int {
+        defer { measures.leftOutValues = 0 }
+        return measures.leftOutValues
+    }
+}

@@ -62,7 +62,8 @@ struct MeasuredSender: BatchSender {
         let start = time.bootTime
         let end = await output.sendMeasured(batch)
         figures.note(
-            name, time.bootTime - start, sent: end.sentBytes, leftOut: end.leftOutValues, end.certificates)
+            name, time.bootTime - start, sent: end.measures.sentBytes, leftOut: end.measures.leftOutValues,
+            end.measures.certificates)
         return end.outcome
     }
 }

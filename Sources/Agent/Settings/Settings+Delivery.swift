@@ -21,27 +21,32 @@ extension Settings {
             throw AgentError(.configuration, "retry: \(error.message)")
         }
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
-        return DeliveryOptions(
-            interval: dispatch.interval, criticalDelay: dispatch.criticalDelay,
-            batchOnSize: dispatch.batchOnSize,
-            phase: installID.flatMap { UInt64(SHA256.hexadecimal(Array($0.utf8)).prefix(13), radix: 16) }
-                .map { Double($0) * 0x1p-52 },
-            destinations: destinations.map { destination in
+        var options = DeliveryOptions(
+            to: destinations.map { destination in
                 let dispatch = dispatch(for: destination)
-                return DestinationOptions(
-                    name: DestinationName(destination.name), batchEvents: dispatch.batchEvents,
-                    batchMostEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize,
-                    parallelBatches: dispatch.parallelBatches, order: destination.order,
-                    interval: destination.own.interval,
-                    criticalDelay: destination.own.criticalDelay,
-                    retry: schedule,
-                    whenExhausted: retry.whenExhausted,
-                    probeInterval: retry.probeInterval,
-                    requestsPerSecond: destination.rateLimit > 0 ? destination.rateLimit : nil,
-                    eventsPerRequest: destination.eventsPerRequest,
-                    deadlines: views.filter { $0.0.applies(to: destination.name) }.map(\.1),
-                    fingerprint: destination.fingerprint(SHA256.hexadecimal))
+                var options = DestinationOptions(to: DestinationName(destination.name))
+                options.batchEvents = dispatch.batchEvents
+                options.batchMostEvents = dispatch.batchMostEvents
+                options.batchBytes = dispatch.batchSize
+                options.parallelBatches = dispatch.parallelBatches
+                options.order = destination.order
+                options.interval = destination.own.interval
+                options.criticalDelay = destination.own.criticalDelay
+                options.retry = schedule
+                options.whenExhausted = retry.whenExhausted
+                options.probeInterval = retry.probeInterval
+                options.requestsPerSecond = destination.rateLimit > 0 ? destination.rateLimit : nil
+                options.eventsPerRequest = destination.eventsPerRequest
+                options.deadlines = views.filter { $0.0.applies(to: destination.name) }.map(\.1)
+                options.fingerprint = destination.fingerprint(SHA256.hexadecimal)
+                return options
             })
+        options.interval = dispatch.interval
+        options.criticalDelay = dispatch.criticalDelay
+        options.batchOnSize = dispatch.batchOnSize
+        options.phase = installID.flatMap { UInt64(SHA256.hexadecimal(Array($0.utf8)).prefix(13), radix: 16) }
+            .map { Double($0) * 0x1p-52 }
+        return options
     }
 
     /// How many events may wait for each destination while old files are read: twice what it takes at a time.

@@ -2,6 +2,7 @@ internal import Glibc
 internal import Configuration
 internal import EventLoops
 internal import Journal
+internal import EventLoops
 internal import Model
 internal import Spool
 

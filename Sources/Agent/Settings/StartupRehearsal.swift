@@ -146,10 +146,10 @@ public struct StartupRehearsal: Sendable {
                     return try HTTPHandshake.attempt(try options.connection())?.message
                 }
             case .nats(let url, let settings):
-                return try NATSProbe.attempt(
+                return try NATSOutput.probe(
                     destination.natsOptions(url, settings, version: version), log: Log(NoLog()))?.message
             case .kafka(let settings):
-                return try KafkaProbe.attempt(destination.kafkaOptions(settings), log: Log(NoLog()))?.message
+                return try KafkaOutput.probe(destination.kafkaOptions(settings), log: Log(NoLog()))?.message
             case .file, .stdout: return nil
             }
         } catch let error as OutputError {

@@ -35,11 +35,21 @@ public struct ContainerDocument: Sendable, Equatable {
         guard bytes.count <= DocumentLimits.bytes else {
             throw ContainerError(.limit, "the document has \(bytes.count) bytes; at most \(DocumentLimits.bytes)")
         }
-        let value = try relaying(try JSONValue(parsing: bytes)) { (error: JSONError) in
-            ContainerError(.notJSON, error.description)
+        try self.init(reading: DocumentNode(value: try ContainerDocument.json(bytes), path: ""))
+    }
+
+    /// A value whose numbers are all kept as they are spelled.
+    static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
+        let value: JSONValue
+        do throws(JSONError) { value = try JSONValue(parsing: bytes) } catch {
+            throw ContainerError(.notJSON, error.description)
         }
-        try ContainerDocument.checkNumbers(in: bytes)
-        try self.init(reading: DocumentNode(value: value, path: ""))
+        if let number = KeptNumbers.lost(in: bytes) {
+            throw ContainerError(
+                .form,
+                "the number \(number) has more digits than a number can keep; write it as a text, \(quoted(number))")
+        }
+        return value
     }
 
     /// A document of values only, as a default file `ID.json` or `ID.plist` has them: plain constants by key (tm02).
@@ -70,15 +80,6 @@ public struct ContainerDocument: Sendable, Equatable {
         try References(self).check()
     }
 
-    /// Refuses numbers that reading would change.
-    ///
-    /// - Parameter bytes: valid JSON.
-    static func checkNumbers(in bytes: [UInt8]) throws(ContainerError) {
-        guard let number = KeptNumbers.lost(in: bytes) else { return }
-        throw ContainerError(
-            .form, "the number \(number) has more digits than a number can keep; write it as a text, \(quoted(number))")
-    }
-
     private init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
             known: [
@@ -93,9 +94,7 @@ public struct ContainerDocument: Sendable, Equatable {
             }
             return time
         }
-        rollout = try members.optional("rollout").map { node throws(ContainerError) in
-            try Rollout(reading: node).percent
-        }
+        rollout = try members.optional("rollout")?.rolloutPercent()
         _ = try members.optional("description")?.text()
         values = try members.optional("values")?.values(limit: DocumentLimits.values) ?? []
         var macros: [Macro] = []
@@ -137,13 +136,9 @@ public struct ContainerDocument: Sendable, Equatable {
 
     private static func checkedID(_ node: DocumentNode) throws(ContainerError) -> String {
         let id = try node.text()
-        let isRight =
-            (1...64).contains(id.utf8.count)
-            && id.utf8.allSatisfy { byte in
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-            }
-        guard isRight else { throw node.error("must have 1 to 64 of A-Z, a-z, 0-9, - and _") }
+        guard (1...64).contains(id.utf8.count), id.hasOnlyLettersDigits(and: "-_") else {
+            throw node.error("must have 1 to 64 of A-Z, a-z, 0-9, - and _")
+        }
         return id
     }
 }

@@ -88,6 +88,31 @@ struct DocumentNode {
         return number
     }
 
+    /// What `type` says, in an object.
+    func type() throws(ContainerError) -> String {
+        guard case .object = value else { throw error("must be an object") }
+        guard let type = value["type"] else { throw error("needs a member \"type\"") }
+        return try DocumentNode(value: type, path: path + ".type").text()
+    }
+
+    func priority() throws(ContainerError) -> Priority {
+        guard let priority = Priority(name: try text()) else { throw error("must be \"normal\" or \"critical\"") }
+        return priority
+    }
+
+    /// The share of the machines of `{"percent": 10, "by": "host"}`, from 0 to 100: always the same ones.
+    func rolloutPercent() throws(ContainerError) -> Double {
+        let members = try members(known: ["percent", "by"])
+        if let by = members.optional("by"), try by.text() != "host" { throw by.error("must be \"host\"") }
+        return try members.required("percent").number(0...100)
+    }
+
+    /// A constant that is an object.
+    func object() throws(ContainerError) -> JSONValue {
+        _ = try members()
+        return try constant()
+    }
+
     /// A constant, or `{"macro": "NAME"}`.
     func operand() throws(ContainerError) -> Operand {
         if case .object(let members) = value, members.count == 1, members[0].key == "macro" {
@@ -154,11 +179,7 @@ struct DocumentMembers {
     }
 
     private static func join(_ path: String, _ name: String) -> String {
-        let isPlain = name.utf8.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
-        }
-        if isPlain, !name.isEmpty { return path.isEmpty ? name : "\(path).\(name)" }
+        if name.hasOnlyLettersDigits(and: "_-"), !name.isEmpty { return path.isEmpty ? name : "\(path).\(name)" }
         return "\(path)[\(quoted(name))]"
     }
 }

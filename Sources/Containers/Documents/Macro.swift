@@ -74,9 +74,7 @@ public enum StandardMacro: String, Sendable, CaseIterable {
 
 extension Macro {
     init(name: String, reading node: DocumentNode) throws(ContainerError) {
-        guard case .object = node.value else { throw node.error("must be an object") }
-        guard let type = node.value["type"] else { throw node.error("needs a member \"type\"") }
-        let word = try DocumentNode(value: type, path: node.path + ".type").text()
+        let word = try node.type()
         self.name = name
         func read(_ known: String...) throws(ContainerError) -> DocumentMembers {
             try node.members(known: ["type", "description"] + known)
@@ -91,15 +89,15 @@ extension Macro {
                 values: try members.required("values").values(limit: DocumentLimits.values))
         case "value":
             kind = .value(key: try read("key").required("key").text(limit: 256))
-        case "data_layer":
+        case "data_layer", "event_property", "event_member":
             let members = try read("path", "default")
-            kind = .dataLayer(path: try members.required("path").memberPath(), default: try members.defaultValue())
-        case "event_property":
-            let members = try read("path", "default")
-            kind = .eventProperty(path: try members.required("path").memberPath(), default: try members.defaultValue())
-        case "event_member":
-            let members = try read("path", "default")
-            kind = .eventMember(path: try members.required("path").memberPath(), default: try members.defaultValue())
+            let path = try members.required("path").memberPath()
+            let standard = try members.defaultValue()
+            switch word {
+            case "data_layer": kind = .dataLayer(path: path, default: standard)
+            case "event_property": kind = .eventProperty(path: path, default: standard)
+            default: kind = .eventMember(path: path, default: standard)
+            }
         case "device_property":
             let members = try read("name", "default")
             kind = .deviceProperty(name: try members.required("name").name(), default: try members.defaultValue())

@@ -72,8 +72,7 @@ extension Rule {
         for element in try listed?.elements(limit: DocumentLimits.conditions) ?? [] {
             conditions.append(try Condition(reading: element))
         }
-        if let node = members.optional("rollout") {
-            let percent = try Rollout(reading: node).percent
+        if let percent = try members.optional("rollout")?.rolloutPercent() {
             conditions.append(
                 Condition(macro: StandardMacro.rolloutShare.rawValue, .less, .constant(.double(percent))))
         }

@@ -44,9 +44,7 @@ extension Tag {
     ]
 
     init(reading node: DocumentNode) throws(ContainerError) {
-        guard case .object = node.value else { throw node.error("must be an object") }
-        guard let type = node.value["type"] else { throw node.error("needs a member \"type\"") }
-        let word = try DocumentNode(value: type, path: node.path + ".type").text()
+        let word = try node.type()
         func read(_ own: String...) throws(ContainerError) -> DocumentMembers {
             try node.members(known: ["name", "type", "rules", "blocking_rules", "when", "description"] + own)
         }
@@ -86,11 +84,7 @@ extension Tag {
                 paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text())
         case "prioritise":
             members = try read("priority")
-            let node = try members.required("priority")
-            guard let priority = Priority(name: try node.text()) else {
-                throw node.error("must be \"normal\" or \"critical\"")
-            }
-            action = .prioritise(priority)
+            action = .prioritise(try members.required("priority").priority())
         case "throttle":
             members = try read("events", "seconds", "key")
             action = .throttle(
@@ -158,9 +152,9 @@ extension Operand {
 extension DocumentNode {
     /// One expression or several.
     func patterns() throws(ContainerError) -> [String] {
-        var patterns: [String] = []
-        for node in value.string == nil ? try elements(limit: DocumentLimits.parameters) : [self] {
-            patterns.append(try node.text(limit: DocumentLimits.expressionBytes))
+        let nodes = value.string == nil ? try elements(limit: DocumentLimits.parameters) : [self]
+        let patterns = try nodes.map { node throws(ContainerError) in
+            try node.text(limit: DocumentLimits.expressionBytes)
         }
         guard patterns.allSatisfy({ !$0.isEmpty }), !patterns.isEmpty else {
             throw error("must name at least one pattern")
@@ -169,8 +163,9 @@ extension DocumentNode {
     }
 
     func memberPaths() throws(ContainerError) -> [MemberPath] {
-        var paths: [MemberPath] = []
-        for element in try elements(limit: DocumentLimits.parameters) { paths.append(try element.memberPath()) }
+        let paths = try elements(limit: DocumentLimits.parameters).map { node throws(ContainerError) in
+            try node.memberPath()
+        }
         guard !paths.isEmpty else { throw error("must name at least one member") }
         return paths
     }

@@ -42,25 +42,15 @@ extension TestCase {
             known: ["name", "description", "app", "data_layer", "functions", "event", "expect"])
         name = try members.required("name").name()
         app = try members.optional("app")?.name() ?? "default"
-        var pushes: [JSONValue] = []
-        if let node = members.optional("data_layer") {
-            for element in try node.elements(limit: DocumentLimits.list) {
-                _ = try element.members()
-                pushes.append(try element.constant())
-            }
-        }
-        dataLayer = pushes
+        dataLayer =
+            try members.optional("data_layer")?.elements(limit: DocumentLimits.list)
+            .map { node throws(ContainerError) in try node.object() } ?? []
         var functions: [String: JSONValue] = [:]
         for (name, node) in try members.optional("functions")?.members(limit: DocumentLimits.list).all ?? [] {
             functions[name] = try node.constant()
         }
         self.functions = functions
-        if let node = members.optional("event") {
-            _ = try node.members()
-            event = try node.constant()
-        } else {
-            event = nil
-        }
+        event = try members.optional("event")?.object()
         expected = try Expectation(reading: try members.required("expect"))
         guard event != nil || expected.isAboutValues else {
             throw node.error("needs an \"event\", or expects nothing but values")
@@ -78,17 +68,11 @@ extension TestCase.Expectation {
         let members = try node.members(
             known: ["tags", "event", "absent", "discarded_by", "kept", "priority", "destinations", "values"])
         tags = try members.optional("tags")?.names()
-        if let node = members.optional("event") {
-            _ = try node.members()
-            event = try node.constant()
-        }
+        event = try members.optional("event")?.object()
         absent = try members.optional("absent")?.memberPaths() ?? []
         discardedBy = try members.optional("discarded_by")?.name()
         isKept = try members.optional("kept")?.bool()
-        if let node = members.optional("priority") {
-            priority = Priority(name: try node.text())
-            if priority == nil { throw node.error("must be \"normal\" or \"critical\"") }
-        }
+        priority = try members.optional("priority")?.priority()
         destinations = try members.optional("destinations")?.names()
         for (name, node) in try members.optional("values")?.members(limit: DocumentLimits.values).all ?? [] {
             values.append(JSONValue.Member(name, try node.constant()))

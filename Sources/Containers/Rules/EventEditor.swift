@@ -94,12 +94,7 @@ struct EventEditor: ~Copyable {
     // MARK: Splices
 
     private mutating func replace(_ range: Range<Int>, with bytes: some Collection<UInt8>) {
-        next.removeAll(keepingCapacity: 1 << 20)
-        let all = line.bytes
-        next.append(UnsafeRawBufferPointer(rebasing: all[..<range.lowerBound]))
-        Array(bytes).withUnsafeBytes { next.append($0) }
-        next.append(UnsafeRawBufferPointer(rebasing: all[range.upperBound...]))
-        swap(&line, &next)
+        splice([(range, Array(bytes))])
     }
 
     /// Writes other bytes in some places, in one copy: what a list holds may be 100,000 values.

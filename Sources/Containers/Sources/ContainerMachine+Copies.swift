@@ -5,10 +5,7 @@ internal import Model
 extension ContainerMachine {
     // MARK: Saved
 
-    mutating func takeSaved(
-        _ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
-        _ effects: inout [Effect]
-    ) {
+    mutating func takeSaved(_ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
         isSavedKnown = true
         switch result {
         case .copy(let copy, let tag, let confirmed):
@@ -16,7 +13,7 @@ extension ContainerMachine {
             // A fetch that somebody asked for may have been quicker.
             guard held?.source != .network else { return }
             guard !isOver(copy, at: moment) else {
-                fail(.saved, .expired, "version \(copy.version) has expired; publish a newer one", &effects)
+                fail(.saved, .expired, "version \(copy.version) has expired; publish a newer one")
                 break
             }
             let container = HeldContainer(source: .saved, copy: copy, confirmed: confirmed)
@@ -24,32 +21,26 @@ extension ContainerMachine {
             etag = tag
             effects.append(.tell(.succeeded(.saved, version: copy.version, isNew: true)))
             let fresh = isFresh(container, at: moment)
-            if fresh || options.opening != .preferFresh || isOpen { take(container, &effects) }
-            if fresh {
-                schedule(after: moment.wall - confirmed, moment, &random)
-                return
-            }
+            if fresh || options.opening != .preferFresh || isOpen { take(container) }
+            if fresh { return schedule(after: moment.wall - confirmed, moment, &random) }
         case .missing:
-            fail(.saved, .noSavedContainer, "nothing was saved yet", &effects)
+            fail(.saved, .noSavedContainer, "nothing was saved yet")
         case .failed(let message):
-            fail(.saved, .ioError, message, &effects)
+            fail(.saved, .ioError, message)
         case .refused(let refusal, let version):
             least = max(least ?? version, version)
-            fail(.saved, RefreshResult(refusal.code), refusal.message, &effects)
+            fail(.saved, RefreshResult(refusal.code), refusal.message)
         }
-        fetch(moment, isOwn: true, &effects)
+        fetch(moment, isOwn: true)
     }
 
     // MARK: Network
 
-    mutating func fetch(_ moment: ContainerMoment, isOwn: Bool, _ effects: inout [Effect]) {
+    mutating func fetch(_ moment: ContainerMoment, isOwn: Bool) {
         guard options.hasAddress, !isFetching else { return }
         if isOwn {
             let earliest = earliestOwnFetch
-            guard moment.boot >= earliest else {
-                nextFetch = earliest
-                return
-            }
+            guard moment.boot >= earliest else { return nextFetch = earliest }
             lastOwnFetch = moment.boot
         }
         isFetching = true
@@ -59,16 +50,13 @@ extension ContainerMachine {
 
     /// A route leads there again, or a person has switched the network on: what is missing or stale is fetched at once, but
     /// for a route that comes and goes once a minute only.
-    mutating func networkReturned(_ moment: ContainerMoment, _ effects: inout [Effect]) {
+    mutating func networkReturned(_ moment: ContainerMoment) {
         guard options.hasAddress, isSavedKnown, !isFetching, failures > 0 || !isFresh(at: moment) else { return }
         let pause = lastReturn.map { $0 + ContainerMachine.leastPause } ?? moment.boot
         let earliest = max(pause, notBefore ?? pause)
-        guard moment.boot >= earliest else {
-            nextFetch = earliest
-            return
-        }
+        guard moment.boot >= earliest else { return nextFetch = earliest }
         (lastReturn, lastOwnFetch) = (moment.boot, moment.boot)
-        fetch(moment, isOwn: false, &effects)
+        fetch(moment, isOwn: false)
     }
 
     /// The earliest moment at which the machine may fetch without being asked to; the distant past before the first fetch.
@@ -78,8 +66,7 @@ extension ContainerMachine {
     }
 
     mutating func takeFetched(
-        _ result: Fetched, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
-        _ effects: inout [Effect]
+        _ result: Fetched, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
         isFetching = false
         var result = result
@@ -88,7 +75,7 @@ extension ContainerMachine {
         case .copy(let copy, let tag) where isForOthers(copy):
             if waiting?.version != copy.version { effects.append(.tell(.heldBack(version: copy.version))) }
             waiting = (copy.version, tag)
-            confirmKnown(moment, &random, &effects)
+            confirmKnown(moment, &random)
         case .copy(let copy, let tag):
             waiting = nil
             let isNew = saved?.copy != copy
@@ -98,20 +85,20 @@ extension ContainerMachine {
             saved = container
             unsaved = container
             unsavedFailures = 0
-            save(&effects)
-            succeed(copy.version, isNew: isNew, moment, &random, &effects)
-            take(container, &effects)
+            save()
+            succeed(copy.version, isNew: isNew, moment, &random)
+            take(container)
         case .notModified:
             guard saved != nil, etag != nil || waiting?.etag != nil else {
-                return failFetch(.unknownError, "304 for a request that named no ETag", moment, &random, &effects)
+                return failFetch(.unknownError, "304 for a request that named no ETag", moment, &random)
             }
-            confirmKnown(moment, &random, &effects)
+            confirmKnown(moment, &random)
         case .refused(let refusal):
-            failFetch(RefreshResult(refusal.code), refusal.message, moment, &random, &effects)
+            failFetch(RefreshResult(refusal.code), refusal.message, moment, &random)
         case .failed(let reason, let message, let wait):
             // Only what is longer than the pause of its own: a server that says a second is not asked each second.
             if let wait { notBefore = moment.boot + wait * Double.random(in: 1...1.25, using: &random) }
-            failFetch(reason, message, moment, &random, &effects)
+            failFetch(reason, message, moment, &random)
         }
     }
 
@@ -123,9 +110,7 @@ extension ContainerMachine {
     }
 
     /// The copy in hand is the one that this machine should have.
-    private mutating func confirmKnown(
-        _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
-    ) {
+    private mutating func confirmKnown(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
         guard let known = saved else { return }
         let container = HeldContainer(source: known.source, copy: known.copy, confirmed: moment.wall)
         saved = container
@@ -134,22 +119,19 @@ extension ContainerMachine {
             effects.append(.confirm(moment.wall))
         } else {
             unsaved = container
-            save(&effects)
+            save()
         }
-        succeed(known.copy.version, isNew: false, moment, &random, &effects)
-        take(container, &effects)
+        succeed(known.copy.version, isNew: false, moment, &random)
+        take(container)
     }
 
-    mutating func save(_ effects: inout [Effect]) {
+    mutating func save() {
         guard let unsaved, let confirmed = unsaved.confirmed else { return }
         effects.append(.keep(unsaved.copy, etag: etag, confirmed: confirmed))
     }
 
     mutating func noteKept(_ isSaved: Bool, _ moment: ContainerMoment) {
-        guard !isSaved else {
-            (unsaved, unsavedFailures, nextSave) = (nil, 0, nil)
-            return
-        }
+        guard !isSaved else { return (unsaved, unsavedFailures, nextSave) = (nil, 0, nil) }
         guard unsaved != nil else { return }
         let pauses = ContainerMachine.savePauses
         nextSave = moment.boot + min(pauses.first * (1 << min(unsavedFailures, 10)), pauses.longest)
@@ -175,8 +157,7 @@ extension ContainerMachine {
     }
 
     mutating func succeed(
-        _ version: Int, isNew: Bool, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator,
-        _ effects: inout [Effect]
+        _ version: Int, isNew: Bool, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
         failures = 0
         problem = nil
@@ -187,26 +168,24 @@ extension ContainerMachine {
 
     mutating func failFetch(
         _ reason: RefreshResult, _ message: String, _ moment: ContainerMoment,
-        _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
+        _ random: inout some RandomNumberGenerator
     ) {
         failures += 1
         problem = message
-        fail(.network, reason, message, &effects)
+        fail(.network, reason, message)
         let wait = min(ContainerMachine.leastPause * (1 << min(failures - 1, 10)), ContainerMachine.longestBackoff)
         let own = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
         nextFetch = max(own, notBefore ?? own)
         // Whoever waits for the network waits in vain.
-        if !isOpen { open(with: saved ?? standardHeld, &effects) }
+        if !isOpen { open(with: saved ?? standardHeld) }
     }
 
-    func fail(_ type: RefreshType, _ reason: RefreshResult, _ message: String, _ effects: inout [Effect]) {
+    mutating func fail(_ type: RefreshType, _ reason: RefreshResult, _ message: String) {
         effects.append(.tell(.failed(type, reason, message: message)))
     }
 
     /// Plans the next fetch of a copy that was confirmed so long ago: a little earlier than it must be, at random.
-    mutating func schedule(
-        after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
-    ) {
+    mutating func schedule(after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
         // Where that would be sooner than it may be, later at random: a fleet that all waited the least pause would fetch in step.
         let wait = max(
             min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random),

@@ -150,6 +150,8 @@ public struct ContainerMachine: Sendable {
     var unsaved: HeldContainer?
     var unsavedFailures = 0
     var nextSave: BootInstant?
+    /// What is to be done, in that order.
+    var effects: [Effect] = []
 
     /// A container that is not open yet.
     public init(_ options: Options) { self.options = options }
@@ -209,25 +211,25 @@ public struct ContainerMachine: Sendable {
     public mutating func handle(
         _ input: Input, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
     ) -> [Effect] {
-        var effects: [Effect] = []
         switch input {
-        case .start(let copy): start(copy, moment, &effects)
-        case .saved(let result): takeSaved(result, moment, &random, &effects)
-        case .fetched(let result): takeFetched(result, moment, &random, &effects)
-        case .timer: timerFired(moment, &random, &effects)
+        case .start(let copy): start(copy, moment)
+        case .saved(let result): takeSaved(result, moment, &random)
+        case .fetched(let result): takeFetched(result, moment, &random)
+        case .timer: timerFired(moment, &random)
         case .kept(let isSaved): noteKept(isSaved, moment)
-        case .refresh: fetch(moment, isOwn: false, &effects)
-        case .networkChanged: networkReturned(moment, &effects)
+        case .refresh: fetch(moment, isOwn: false)
+        case .networkChanged: networkReturned(moment)
         case .standard(let copy):
             standard = copy
-            if isOpen, held == nil || held?.source == .standard { take(standardHeld, &effects) }
+            if isOpen, held == nil || held?.source == .standard { take(standardHeld) }
         case .preview(let copy, let time):
             draft = HeldContainer(source: .preview, copy: copy)
             previewEnd = moment.boot + time
             effects += [.apply(inForce), .tell(.previewBegan(version: copy.version))]
-        case .endPreview: endPreview(byTime: false, &effects)
-        case .stopOpening: if !isOpen { open(with: saved ?? standardHeld, &effects) }
+        case .endPreview: endPreview(byTime: false)
+        case .stopOpening: if !isOpen { open(with: saved ?? standardHeld) }
         }
+        defer { effects = [] }
         return effects
     }
 
@@ -235,18 +237,18 @@ public struct ContainerMachine: Sendable {
 
     var standardHeld: HeldContainer? { standard.map { HeldContainer(source: .standard, copy: $0) } }
 
-    mutating func start(_ copy: ContainerCopy?, _ moment: ContainerMoment, _ effects: inout [Effect]) {
+    mutating func start(_ copy: ContainerCopy?, _ moment: ContainerMoment) {
         standard = copy
         guard options.hasAddress else {
             isSavedKnown = true
-            return open(with: standardHeld, &effects)
+            return open(with: standardHeld)
         }
         openBy = moment.boot + options.timeout
-        if options.opening == .immediate { open(with: standardHeld, &effects) }
+        if options.opening == .immediate { open(with: standardHeld) }
         effects += [.tell(.began(.saved)), .loadSaved]
     }
 
-    mutating func open(with container: HeldContainer?, _ effects: inout [Effect]) {
+    mutating func open(with container: HeldContainer?) {
         isOpen = true
         openBy = nil
         held = container
@@ -257,8 +259,8 @@ public struct ContainerMachine: Sendable {
     }
 
     /// Brings a document into force, now or by opening with it.
-    mutating func take(_ container: HeldContainer?, _ effects: inout [Effect]) {
-        guard isOpen else { return open(with: container, &effects) }
+    mutating func take(_ container: HeldContainer?) {
+        guard isOpen else { return open(with: container) }
         let isOther = held?.copy != container?.copy || held?.source != container?.source
         held = container
         guard isOther else { return }
@@ -268,13 +270,11 @@ public struct ContainerMachine: Sendable {
 
     // MARK: Time
 
-    mutating func timerFired(
-        _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator, _ effects: inout [Effect]
-    ) {
+    mutating func timerFired(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
         if let openBy, openBy <= moment.boot {
-            if isOpen { self.openBy = nil } else { open(with: saved ?? standardHeld, &effects) }
+            if isOpen { self.openBy = nil } else { open(with: saved ?? standardHeld) }
         }
-        if let end = previewEnd, end <= moment.boot { endPreview(byTime: true, &effects) }
+        if let end = previewEnd, end <= moment.boot { endPreview(byTime: true) }
         if let container = held, container.source != .standard, isOver(container.copy, at: moment) {
             problem = "version \(container.copy.version) has expired; publish a newer one"
             saved = nil
@@ -282,17 +282,17 @@ public struct ContainerMachine: Sendable {
             waiting = nil
             (unsaved, nextSave) = (nil, nil)
             effects.append(.tell(.expired(version: container.copy.version)))
-            take(standardHeld, &effects)
+            take(standardHeld)
             fetchSoon(moment)
         }
         if let due = nextSave, due <= moment.boot {
             nextSave = nil
-            save(&effects)
+            save()
         }
-        if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true, &effects) }
+        if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true) }
     }
 
-    mutating func endPreview(byTime: Bool, _ effects: inout [Effect]) {
+    mutating func endPreview(byTime: Bool) {
         guard draft != nil else { return }
         draft = nil
         previewEnd = nil

@@ -42,9 +42,7 @@ public struct DefaultFile: Sendable {
             if chosen.hasSuffix(".plist") {
                 document = try ContainerDocument(id: id, valuesOnly: try DefaultFile.propertyList(bytes))
             } else if chosen.hasSuffix(".json") {
-                let values = try DefaultFile.json(bytes)
-                try ContainerDocument.checkNumbers(in: bytes)
-                document = try ContainerDocument(id: id, valuesOnly: values)
+                document = try ContainerDocument(id: id, valuesOnly: try ContainerDocument.json(bytes))
             } else {
                 // A published file serves as it is: its signature is not needed here.
                 let content = (try? SignedDocument(bytes).document) ?? bytes
@@ -125,12 +123,6 @@ public struct DefaultFile: Sendable {
         throw ContainerError(.file, "\(path) is larger than \(SignedDocument.largest) bytes")
     }
 
-    private static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
-        return try relaying(try JSONValue(parsing: bytes)) { (error: JSONError) in
-            ContainerError(.notJSON, error.description)
-        }
-    }
-
     private static func propertyList(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
         var message = [CChar](repeating: 0, count: 256)
         var length = 0
@@ -144,6 +136,10 @@ public struct DefaultFile: Sendable {
             throw ContainerError(.form, reason)
         }
         defer { free(text) }
-        return try json(Array(UnsafeRawBufferPointer(start: text, count: length)))
+        do throws(JSONError) {
+            return try JSONValue(parsing: Array(UnsafeRawBufferPointer(start: text, count: length)))
+        } catch {
+            throw ContainerError(.notJSON, error.description)
+        }
     }
 }

@@ -34,7 +34,7 @@ public final class ContainerTrials {
     public let container: CompiledContainer
     private let engine: RuleEngine
     private var pass: EventPass
-    private var random = RepeatingRandom()
+    private var random = RepeatableRandom()
     private let now: Timestamp
 
     /// - Parameters:
@@ -53,7 +53,7 @@ public final class ContainerTrials {
         pass = EventPass(options: options)
         self.now = now
         // Chance that repeats: a test that passes goes on passing.
-        var random = RepeatingRandom()
+        var random = RepeatableRandom()
         engine = RuleEngine(random: { random.next() })
         engine.use([container])
     }
@@ -124,18 +124,5 @@ extension ContainerDocument {
             if case .function(let name, _) = tag.action { names.insert(name) }
         }
         return names
-    }
-}
-
-/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
-private struct RepeatingRandom: RandomNumberGenerator {
-    private var state: UInt64 = 0
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

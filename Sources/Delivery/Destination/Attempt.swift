@@ -12,7 +12,7 @@ struct AttemptID: Sendable, Hashable {
 
 /// A batch that delivery keeps in mind between attempts: its waits live here, its events in the queue.
 struct TrackedBatch: Sendable {
-    let header: BatchHeader
+    var header: BatchHeader
     /// Failed attempts that count towards the schedule.
     var failures = 0
     /// No attempt before this point.
@@ -41,8 +41,22 @@ struct TrackedBatch: Sendable {
         self.notBefore = notBefore
     }
 
+    /// What a piece of this batch is tracked as at first.
+    func piece(_ number: Int, notBefore: BootInstant) -> TrackedBatch {
+        var piece = TrackedBatch(header, notBefore: notBefore)
+        piece.holds = holds
+        piece.place = place + [number]
+        return piece
+    }
+
     /// Whether it waits for a retry and so counts towards what a lane may have waiting.
     var waitsForRetry: Bool { failures > 0 && !isSetAside }
+
+    /// Whether the left one was attempted longer ago; of equal ones the more important, then the older goes first.
+    static func isRested(_ left: TrackedBatch, _ right: TrackedBatch) -> Bool {
+        (left.attemptedAt?.nanoseconds ?? .min, right.header.priority, left.header.id)
+            < (right.attemptedAt?.nanoseconds ?? .min, left.header.priority, right.header.id)
+    }
 
     /// Forgets failures, as after a change of the network.
     mutating func reset(at now: BootInstant) {
@@ -97,18 +111,6 @@ struct Attempt: Sendable {
 
         /// How many batches the settlement makes.
         var makes: Int { ending.children.count }
-    }
-
-    /// What a new batch will be tracked as, once the queue has made it.
-    struct Child: Sendable {
-        var failures = 0
-        var notBefore: BootInstant
-        var isSuspect = false
-        var isSetAside = false
-        var rounds = 0
-        var holds = 0
-        var rejectedAt: BootInstant?
-        var place: [Int]
     }
 
     let priority: Priority
@@ -245,8 +247,8 @@ struct Attempt: Sendable {
 struct Ending: Sendable {
     /// What happened to each event.
     let settlement: Settlement
-    /// What becomes of the batches that the settlement makes, by group.
-    let children: [Attempt.Child]
+    /// What the batches that the settlement makes will be tracked as, by group; their headers are the queue's to make.
+    let children: [TrackedBatch]
     /// What commands are told when it is settled.
     let end: AttemptEnd
 

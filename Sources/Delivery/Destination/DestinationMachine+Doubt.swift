@@ -69,10 +69,7 @@ extension DestinationMachine {
         if options.order != .free { return firstInOrder(untriedSince: doubt.began) }
         let fresh = freshLane
         if let fresh, doubt.prefersFresh { return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true) }
-        let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min {
-            ($0.attemptedAt?.nanoseconds ?? .min, $1.header.priority, $0.header.id)
-                < ($1.attemptedAt?.nanoseconds ?? .min, $0.header.priority, $1.header.id)
-        }
+        let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min(by: TrackedBatch.isRested)
         if let known { return .again(known.header.id, isProbe: true) }
         return fresh.map { .next($0, takesFree: freeToTake($0) > 0, isProbe: true) }
     }

@@ -76,10 +76,7 @@ extension DestinationMachine {
             if let push { self.push?.events[attempt.priority] = max(0, push.events[attempt.priority] - header.events) }
         }
         var batch = mine
-        guard maySend(attempt, gate) else {
-            giveBack(batch, number)
-            return
-        }
+        guard maySend(attempt, gate) else { return giveBack(batch, number) }
         if case .nextAhead = wish {
             attempts.update(number) { $0.wait(with: batch) }
         } else {
@@ -158,7 +155,7 @@ extension DestinationMachine {
     // MARK: Settling
 
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
-    mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [Attempt.Child] = [], end: AttemptEnd) {
+    mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = [], end: AttemptEnd) {
         attempts.update(number) { $0.settle(Ending(settlement: settlement, children: children, end: end)) }
         effects.append(.settle(AttemptID(destination: name, number: number), settlement))
     }
@@ -178,15 +175,8 @@ extension DestinationMachine {
         let ending = settling.ending
         for (header, child) in zip(headers, ending.children)
         where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
-            var batch = TrackedBatch(header, notBefore: child.notBefore)
-            batch.failures = child.failures
-            batch.isSuspect = child.isSuspect
-            batch.isSetAside = child.isSetAside
-            batch.rounds = child.rounds
-            batch.holds = child.holds
-            batch.rejectedAt = child.rejectedAt
-            batch.place = child.place
-            tracked[header.id] = batch
+            tracked[header.id] = child
+            tracked[header.id]?.header = header
             if attempt.isPushed { push?.batches.insert(header.id) }
         }
         if attempt.isPushed { ends.append(ending.end) }

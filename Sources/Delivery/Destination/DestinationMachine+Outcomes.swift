@@ -153,13 +153,14 @@ extension DestinationMachine {
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
         let wait = options.retry.wait(afterFailures: failures, using: &random)
-        let child = Attempt.Child(
-            failures: min(failures, options.retry.intervals.count),
+        var child = batch.piece(
+            0,
             notBefore: isSetAside
                 ? batch.notBefore
-                : now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)),
-            isSetAside: isSetAside, rounds: batch.rounds, holds: batch.holds,
-            place: batch.place + [0])
+                : now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)))
+        child.failures = min(failures, options.retry.intervals.count)
+        child.isSetAside = isSetAside
+        child.rounds = batch.rounds
         let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
         let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
         settle(number, settlement, children: goesAgain ? [child] : [], end: .good)

@@ -103,12 +103,12 @@ extension DestinationMachine {
         let parts = [
             Settlement.Part(0..<events / 2, .again(group: 0)), Settlement.Part(events / 2..<events, .again(group: 1)),
         ]
-        let children = (0..<2).map {
-            Attempt.Child(
-                notBefore: now.boot, isSuspect: isSuspect, holds: batch.holds, rejectedAt: now.boot,
-                place: batch.place + [$0])
+        let children = (0..<2).map { number in
+            var piece = batch.piece(number, notBefore: now.boot)
+            piece.isSuspect = isSuspect
+            piece.rejectedAt = now.boot
+            return piece
         }
-        counters.splits += 1
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
         settle(
             number, Settlement(batch: batch.header.id, parts: parts), children: children, end: .good)

@@ -216,11 +216,9 @@ extension DestinationMachine {
         if let fresh, known.count < 2 || isCriticalNew {
             return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true)
         }
-        let batch = (known.isEmpty ? Array(tracked.values) : known).min {
-            ($0.attemptedAt?.nanoseconds ?? .min, $1.header.priority, $0.header.id)
-                < ($1.attemptedAt?.nanoseconds ?? .min, $0.header.priority, $1.header.id)
+        return (known.isEmpty ? Array(tracked.values) : known).min(by: TrackedBatch.isRested).map {
+            .again($0.header.id, isProbe: true)
         }
-        return batch.map { .again($0.header.id, isProbe: true) }
     }
 
     /// What is first in its lane, of the lane that was attempted longer ago; in a doubt, what was not tried since.

@@ -96,16 +96,10 @@ public struct EventPass: ~Copyable {
     /// A pass that has read nothing.
     public init(options: EventOptions = EventOptions()) {
         self.options = options
-        watched = EventPass.watched(options)
+        watched = WatchedNames([])
         scanner = JSONScanner(maxDepth: options.maxDepth)
-        scanner.watch(watched)
-        scanner.addressName = Array(options.addressMember.utf8)
-        hasAddress = !options.addressMember.isEmpty
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
-    }
-
-    private static func watched(_ options: EventOptions) -> WatchedNames {
-        WatchedNames(([options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)).flatMap(\.paths))
+        configure(options)
     }
 
     // MARK: Sources
@@ -113,7 +107,8 @@ public struct EventPass: ~Copyable {
     /// Takes up new settings; they hold from the next `begin` on. The greatest depth stays as it was.
     public mutating func configure(_ options: EventOptions) {
         self.options = options
-        watched = EventPass.watched(options)
+        let apps = [options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)
+        watched = WatchedNames(apps.flatMap(\.paths))
         scanner.watch(watched)
         scanner.addressName = Array(options.addressMember.utf8)
         hasAddress = !options.addressMember.isEmpty

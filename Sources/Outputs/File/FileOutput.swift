@@ -17,7 +17,7 @@ public actor FileOutput: MeasuredOutput {
     private let path: String
     private let builder: BodyBuilder
     private var file: OpenFile?
-    private var sentBytes = 0
+    package var measures = OutputMeasures()
 
     /// The file that is written to now.
     private final class OpenFile {
@@ -54,7 +54,7 @@ public actor FileOutput: MeasuredOutput {
             let lines = try builder.body(of: batch)
             do throws(WriteError) {
                 try append(lines)
-                sentBytes += lines.count
+                measures.sentBytes += lines.count
                 return .acknowledged
             } catch {
                 file = nil
@@ -63,12 +63,6 @@ public actor FileOutput: MeasuredOutput {
         } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
-    }
-
-    /// The bytes that were written since this was last asked.
-    public func takeSentBytes() -> Int {
-        defer { sentBytes = 0 }
-        return sentBytes
     }
 
     /// What passes by itself is tried again; what a person must fix holds.

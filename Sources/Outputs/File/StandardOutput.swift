@@ -22,7 +22,7 @@ public actor StandardOutput: MeasuredOutput {
     private let timeout: Duration
     private let time: any TimeSource
     private let builder: BodyBuilder
-    private var sentBytes = 0
+    package var measures = OutputMeasures()
     /// What is left of a batch that was cut.
     private var rest: (batch: BatchID, lines: ArraySlice<UInt8>)?
 
@@ -38,12 +38,6 @@ public actor StandardOutput: MeasuredOutput {
         self.loop = loop
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), .none)
-    }
-
-    /// The bytes that were written since this was last asked.
-    public func takeSentBytes() -> Int {
-        defer { sentBytes = 0 }
-        return sentBytes
     }
 
     /// Writes a batch.
@@ -75,7 +69,7 @@ public actor StandardOutput: MeasuredOutput {
             }
             if count > 0 {
                 left = left.dropFirst(count)
-                sentBytes += count
+                measures.sentBytes += count
             } else if errno != EINTR && errno != EAGAIN {
                 let number = errno
                 let failure = Failure(

@@ -46,7 +46,7 @@ struct EventView {
     /// How serious it is, and where it says so; nil where it does not, or nothing that is known.
     var severity: (value: Severity, path: String, text: String?)? {
         for path in Severity.usualMembers {
-            guard let value = self[path] ?? below(path), value.kind == .string || value.kind == .number,
+            guard let value = member(at: path), value.kind == .string || value.kind == .number,
                 let found = Severity(text: value.string ?? value.text, in: Severity.scale(of: path))
             else { continue }
             return (found, path, value.string.flatMap { Int($0) == nil ? $0 : nil })
@@ -54,7 +54,9 @@ struct EventView {
         return nil
     }
 
-    private func below(_ path: String) -> JSONSlice? {
+    /// The member of that name, or what a path with dots leads to: a name may have dots itself.
+    func member(at path: String) -> JSONSlice? {
+        if let member = self[path] { return member }
         let parts = path.split(separator: ".")
         guard parts.count > 1, let first = self[String(parts[0])] else { return nil }
         return parts.dropFirst().reduce(Optional(first)) { $0?[String($1)] }

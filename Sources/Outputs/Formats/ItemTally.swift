@@ -11,10 +11,7 @@ struct ItemTally {
     /// Notes what became of an event, by the table of statuses.
     mutating func add(_ index: Int, status: Int, type: String, reason: String) {
         let meaning = AnswerTable().meaning(of: status)
-        if meaning == .acknowledge {
-            acknowledged += 1
-            return
-        }
+        if meaning == .acknowledge { return acknowledged += 1 }
         let failure = Failure(
             kind: .status, status: status,
             message:

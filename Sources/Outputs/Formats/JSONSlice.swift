@@ -60,38 +60,39 @@ struct JSONSlice {
     var members: [(key: String, value: JSONSlice)]? {
         guard kind == .object else { return nil }
         var found: [(key: String, value: JSONSlice)] = []
-        var cursor = Cursor(bytes, from: bytes.startIndex + 1)
-        while true {
-            guard let byte = cursor.next() else { return nil }
-            if byte == UInt8(ascii: "}") { return found }
-            if byte == UInt8(ascii: ",") {
-                cursor.position += 1
-                continue
-            }
-            guard byte == UInt8(ascii: "\""), let key = cursor.value(), let name = key.string,
-                cursor.next() == UInt8(ascii: ":")
-            else { return nil }
+        let isWhole = walk(to: UInt8(ascii: "}")) { cursor in
+            guard let name = cursor.value()?.string, cursor.next() == UInt8(ascii: ":") else { return false }
             cursor.position += 1
-            guard cursor.next() != nil, let value = cursor.value() else { return nil }
+            guard cursor.next() != nil, let value = cursor.value() else { return false }
             found.append((name, value))
+            return true
         }
+        return isWhole ? found : nil
     }
 
     /// The elements of an array in their order; nil for anything else, and for one that is cut.
     var elements: [JSONSlice]? {
         guard kind == .array else { return nil }
         var found: [JSONSlice] = []
-        var cursor = Cursor(bytes, from: bytes.startIndex + 1)
-        while true {
-            guard let byte = cursor.next() else { return nil }
-            if byte == UInt8(ascii: "]") { return found }
+        let isWhole = walk(to: UInt8(ascii: "]")) { cursor in
+            guard let value = cursor.value() else { return false }
+            found.append(value)
+            return true
+        }
+        return isWhole ? found : nil
+    }
+
+    /// Takes what is between the brackets, one after the other, until the closing one; false where it is cut.
+    private func walk(to end: UInt8, _ take: (inout Cursor) -> Bool) -> Bool {
+        var cursor = Cursor(bytes: bytes, position: bytes.startIndex + 1)
+        while let byte = cursor.next(), byte != end {
             if byte == UInt8(ascii: ",") {
                 cursor.position += 1
-                continue
+            } else if !take(&cursor) {
+                return false
             }
-            guard let value = cursor.value() else { return nil }
-            found.append(value)
         }
+        return cursor.next() == end
     }
 
     /// The last member of a name; nil when there is none.
@@ -105,11 +106,6 @@ struct JSONSlice {
     private struct Cursor {
         let bytes: ArraySlice<UInt8>
         var position: Int
-
-        init(_ bytes: ArraySlice<UInt8>, from position: Int) {
-            self.bytes = bytes
-            self.position = position
-        }
 
         /// The next byte that is no blank, which the cursor then stands on; nil at the end.
         mutating func next() -> UInt8? {

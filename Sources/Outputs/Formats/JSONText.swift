@@ -27,6 +27,12 @@ struct JSONText {
         }
     }
 
+    /// Appends text that is JSON already, and a string behind it.
+    mutating func raw(_ text: StaticString, string value: String) {
+        raw(text)
+        string(value)
+    }
+
     /// Takes the last byte back: the comma after the last of several.
     mutating func dropLast() { bytes.removeLast() }
 }

@@ -19,7 +19,7 @@ struct AnswerReader: Sendable {
         let engine = answer.clickHouseCode.map(ClickHouseError.init)
         if !isOverridden {
             // A format whose answers say what became of the events has been told nothing by half an answer.
-            if encoder.readsAnswers, (200...299).contains(status), !answer.isComplete {
+            if encoder.traits.readsAnswers, (200...299).contains(status), !answer.isComplete {
                 return .retry(
                     Failure(
                         kind: .connection, status: status,
@@ -30,9 +30,9 @@ struct AnswerReader: Sendable {
                     Failure(
                         kind: .status, status: status,
                         message: "this is a web page: a login page, portal or proxy answers in place of the receiver",
-                        excerpt: AnswerReader.excerpt(answer.body)))
+                        excerpt: answer.excerpt))
             }
-            if let said = encoder.outcome(ofAnswer: answer.forFormat, for: header, lines: lines) { return said }
+            if let said = encoder.outcome(ofAnswer: answer, for: header, lines: lines) { return said }
         }
         // Made only for bad answers: most are good.
         func failure() -> Failure {
@@ -40,7 +40,7 @@ struct AnswerReader: Sendable {
                 kind: .status, status: status,
                 message: engine?.message(for: status)
                     ?? AnswerTable.message(for: status) + hint(for: status) + code(in: answer.body),
-                excerpt: AnswerReader.excerpt(answer.body))
+                excerpt: answer.excerpt)
         }
         let meaning = table.meaning(of: status)
         switch isOverridden ? meaning : engine?.meaning(beside: meaning) ?? meaning {
@@ -49,9 +49,7 @@ struct AnswerReader: Sendable {
         case .bisect: return .rejected(failure())
         case .hold: return .held(failure())
         case .retry:
-            let wait = RetryAfter.wait(
-                retryAfter: answer.retryAfter, milliseconds: answer.retryAfterMilliseconds, date: answer.date, now: now)
-            return wait.map { .retryAfter($0, failure()) } ?? .retry(failure())
+            return answer.wait(at: now).map { .retryAfter($0, failure()) } ?? .retry(failure())
         }
     }
 
@@ -60,7 +58,9 @@ struct AnswerReader: Sendable {
 
     /// What else to look at, by the format.
     private func hint(for status: Int) -> String {
-        guard [400, 415, 422].contains(status), encoder.contentType == NDJSONEncoder.usualContentType else { return "" }
+        guard [400, 415, 422].contains(status), encoder.traits.contentType == NDJSONEncoder.usualContentType else {
+            return ""
+        }
         return "; some receivers want another content_type, such as application/json"
     }
 

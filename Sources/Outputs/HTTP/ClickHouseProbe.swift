@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 public import Model
 
 /// Compares a ClickHouse table with what is sent to it, by `DESCRIBE TABLE`: nothing is written.
@@ -70,7 +70,7 @@ public enum ClickHouseProbe {
         var secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
         try secret?.refresh()
         var headers = ["Expect:"] + options.headers.map { "\($0.name): \($0.value.revealed)" }
-        let place = NDJSONEncoder().tokenPlace
+        let place = NDJSONEncoder().traits.tokenPlace
         if case .header(let line)? = try options.credential(secret?.current, in: place) { headers.append(line) }
         let request = HTTPRequest(
             url: insert.url, headers: headers, body: Array("DESCRIBE TABLE \(insert.table) FORMAT JSONEachRow".utf8),

@@ -7,7 +7,7 @@ enum Credential: Equatable {
 }
 
 /// Where a format has its token.
-public enum TokenPlace: Sendable, Equatable {
+package enum TokenPlace: Sendable, Equatable {
     /// In `Authorization`, behind this word: `Bearer`, `Splunk`.
     case authorization(scheme: String)
     /// In a header of its own: `App-Secret`.

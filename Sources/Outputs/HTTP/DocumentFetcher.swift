@@ -92,10 +92,7 @@ public actor DocumentFetcher {
         case .answered(let answer):
             guard answer.status != 304 else { return .notModified }
             guard answer.status == 200 else {
-                let wait = RetryAfter.wait(
-                    retryAfter: answer.retryAfter, milliseconds: answer.retryAfterMilliseconds, date: answer.date,
-                    now: time.wallTime)
-                return .status(answer.status, retryAfter: wait)
+                return .status(answer.status, retryAfter: answer.wait(at: time.wallTime))
             }
             guard answer.body.count <= options.largest else { return .tooLarge }
             guard answer.isWhole else {

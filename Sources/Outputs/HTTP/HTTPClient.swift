@@ -91,7 +91,11 @@ actor HTTPClient {
         let loop = loop
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                begin(transfer, continuation)
+                transfer.continuation = continuation
+                // A request that is alone lets go of a connection that others have left idle, until one is left.
+                shim_curl_multi_set_long(
+                    multi, CURLMOPT_MAXCONNECTS, active.isEmpty ? 1 : HTTPClient.mostConnections)
+                if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
             }
         } onCancel: {
             // Runs after `begin`, which does not leave the loop before the request is under way.
@@ -99,49 +103,36 @@ actor HTTPClient {
         }
     }
 
-    private func begin(_ transfer: Transfer, _ continuation: CheckedContinuation<HTTPResult, Never>) {
+    /// - Returns: why the library did not take it; nil when it is under way.
+    private func begin(_ transfer: Transfer) -> Failure? {
         let result = curl_multi_add_handle(multi, transfer.easy)
         guard result == CURLM_OK else {
-            let text = String(cString: curl_multi_strerror(result))
-            continuation.resume(returning: .failed(Failure(kind: .local, message: "libcurl: \(text)")))
-            return
+            return Failure(kind: .local, message: "libcurl: \(String(cString: curl_multi_strerror(result)))")
         }
-        transfer.continuation = continuation
         active[transfer.easy] = transfer
-        // A request that is alone lets go of a connection that others have left idle, until one is left.
-        shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, active.count == 1 ? 1 : HTTPClient.mostConnections)
         call(CURL_SOCKET_TIMEOUT, 0)
+        return nil
     }
 
     /// Makes a connection, through the proxy if there is one, and hands it over. Ends within `connectTimeout`.
     ///
     /// - Parameter url: `http://host:port/`; plain, whatever is to be spoken over it.
-    func connect(to url: String) async -> HTTPConnectResult {
+    func connect(to url: String) async -> Reached<Int32> {
         guard let transfer = settings.makeTransfer(generation: generation) else {
             return .failed(Failure(kind: .local, message: "no memory for a connection"))
         }
         transfer.prepareConnection(to: url)
         return await withCheckedContinuation { continuation in
-            let result = curl_multi_add_handle(multi, transfer.easy)
-            guard result == CURLM_OK else {
-                let text = String(cString: curl_multi_strerror(result))
-                continuation.resume(returning: .failed(Failure(kind: .local, message: "libcurl: \(text)")))
-                return
-            }
             transfer.connection = continuation
-            active[transfer.easy] = transfer
-            call(CURL_SOCKET_TIMEOUT, 0)
+            if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
         }
     }
 
     /// What became of a connection. To be asked while the library still has it: it closes its own end when it lets go.
-    private func connectResult(of transfer: Transfer, _ result: CURLcode) -> HTTPConnectResult {
+    private func connectResult(of transfer: Transfer, _ result: CURLcode) -> Reached<Int32> {
         var options = settings.options
         options.url = transfer.url
-        guard result == CURLE_OK else {
-            let failure = TransferFailure.describe(result, transfer, url: transfer.url)
-            return TransferFailure.lacksRoute(result, transfer, options) ? .noRoute(failure) : .failed(failure)
-        }
+        guard result == CURLE_OK else { return TransferFailure.result(result, transfer, options) }
         let socket = shim_curl_active_socket(transfer.easy)
         // The kernel keeps a watch for as long as any descriptor of the connection is open.
         if socket >= 0 { loop.forget(socket) }
@@ -150,18 +141,22 @@ actor HTTPClient {
             return .failed(
                 Failure(kind: .local, message: "no descriptor for a connection: \(SystemError.message(errno))"))
         }
-        return .connected(copy)
+        return .answered(copy)
     }
 
     private func cancel(_ id: UInt64) {
         guard let transfer = active.values.first(where: { $0.id == id }) else { return }
+        end(transfer, .failed(Failure(kind: .connection, message: "given up here before an answer came")))
+        arm()
+    }
+
+    /// Takes a transfer back from the library, and tells who waits for it.
+    private func end(_ transfer: Transfer, _ result: HTTPResult) {
         curl_multi_remove_handle(multi, transfer.easy)
         active[transfer.easy] = nil
-        let failure = Failure(kind: .connection, message: "given up here before an answer came")
-        transfer.continuation?.resume(returning: .failed(failure))
+        transfer.continuation?.resume(returning: result)
         transfer.continuation = nil
-        keep(transfer)
-        arm()
+        if transfer.generation == generation, idle.count < 8 { idle.append(transfer) }
     }
 
     // MARK: What the library asks for (inside its calls)
@@ -173,10 +168,7 @@ actor HTTPClient {
     }
 
     private nonisolated func watch(_ socket: Int32, _ what: Int32) {
-        guard what != CURL_POLL_REMOVE else {
-            loop.forget(socket)
-            return
-        }
+        guard what != CURL_POLL_REMOVE else { return loop.forget(socket) }
         var readiness: EventLoop.Readiness = []
         if what & CURL_POLL_IN != 0 { readiness.insert(.readable) }
         if what & CURL_POLL_OUT != 0 { readiness.insert(.writable) }
@@ -226,11 +218,7 @@ actor HTTPClient {
                 continue
             }
             if result == CURLE_OPERATION_TIMEDOUT { leaveConnection(of: easy) }
-            curl_multi_remove_handle(multi, easy)
-            guard let transfer = active.removeValue(forKey: easy) else { continue }
-            transfer.continuation?.resume(returning: outcome(of: transfer, result))
-            transfer.continuation = nil
-            keep(transfer)
+            if let transfer = active[easy] { end(transfer, outcome(of: transfer, result)) }
         }
     }
 
@@ -266,28 +254,18 @@ actor HTTPClient {
     private func end(_ transfer: Transfer, wholly: Bool) {
         guard let answer = transfer.answerRead(wholly: wholly) else { return }
         note(transfer.serverExpiry)
-        curl_multi_remove_handle(multi, transfer.easy)
-        active[transfer.easy] = nil
-        transfer.continuation?.resume(returning: .answered(answer))
-        transfer.continuation = nil
-        keep(transfer)
+        end(transfer, .answered(answer))
     }
 
     /// A status that has come counts, even if the rest of the answer does not come: the destination has decided.
     private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
         note(transfer.serverExpiry)
         if let answer = transfer.answerRead(wholly: result == CURLE_OK) { return .answered(answer) }
-        let failure = TransferFailure.describe(result, transfer, url: settings.url)
-        return TransferFailure.lacksRoute(result, transfer, settings.options) ? .noRoute(failure) : .failed(failure)
+        return TransferFailure.result(result, transfer, settings.options)
     }
 
     private func note(_ serverExpiry: Timestamp?) {
         if let serverExpiry { expiry.store(serverExpiry.nanoseconds, ordering: .relaxed) }
-    }
-
-    private func keep(_ transfer: Transfer) {
-        guard transfer.generation == generation, idle.count < 8 else { return }
-        idle.append(transfer)
     }
 
     /// Makes sure that the library is called when it wants to be.

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 /// One request, ready to be sent.
@@ -29,8 +30,8 @@ struct AWSSignature: Equatable {
     var secret: Secret
 }
 
-/// The head of an answer, and the beginning of its body.
-struct HTTPAnswer: Sendable, Equatable {
+/// The head of an answer, and the beginning of its body. Hostile.
+package struct HTTPAnswer: Sendable, Equatable {
     /// The final status.
     var status: Int
     /// The body, as far as the request's limit goes.
@@ -49,31 +50,24 @@ struct HTTPAnswer: Sendable, Equatable {
     var etag: String?
     /// `X-ClickHouse-Exception-Code`.
     var clickHouseCode: String?
-}
 
-extension HTTPAnswer {
-    /// What a format may read of it.
-    var forFormat: HTTPAnswerBody {
-        HTTPAnswerBody(status: status, bytes: body, isWhole: isWhole, isComplete: isComplete)
+    /// The beginning of the body as text, at most 1 KiB, without control characters.
+    var excerpt: String { AnswerReader.excerpt(body) }
+
+    /// How long the server wants to be left alone; nil where it does not say.
+    func wait(at now: Timestamp) -> Duration? {
+        RetryAfter.wait(retryAfter: retryAfter, milliseconds: retryAfterMilliseconds, date: date, now: now)
     }
 }
 
-/// What became of a request.
-enum HTTPResult: Sendable, Equatable {
-    /// An answer came, at least its head.
-    case answered(HTTPAnswer)
-    /// None came.
+/// What became of a request, or of a connection that only was to be made.
+enum Reached<Value: Sendable>: Sendable {
+    /// It came about: an answer, at least its head; or an open descriptor that does not block, and belongs to the caller.
+    case answered(Value)
+    /// It did not.
     case failed(Failure)
     /// The kernel knows no way to the address: nothing left this machine.
     case noRoute(Failure)
 }
 
-/// What became of a connection that only was to be made.
-enum HTTPConnectResult: Sendable {
-    /// It is there: an open descriptor that does not block, and belongs to the caller.
-    case connected(Int32)
-    /// It did not come about.
-    case failed(Failure)
-    /// The kernel knows no way to the address.
-    case noRoute(Failure)
-}
+typealias HTTPResult = Reached<HTTPAnswer>

@@ -10,47 +10,33 @@ extension HTTPOptions {
         guard let address = HTTPAddress(url), address.scheme == "https" || address.scheme == "http" else {
             throw OutputError(.invalidSetting, "the url is no address of the form https://host/path")
         }
-        guard !address.hasCredentials else {
-            throw OutputError(.invalidSetting, "the url holds a user or password; give them as authentication")
-        }
-        guard address.scheme == "https" || address.isLoopback || allowPlainHTTP else {
-            throw OutputError(
-                .invalidSetting,
-                "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
-        }
-        if address.scheme == "http", !allowPlainHTTP, case .address(let proxy) = proxy,
-            HTTPAddress(proxy.revealed)?.isLoopback != true
-        {
-            throw OutputError(
-                .invalidSetting,
+        try require(!address.hasCredentials, "the url holds a user or password; give them as authentication")
+        try require(
+            address.scheme == "https" || address.isLoopback || allowPlainHTTP,
+            "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
+        if address.scheme == "http", !allowPlainHTTP, case .address(let proxy) = proxy {
+            try require(
+                HTTPAddress(proxy.revealed)?.isLoopback == true,
                 "plain http through a proxy shows every event and credential on the way; use https, or allow it by name"
             )
         }
         for header in headers {
-            guard header.name.isHeaderName else {
-                throw OutputError(.invalidSetting, "\"\(header.name)\" is no header name")
-            }
-            guard header.value.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                throw OutputError(.invalidSetting, "the value of header \(header.name) holds a control character")
-            }
-            guard !header.name.isOwnHeader else {
-                throw OutputError(.invalidSetting, "header \(header.name) is made by the agent; take it out")
-            }
+            try require(header.name.isHeaderName, "\"\(header.name)\" is no header name")
+            try require(
+                header.value.revealed.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 },
+                "the value of header \(header.name) holds a control character")
+            try require(!header.name.isOwnHeader, "header \(header.name) is made by the agent; take it out")
         }
         for pin in tls.pinnedKeys {
-            guard pin.isPinnedKey else {
-                throw OutputError(
-                    .invalidSetting, "pinned key \"\(pin)\": give sha256// and the 44 characters of its hash in Base64")
-            }
+            try require(
+                pin.isPinnedKey, "pinned key \"\(pin)\": give sha256// and the 44 characters of its hash in Base64")
         }
         for (word, wait) in [
             ("connect_timeout", connectTimeout), ("request_timeout", requestTimeout), ("connection age", connectionAge),
-        ] where wait <= .zero || wait > .seconds(86_400) {
-            throw OutputError(.invalidSetting, "\(word) must lie between nothing and a day")
+        ] {
+            try require(wait > .zero && wait <= .seconds(86_400), "\(word) must lie between nothing and a day")
         }
-        if let batchIDParameter, !batchIDParameter.isHeaderName {
-            throw OutputError(.invalidSetting, "\"\(batchIDParameter)\" is no name of a query parameter")
-        }
+        if let name = batchIDParameter { try require(name.isHeaderName, "\"\(name)\" is no name of a query parameter") }
     }
 
     /// Whether a request may go where the environment says (`http_proxy` and the like).
@@ -95,7 +81,7 @@ extension HTTPOptions {
 
     /// The headers that are the same for every request.
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
-        var own = [Header("Content-Type", contentType ?? format.contentType)] + format.headers
+        var own = [Header("Content-Type", contentType ?? format.traits.contentType)] + format.traits.headers
         own.removeAll { header in headers.contains { $0.name.lowercased() == header.name.lowercased() } }
         var lines = ["Expect:"]
         for header in own + headers {

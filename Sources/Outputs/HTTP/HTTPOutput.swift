@@ -1,7 +1,7 @@
 internal import Digests
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Logs
+package import Logs
 public import Model
 
 /// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
@@ -11,10 +11,7 @@ public import Model
 /// the delivery asks; when they cannot be used, the last good ones stay in force and a warning says so.
 /// Lives on the loop that it is given.
 public actor HTTPOutput: MeasuredOutput {
-    /// When certificates expire, as of the last look.
-    public private(set) var certificates = OutputCertificates()
-    private var sentBytes = 0
-    private var leftOutValues = 0
+    package var measures = OutputMeasures()
 
     private let loop: EventLoop
     private let options: HTTPOptions
@@ -39,7 +36,7 @@ public actor HTTPOutput: MeasuredOutput {
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
-    public init(
+    package init(
         _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, on loop: EventLoop, log: Log,
         time: any TimeSource
     ) throws(OutputError) {
@@ -55,8 +52,8 @@ public actor HTTPOutput: MeasuredOutput {
         let secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
         let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: time.bootTime)
         self.files = files
-        files.note(in: &certificates)
-        credential = try options.credential(files.secret, in: format.tokenPlace)
+        files.note(in: &measures.certificates)
+        credential = try options.credential(files.secret, in: format.traits.tokenPlace)
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
         followsFiles = files.areAny
         staticHeaders = options.staticHeaders(format)
@@ -69,13 +66,13 @@ public actor HTTPOutput: MeasuredOutput {
         if lookAtFiles().hasCertificates { await useCertificates() }
         do {
             let outcome: Outcome
-            if encoder.boundsRequests {
+            if encoder.traits.boundsRequests {
                 outcome = try await sendInPieces(batch)
             } else {
                 outcome = await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)")
             }
-            if encoder.mayLeaveOut, outcome == .acknowledged {
-                leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
+            if encoder.traits.mayLeaveOut, outcome == .acknowledged {
+                measures.leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
             }
             return outcome
         } catch {
@@ -83,31 +80,11 @@ public actor HTTPOutput: MeasuredOutput {
         }
     }
 
-    /// One attempt, with what it took.
-    public func sendMeasured(_ batch: Batch) async -> MeasuredOutcome {
-        let outcome = await send(batch)
-        return MeasuredOutcome(
-            outcome: outcome, sentBytes: takeSentBytes(), leftOutValues: takeLeftOutValues(),
-            certificates: certificates)
-    }
-
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     public func hasNewCredentials() async -> Bool {
         let changes = lookAtFiles()
         if changes.hasCertificates { await useCertificates() }
         return changes.areAny
-    }
-
-    /// The bytes of request bodies, packed, that were handed to the network since this was last asked.
-    public func takeSentBytes() -> Int {
-        defer { sentBytes = 0 }
-        return sentBytes
-    }
-
-    /// How many values the format had no place for or had to change, in batches acknowledged since this was last asked.
-    public func takeLeftOutValues() -> Int {
-        defer { leftOutValues = 0 }
-        return leftOutValues
     }
 
     /// Sends a batch as several requests, one after the other, until one does not succeed.
@@ -157,14 +134,11 @@ public actor HTTPOutput: MeasuredOutput {
     private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
         let result = await client.perform(request(body, of: batch, key: key))
         if case .answered(let answer) = result, !options.answers.isOverridden(answer.status),
-            let other = encoder.alternative(afterAnswer: answer.forFormat)
+            let other = encoder.alternative(afterAnswer: answer)
         {
             return await send(batch, as: other, key: "\(key)-late")
         }
-        switch judge(result, reader, of: batch, wireBytes: body.count) {
-        case .outcome(let outcome): return outcome
-        case .question(let question): return await confirm(question)
-        }
+        return await judge(result, reader, of: batch, wireBytes: body.count)
     }
 
     /// The same events in another form, which an answer asks for: seldom.
@@ -173,10 +147,7 @@ public actor HTTPOutput: MeasuredOutput {
             let body = try BodyBuilder(form, options.compression).body(of: batch)
             let result = await client.perform(request(body, of: batch, key: key))
             let reader = AnswerReader(table: options.answers, encoder: form)
-            return switch judge(result, reader, of: batch, wireBytes: body.count) {
-            case .outcome(let outcome): outcome
-            case .question(let question): await confirm(question)
-            }
+            return await judge(result, reader, of: batch, wireBytes: body.count)
         } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
@@ -187,44 +158,33 @@ public actor HTTPOutput: MeasuredOutput {
         headers.append("Idempotency-Key: \(key)")
         headers.append("X-Spoolship-Events: \(batch.header.events)")
         if case .header(let line) = credential { headers.append(line) }
-        sentBytes += body.count
+        measures.sentBytes += body.count
         return HTTPRequest(
             url: address(for: key), headers: headers, body: body,
-            answerLimit: max(encoder.answerLimit(events: batch.header.events), 2048))
+            answerLimit: encoder.traits.answerLimit(events: batch.header.events))
     }
 
-    /// What an answer means.
-    private enum Judgement {
-        case outcome(Outcome)
-        /// It took the batch, and has to be asked whether it has it.
-        case question(Confirmation)
-    }
-
+    /// What an answer means; where it says that the batch was taken, the destination may have to be asked whether it has it.
     private func judge(
         _ result: HTTPResult, _ reader: AnswerReader, of batch: Batch, wireBytes: Int
-    ) -> Judgement {
-        if let expiry = client.serverExpiry { certificates.serverExpiry = expiry }
+    ) async -> Outcome {
+        if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
-        case .noRoute:
-            return .outcome(.offline)
-        case .failed(let failure):
-            return .outcome(failure.kind == .local ? .held(failure) : .retry(failure))
+        case .noRoute: return .offline
+        case .failed(let failure): return failure.kind == .local ? .held(failure) : .retry(failure)
         case .answered(let answer):
             let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: wireBytes, now: time.wallTime) {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
-            guard outcome == .acknowledged,
-                let question = encoder.confirmation(ofAnswer: answer.forFormat, url: options.url)
-            else {
-                return .outcome(outcome)
-            }
-            return .question(question)
+            guard outcome == .acknowledged, let question = encoder.confirmation(ofAnswer: answer, url: options.url)
+            else { return outcome }
+            return await confirm(question)
         }
     }
 
     /// Where this batch goes.
     private func address(for key: String) -> String {
-        var arguments = [encoder.arguments]
+        var arguments = [encoder.traits.arguments]
         if case .argument(let argument) = credential { arguments.append(argument) }
         if let name = options.batchIDParameter { arguments.append("\(name)=\(key)") }
         return HTTPAddress.adding(arguments, to: options.url)
@@ -240,9 +200,9 @@ public actor HTTPOutput: MeasuredOutput {
         while time.bootTime < deadline, await pause(wait) {
             let request = HTTPRequest(
                 url: question.url, headers: headers, body: question.body,
-                answerLimit: max(encoder.answerLimit(events: 1), 2048))
+                answerLimit: encoder.traits.answerLimit(events: 1))
             if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
-                question.isGiven(answer.forFormat)
+                question.isGiven(answer)
             {
                 return .acknowledged
             }
@@ -274,8 +234,8 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// Reads certificates and secrets again that have changed. Certificates are in use once the client has them.
     private func lookAtFiles() -> FollowedFiles.Changes {
-        files.readChanged(at: time.bootTime, &certificates) { secret throws(OutputError) in
-            credential = try options.credential(secret, in: encoder.tokenPlace)
+        files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
+            credential = try options.credential(secret, in: encoder.traits.tokenPlace)
         }
     }
 

@@ -22,7 +22,7 @@ final class Transfer {
     var graceFor: UInt64 = 0
     var continuation: CheckedContinuation<HTTPResult, Never>?
     /// Takes the place of `continuation` where only a connection is wanted.
-    var connection: CheckedContinuation<HTTPConnectResult, Never>?
+    var connection: CheckedContinuation<Reached<Int32>, Never>?
 
     private(set) var answer: [UInt8] = []
     private(set) var answerWasCut = false

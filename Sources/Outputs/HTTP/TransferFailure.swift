@@ -6,6 +6,14 @@ internal import Model
 
 /// Puts what libcurl says of a failed transfer into words that say what to do.
 enum TransferFailure {
+    /// What became of a transfer without an answer.
+    static func result<Value>(
+        _ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions
+    ) -> Reached<Value> {
+        let failure = describe(code, transfer, url: options.url)
+        return lacksRoute(code, transfer, options) ? .noRoute(failure) : .failed(failure)
+    }
+
     /// The failure of a transfer without an answer.
     static func describe(_ code: CURLcode, _ transfer: Transfer, url: String) -> Failure {
         let host = HTTPAddress(url)?.host ?? "the destination"
@@ -18,44 +26,45 @@ enum TransferFailure {
             return Failure(kind: .connect, message: "the proxy answered \(tunnel) for \(host): \(hint)")
         }
         if let refusal = refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
-        switch code {
-        case CURLE_COULDNT_RESOLVE_HOST:
-            return Failure(kind: .resolve, message: "cannot resolve \(host): check the url and the name servers")
-        case CURLE_COULDNT_RESOLVE_PROXY:
-            return Failure(kind: .resolve, message: "cannot resolve the proxy's name: check proxy and name servers")
-        case CURLE_COULDNT_CONNECT:
-            return Failure(kind: .connect, message: connect(transfer, host, said))
-        case CURLE_OPERATION_TIMEDOUT:
-            return timeout(transfer, host)
-        case CURLE_PEER_FAILED_VERIFICATION:
-            let verified = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_SSL_VERIFYRESULT))
-            return Failure(kind: .tls, message: verification(verified, host, said))
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-            let message =
-                "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one"
-            return Failure(kind: .tls, message: message)
-        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
-            return Failure(kind: .local, message: "a certificate file of this destination cannot be used: \(said)")
-        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED, CURLE_SSL_ISSUER_ERROR,
-            CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
-            let message =
-                "no TLS with \(host): \(said): it may speak no TLS at this port, only older versions, or want a certificate"
-            return Failure(kind: .tls, message: message)
-        case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
-            return Failure(kind: .connection, message: "the connection to \(host) broke before an answer came: \(said)")
-        case CURLE_PROXY:
-            return Failure(kind: .connect, message: "the proxy made no connection to \(host): \(said)")
-        // The library says the same of a head that is longer than it keeps (100 KB).
-        case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
-            return Failure(
-                kind: .connection,
-                message: "the head of what \(host) answered is too long, or there was no memory for it")
-        case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
-            CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION:
-            return Failure(kind: .local, message: "the request cannot be made: \(said)")
-        default:
-            return Failure(kind: .protocolViolation, message: "what \(host) answered is no HTTP: \(said)")
-        }
+        let (kind, message): (Failure.Kind, String) =
+            switch code {
+            case CURLE_COULDNT_RESOLVE_HOST: (.resolve, "cannot resolve \(host): check the url and the name servers")
+            case CURLE_COULDNT_RESOLVE_PROXY:
+                (.resolve, "cannot resolve the proxy's name: check proxy and name servers")
+            case CURLE_COULDNT_CONNECT: (.connect, connect(transfer, host, said))
+            case CURLE_OPERATION_TIMEDOUT: timeout(transfer, host)
+            case CURLE_PEER_FAILED_VERIFICATION:
+                (
+                    .tls,
+                    verification(
+                        Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_SSL_VERIFYRESULT)), host, said)
+                )
+            case CURLE_SSL_PINNEDPUBKEYNOTMATCH: (.tls, unpinned(host))
+            case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
+                (.local, "a certificate file of this destination cannot be used: \(said)")
+            case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED, CURLE_SSL_ISSUER_ERROR,
+                CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
+                (.tls, noTLS(host, said))
+            case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
+                (.connection, "the connection to \(host) broke before an answer came: \(said)")
+            case CURLE_PROXY: (.connect, "the proxy made no connection to \(host): \(said)")
+            // The library says the same of a head that is longer than it keeps (100 KB).
+            case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
+                (.connection, "the head of what \(host) answered is too long, or there was no memory for it")
+            case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
+                CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION:
+                (.local, "the request cannot be made: \(said)")
+            default: (.protocolViolation, "what \(host) answered is no HTTP: \(said)")
+            }
+        return Failure(kind: kind, message: message)
+    }
+
+    static func unpinned(_ host: String) -> String {
+        "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one"
+    }
+
+    static func noTLS(_ host: String, _ said: String) -> String {
+        "no TLS with \(host): \(said): it may speak no TLS at this port, only older versions, or want a certificate"
     }
 
     /// What the server's TLS said of us before it hung up; nil when it said nothing of that kind.
@@ -117,38 +126,33 @@ enum TransferFailure {
             "no connection to \(host): \(SystemError.message(number).lowercased()): is it running, is the port right?"
     }
 
-    private static func timeout(_ transfer: Transfer, _ host: String) -> Failure {
+    private static func timeout(_ transfer: Transfer, _ host: String) -> (Failure.Kind, String) {
         if shim_curl_info_offset(transfer.easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 {
-            let message = "the name of \(host), or of its proxy, was not resolved in time: do the name servers answer?"
-            return Failure(kind: .resolve, message: message)
+            return (
+                .resolve, "the name of \(host), or of its proxy, was not resolved in time: do the name servers answer?"
+            )
         }
-        let phase: String =
-            if shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0 {
-                "no connection to \(host) came about in time (connect_timeout): a firewall may swallow it"
-            } else {
-                "no answer from \(host) in time (request_timeout)"
-            }
-        return Failure(kind: .timeout, message: phase)
+        return shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0
+            ? (.timeout, "no connection to \(host) came about in time (connect_timeout): a firewall may swallow it")
+            : (.timeout, "no answer from \(host) in time (request_timeout)")
     }
 
     /// What is wrong with the other side's certificate, by OpenSSL's number.
     static func verification(_ result: Int32, _ host: String, _ said: String) -> String {
-        switch result {
-        case X509_V_ERR_CERT_HAS_EXPIRED:
-            return "the certificate of \(host) has expired: renew it there, or look at the clock here"
-        case X509_V_ERR_CERT_NOT_YET_VALID:
-            return "the certificate of \(host) is not valid yet: look at the clocks"
-        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
-            X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
-            X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED:
-            return "the certificate of \(host) is from nobody trusted here: name its CA in tls.ca_file"
-        case X509_V_ERR_CERT_REVOKED:
-            return "the certificate of \(host) was revoked"
-        case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+        let about =
+            switch result {
+            case X509_V_ERR_CERT_HAS_EXPIRED: "has expired: renew it there, or look at the clock here"
+            case X509_V_ERR_CERT_NOT_YET_VALID: "is not valid yet: look at the clocks"
+            case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
+                X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+                X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED:
+                "is from nobody trusted here: name its CA in tls.ca_file"
+            case X509_V_ERR_CERT_REVOKED: "was revoked"
             // The library compares names before it asks how the chain was verified.
-            return "the certificate of \(host) is for another name: \(said)"
-        default:
-            return "the certificate of \(host) cannot be trusted: \(said)"
-        }
+            case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+                "is for another name: \(said)"
+            default: "cannot be trusted: \(said)"
+            }
+        return "the certificate of \(host) \(about)"
     }
 }

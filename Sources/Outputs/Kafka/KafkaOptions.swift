@@ -65,28 +65,26 @@ public struct KafkaOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
-        guard topic.isKafkaTopic else {
-            throw OutputError(.invalidSetting, "the topic must be 1 to 249 letters, digits, dots, _ and -")
-        }
-        guard !brokers.isEmpty else { throw OutputError(.invalidSetting, "there is no broker") }
+        try require(topic.isKafkaTopic, "the topic must be 1 to 249 letters, digits, dots, _ and -")
+        try require(!brokers.isEmpty, "there is no broker")
         for broker in brokers {
             guard let address = NATSAddress(authority: broker, usualPort: 9092) else {
                 throw OutputError(.invalidSetting, "\(broker) is no broker of the form host:9092")
             }
-            guard !staysHere || address.isLoopback else {
-                throw OutputError(
-                    .invalidSetting,
-                    "without TLS every event to \(address.host) is seen on the way; use TLS, or allow it by name")
-            }
+            try require(
+                !staysHere || address.isLoopback,
+                "without TLS every event to \(address.host) is seen on the way; use TLS, or allow it by name")
         }
-        guard tls.pinnedKeys.isEmpty, tls.minimumVersion == .tls12 else {
-            throw OutputError(.invalidSetting, "librdkafka has no pinned keys and no minimum version of TLS")
-        }
+        try require(
+            tls.pinnedKeys.isEmpty && tls.minimumVersion == .tls12,
+            "librdkafka has no pinned keys and no minimum version of TLS")
         for name in properties.keys.sorted() {
             if let reason = KafkaOptions.refusal(ofProperty: name) { throw OutputError(.invalidSetting, reason) }
         }
-        for header in headers where KafkaOptions.ownHeaders.contains(header.name) {
-            throw OutputError(.invalidSetting, "header \(header.name) is made by the agent; take it out")
+        for header in headers {
+            try require(
+                !KafkaOptions.ownHeaders.contains(header.name),
+                "header \(header.name) is made by the agent; take it out")
         }
     }
 

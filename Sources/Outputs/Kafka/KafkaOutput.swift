@@ -9,11 +9,9 @@ public import Model
 /// under the same event id. Lives on the loop that it is given, which nothing else should need: librdkafka may hold it up
 /// for milliseconds.
 public actor KafkaOutput: MeasuredOutput {
-    /// When certificates expire, as of the last look.
-    public private(set) var certificates: OutputCertificates
-    /// When they expired when this was made.
+    package var measures = OutputMeasures()
+    /// When certificates expired when this was made.
     public nonisolated let firstCertificates: OutputCertificates
-    private var sentBytes = 0
     /// Whether a secret or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
@@ -43,8 +41,8 @@ public actor KafkaOutput: MeasuredOutput {
         self.files = files
         var known = OutputCertificates()
         files.note(in: &known)
-        certificates = known
         firstCertificates = known
+        measures.certificates = known
         followsFiles = files.areAny
         let properties = KafkaProperties(options, authorities: files.tls.authorities, password: files.secret)
         client = KafkaClient(options, properties, on: loop, time: time)
@@ -73,7 +71,7 @@ public actor KafkaOutput: MeasuredOutput {
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
     /// cancelled.
     public func send(_ batch: Batch) async -> Outcome {
-        await readChangedFiles()
+        await hasNewCredentials()
         let records: [KafkaRecord]
         do throws(OutputError) { records = try self.records(of: batch) } catch {
             return .held(Failure(kind: .local, message: error.message))
@@ -81,27 +79,27 @@ public actor KafkaOutput: MeasuredOutput {
         let headers =
             options.headers.map { ($0.name, $0.value.revealed) } + [("batch_id", batch.header.id.description)]
         let report = await client.publish(records, headers: headers)
-        sentBytes += report.sentBytes
+        measures.sentBytes += report.sentBytes
         return Outcome(of: report.outcomes)
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
-
-    /// Connects, shows who we are, asks for the topic, and writes nothing. Blocks its loop, for `connectTimeout` at most.
+    /// Connects as sending would, shows who we are, asks for the topic, and writes nothing. Blocks, for the options'
+    /// `connectTimeout` at most.
     ///
-    /// - Returns: what failed; nil when the brokers take us and have the topic.
-    public func connect() async -> Failure? {
+    /// - Returns: what failed, in words that say what to do; nil when the brokers take us and have the topic.
+    /// - Throws: `OutputError` for settings without meaning, files that cannot be read, and a missing library.
+    public static func probe(_ options: KafkaOptions, log: Log) throws(OutputError) -> Failure? {
+        try ConnectionProbe.run { loop throws(OutputError) in
+            let output = try KafkaOutput("check", options, on: loop, log: log)
+            return { await output.connect() }
+        } ?? nil
+    }
+
+    func connect() async -> Failure? {
         switch await client.look() {
         case .held(let failure), .retry(let failure), .rejected(let failure), .tooLarge(_, let failure): failure
         default: nil
         }
-    }
-
-    /// The bytes of keys and events, before they are packed, that were handed to the library since this was last asked.
-    public func takeSentBytes() -> Int {
-        defer { sentBytes = 0 }
-        return sentBytes
     }
 
     /// Whether the library has threads now.
@@ -118,20 +116,13 @@ public actor KafkaOutput: MeasuredOutput {
 
     /// A member as a key: a text without its quotes, anything else as it stands; nil when there is none, or it is null.
     static func key(_ path: String, of event: EventView) -> [UInt8]? {
-        // A name may have dots itself.
-        var value = event[path]
-        if value == nil {
-            let names = path.split(separator: ".").map(String.init)
-            value = names.first.flatMap { event[$0] }
-            for name in names.dropFirst() { value = value.flatMap { $0[name] } }
-        }
-        guard let value, value.kind != .null else { return nil }
+        guard let value = event.member(at: path), value.kind != .null else { return nil }
         return value.string.map { Array($0.utf8) } ?? Array(value.bytes)
     }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult private func readChangedFiles() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &certificates)
+    @discardableResult public func hasNewCredentials() async -> Bool {
+        let changes = files.readChanged(at: time.bootTime, &measures.certificates)
         if changes.areAny {
             await client.use(KafkaProperties(options, authorities: files.tls.authorities, password: files.secret))
         }

@@ -9,26 +9,15 @@ struct KafkaReport: Sendable {
     var sentBytes = 0
 }
 
-/// Some records on their way, from the call that brings them to its return.
-///
-/// Lives on its client's loop.
-final class KafkaTicket {
-    let id: UInt64
+/// Some records on their way.
+final class KafkaTicket: Ticket<KafkaReport> {
     let records: [KafkaRecord]
     /// Those that every record has.
     let headers: [(name: String, value: String)]
-    let continuation: CheckedContinuation<KafkaReport, Never>
-    var outcomes: [Outcome?]
-    /// How many have an outcome.
-    var settled = 0
-    /// The first that was not handed over yet.
-    var next = 0
-    var timer: EventLoop.TimerID?
     /// Ends the wait for reports without a question.
     var questionTimer: EventLoop.TimerID?
     /// Where they were handed over.
     var producer: KafkaProducer?
-    var sentBytes = 0
 
     /// A report's mark has so many bits for the record's place: more than a batch can hold.
     private static let placeBits: UInt = 28
@@ -37,11 +26,9 @@ final class KafkaTicket {
         _ id: UInt64, _ records: [KafkaRecord], _ headers: [(name: String, value: String)],
         _ continuation: CheckedContinuation<KafkaReport, Never>
     ) {
-        self.id = id
         self.records = records
         self.headers = headers
-        self.continuation = continuation
-        outcomes = Array(repeating: nil, count: records.count)
+        super.init(id, count: records.count, continuation)
     }
 
     /// Names a record in its report.
@@ -55,17 +42,8 @@ final class KafkaTicket {
     /// How many were handed over and have no outcome.
     var open: Int { next - settled }
 
-    /// Notes what became of one.
-    func settle(_ index: Int, _ outcome: Outcome) {
-        guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
-        outcomes[index] = outcome
-        settled += 1
-    }
-
     /// Ends it: those without an outcome share this one.
     func finish(_ rest: Outcome?) {
-        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up here before an answer came"))
-        continuation.resume(
-            returning: KafkaReport(outcomes: outcomes.map { $0 ?? fallback }, sentBytes: sentBytes))
+        continuation.resume(returning: KafkaReport(outcomes: outcomes(or: rest), sentBytes: sentBytes))
     }
 }

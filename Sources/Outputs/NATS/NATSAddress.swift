@@ -19,15 +19,13 @@ struct NATSAddress: Hashable, Sendable {
     /// - Throws: `OutputError` with code `invalidSetting`.
     init(url: String) throws(OutputError) {
         let schemes = ["nats://": false, "tls://": true]
-        guard let (scheme, isTLS) = schemes.first(where: { url.lowercased().hasPrefix($0.key) }) else {
-            throw OutputError(.invalidSetting, "the url is no address of the form nats://host:4222 or tls://host:4222")
-        }
+        let (scheme, isTLS) = schemes.first { url.lowercased().hasPrefix($0.key) } ?? ("", false)
         var rest = url.dropFirst(scheme.count)
         if rest.hasSuffix("/") { rest.removeLast() }
-        guard !rest.contains("@") else {
-            throw OutputError(.invalidSetting, "the url holds a user or password; give them as settings of their own")
-        }
-        guard let address = NATSAddress(authority: String(rest), usualPort: 4222) else {
+        try require(
+            scheme.isEmpty || !rest.contains("@"),
+            "the url holds a user or password; give them as settings of their own")
+        guard !scheme.isEmpty, let address = NATSAddress(authority: String(rest), usualPort: 4222) else {
             throw OutputError(.invalidSetting, "the url is no address of the form nats://host:4222 or tls://host:4222")
         }
         self = address

@@ -62,7 +62,7 @@ extension NATSClient {
         switch await http.connect(to: "http://\(address.authority)/") {
         case .noRoute: return (nil, .offline)
         case .failed(let failure): return (nil, failure.kind == .local ? .held(failure) : .retry(failure))
-        case .connected(let socket):
+        case .answered(let socket):
             nextLink += 1
             let link = NATSLink(
                 nextLink, to: address, socket: socket, generation: generation, on: loop, at: time.bootTime)
@@ -159,16 +159,10 @@ extension NATSClient {
         if options.followsCluster { learn(info.otherServers, from: link) }
         if info.isLeaving, link.phase == .ready { leave(link) }
         guard link.phase == .greeting else { return }
-        guard info.hasHeaders else {
-            hold(link, "it knows no headers: NATS 2.2 or newer is needed")
-            return
-        }
+        guard info.hasHeaders else { return hold(link, "it knows no headers: NATS 2.2 or newer is needed") }
         let address = link.address
         let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !options.allowPlainText
-        guard wantsTLS, !link.isEncrypted else {
-            introduce(link)
-            return
-        }
+        guard wantsTLS, !link.isEncrypted else { return introduce(link) }
         guard info.requiresTLS || info.offersTLS else {
             hold(link, "it offers no TLS, and nothing is sent there without it")
             return
@@ -236,17 +230,13 @@ extension NATSClient {
         }
         var json = JSONText()
         json.raw("{\"verbose\":false,\"pedantic\":false,\"protocol\":1,\"headers\":true,\"no_responders\":true,")
-        json.raw("\"echo\":false,\"lang\":\"swift\",\"name\":")
-        json.string(options.agentName)
-        json.raw(",\"version\":")
-        json.string(options.agentVersion)
+        json.raw("\"echo\":false,\"lang\":\"swift\",\"name\":", string: options.agentName)
+        json.raw(",\"version\":", string: options.agentVersion)
         json.raw(",\"tls_required\":")
         json.raw(link.isEncrypted ? "true" : "false")
         for (name, value) in own {
-            json.raw(",")
-            json.string(name)
-            json.raw(":")
-            json.string(value)
+            json.raw(",", string: name)
+            json.raw(":", string: value)
         }
         json.raw("}")
         link.phase = .welcoming

@@ -160,10 +160,7 @@ actor NATSClient {
             bytes.append(contentsOf: message.headers)
             bytes.append(contentsOf: message.payload)
             bytes.append(contentsOf: "\r\n".utf8)
-            if let failure = link.say(bytes) {
-                fail(link, .retry(failure))
-                return
-            }
+            if let failure = link.say(bytes) { return fail(link, .retry(failure)) }
         }
         if ticket.settled == ticket.messages.count { finish(ticket.id, nil) }
         flush(link)

@@ -50,25 +50,17 @@ public struct NATSOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) -> [NATSAddress] {
-        guard subject.isNATSSubject else {
-            throw OutputError(
-                .invalidSetting, "the subject must be words with dots between them, without blanks, * and >")
-        }
-        guard inboxPrefix.isNATSSubject else {
-            throw OutputError(.invalidSetting, "inbox_prefix must be words with dots between them")
-        }
-        if let stream, !stream.isNATSStream {
-            throw OutputError(.invalidSetting, "the stream's name holds a blank or one of . * > / \\")
-        }
-        guard !servers.isEmpty else { throw OutputError(.invalidSetting, "there is no server") }
+        try require(
+            subject.isNATSSubject, "the subject must be words with dots between them, without blanks, * and >")
+        try require(inboxPrefix.isNATSSubject, "inbox_prefix must be words with dots between them")
+        if let stream { try require(stream.isNATSStream, "the stream's name holds a blank or one of . * > / \\") }
+        try require(!servers.isEmpty, "there is no server")
         var addresses: [NATSAddress] = []
         for server in servers {
             let address = try NATSAddress(url: server)
-            guard address.isTLS || isTLSFirst || address.isLoopback || allowPlainText else {
-                throw OutputError(
-                    .invalidSetting,
-                    "nats:// to \(address.host) may show every event on the way; use tls://, or allow it by name")
-            }
+            try require(
+                address.isTLS || isTLSFirst || address.isLoopback || allowPlainText,
+                "nats:// to \(address.host) may show every event on the way; use tls://, or allow it by name")
             if !addresses.contains(address) { addresses.append(address) }
         }
         return addresses

@@ -9,9 +9,7 @@ public import Model
 /// within it a repeat is stored once. When a batch whose fate is unknown goes again after the window, a warning says so.
 /// Lives on the loop that it is given.
 public actor NATSOutput: MeasuredOutput {
-    /// When certificates expire, as of the last look.
-    public private(set) var certificates = OutputCertificates()
-    private var sentBytes = 0
+    package var measures = OutputMeasures()
     /// Whether a secret or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
@@ -51,7 +49,7 @@ public actor NATSOutput: MeasuredOutput {
         let files = try FollowedFiles(
             name, options.tls, secret: try options.makeSecret(), log: log, at: time.bootTime)
         self.files = files
-        files.note(in: &certificates)
+        files.note(in: &measures.certificates)
         let identity = try NATSIdentity(options.authorization, files.secret)
         self.identity = identity
         followsFiles = files.areAny
@@ -62,39 +60,39 @@ public actor NATSOutput: MeasuredOutput {
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
     /// cancelled.
     public func send(_ batch: Batch) async -> Outcome {
-        await readChangedFiles()
+        await hasNewCredentials()
         let messages: [NATSMessage]
         do throws(OutputError) { messages = try self.messages(of: batch) } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
         warnOfRepeats(batch.header)
         let report = await client.publish(messages)
-        sentBytes += report.sentBytes
-        if let expiry = await client.serverExpiry { certificates.serverExpiry = expiry }
+        measures.sentBytes += report.sentBytes
+        if let expiry = await client.serverExpiry { measures.certificates.serverExpiry = expiry }
         let outcome = report.refusal ?? Outcome(of: report.outcomes)
         note(batch.header.id, report, outcome)
         return outcome
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
-
-    /// Connects, shows who we are, and publishes nothing.
+    /// Connects as sending would, shows who we are, closes again, and publishes nothing. Blocks, for the options'
+    /// `requestTimeout` at most.
     ///
-    /// - Returns: what failed; nil when the server takes us.
-    public func connect() async -> Failure? {
+    /// - Returns: what failed, in words that say what to do; nil when a server takes us.
+    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
+    public static func probe(_ options: NATSOptions, log: Log) throws(OutputError) -> Failure? {
+        try ConnectionProbe.run { loop throws(OutputError) in
+            let output = try NATSOutput("check", options, on: loop, log: log)
+            return { await output.connect() }
+        } ?? nil
+    }
+
+    func connect() async -> Failure? {
         switch await client.publish([]).refusal {
         case nil: nil
         case .held(let failure), .retry(let failure): failure
         case .offline: Failure(kind: .connect, message: "there is no route to the server")
         default: Failure(kind: .connection, message: "the server did not take the connection")
         }
-    }
-
-    /// The bytes of messages, packed, that were handed to the network since this was last asked.
-    public func takeSentBytes() -> Int {
-        defer { sentBytes = 0 }
-        return sentBytes
     }
 
     // MARK: Messages
@@ -166,8 +164,8 @@ public actor NATSOutput: MeasuredOutput {
     }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult private func readChangedFiles() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &certificates) { secret throws(OutputError) in
+    @discardableResult public func hasNewCredentials() async -> Bool {
+        let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
             identity = try NATSIdentity(options.authorization, secret)
         }
         if changes.areAny { await client.use(files.tls, identity) }

@@ -24,48 +24,57 @@ struct NATSReport: Sendable {
     var sentBytes = 0
 }
 
-/// Some messages on their way, from the call that brings them to its return.
-///
-/// Lives on its client's loop.
-final class NATSTicket {
+/// Some messages or records on their way, from the call that brings them to its return. Lives on its client's loop.
+class Ticket<Report: Sendable> {
     let id: UInt64
-    let messages: [NATSMessage]
-    let continuation: CheckedContinuation<NATSReport, Never>
-    var outcomes: [Outcome?]
+    let continuation: CheckedContinuation<Report, Never>
+    private(set) var outcomes: [Outcome?]
     /// How many have an outcome.
-    var settled = 0
-    /// The first that was not sent yet.
+    private(set) var settled = 0
+    /// The first that was not handed over yet.
     var next = 0
-    /// The messages that an acknowledgement is awaited for, by the last word of its subject.
-    var awaited: [UInt64: Int] = [:]
     var timer: EventLoop.TimerID?
-    /// The connection that they were sent over.
-    var link: NATSLink?
-    var lastSent: BootInstant?
-    var mayBeStored = false
     var sentBytes = 0
 
-    init(_ id: UInt64, _ messages: [NATSMessage], _ continuation: CheckedContinuation<NATSReport, Never>) {
+    init(_ id: UInt64, count: Int, _ continuation: CheckedContinuation<Report, Never>) {
         self.id = id
-        self.messages = messages
         self.continuation = continuation
-        outcomes = Array(repeating: nil, count: messages.count)
+        outcomes = Array(repeating: nil, count: count)
     }
 
     /// Notes what became of one.
     func settle(_ index: Int, _ outcome: Outcome) {
-        guard outcomes[index] == nil else { return }
+        guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
         outcomes[index] = outcome
         settled += 1
     }
 
+    /// What became of each: those without an outcome share this one.
+    func outcomes(or rest: Outcome?) -> [Outcome] {
+        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up here before an answer came"))
+        return outcomes.map { $0 ?? fallback }
+    }
+}
+
+/// Some messages on their way.
+final class NATSTicket: Ticket<NATSReport> {
+    let messages: [NATSMessage]
+    /// The messages that an acknowledgement is awaited for, by the last word of its subject.
+    var awaited: [UInt64: Int] = [:]
+    /// The connection that they were sent over.
+    var link: NATSLink?
+    var lastSent: BootInstant?
+
+    init(_ id: UInt64, _ messages: [NATSMessage], _ continuation: CheckedContinuation<NATSReport, Never>) {
+        self.messages = messages
+        super.init(id, count: messages.count, continuation)
+    }
+
     /// Ends it: those without an outcome share this one.
     func finish(_ rest: Outcome?) {
-        mayBeStored = mayBeStored || !awaited.isEmpty
-        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up here before an answer came"))
         continuation.resume(
             returning: NATSReport(
-                outcomes: outcomes.map { $0 ?? fallback }, refusal: link == nil ? rest : nil,
-                mayBeStored: mayBeStored, sentBytes: sentBytes))
+                outcomes: outcomes(or: rest), refusal: link == nil ? rest : nil, mayBeStored: !awaited.isEmpty,
+                sentBytes: sentBytes))
     }
 }

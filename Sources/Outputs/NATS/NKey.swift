@@ -21,14 +21,14 @@ struct NKey: Sendable {
         guard let bytes = Base32.decode(seed.revealed), bytes.count == 36 else {
             throw OutputError(.invalidSetting, "the nkey is no seed: it has 58 characters and begins with SU")
         }
-        guard NKey.checksum(bytes[..<34]) == UInt16(bytes[34]) | UInt16(bytes[35]) << 8 else {
-            throw OutputError(.invalidSetting, "the nkey's checksum is wrong: a character of it was changed or lost")
-        }
+        try require(
+            NKey.checksum(bytes[..<34]) == UInt16(bytes[34]) | UInt16(bytes[35]) << 8,
+            "the nkey's checksum is wrong: a character of it was changed or lost")
         // The kind is spread over two bytes, three bits and five.
         let kind = (bytes[0] & 7) << 5 | bytes[1] >> 3
-        guard bytes[0] & 0xF8 == NKey.seedPrefix, kind == NKey.userPrefix else {
-            throw OutputError(.invalidSetting, "the nkey is not a user's seed, which begins with SU")
-        }
+        try require(
+            bytes[0] & 0xF8 == NKey.seedPrefix && kind == NKey.userPrefix,
+            "the nkey is not a user's seed, which begins with SU")
         var point = [UInt8](repeating: 0, count: 32)
         var length = 32
         let key = NKey.key(of: seed)

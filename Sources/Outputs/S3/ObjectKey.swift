@@ -39,8 +39,7 @@ public struct ObjectKey: Sendable, Equatable {
     public static let standard = ObjectKey(
         pieces: [
             .text("spoolship/dt="), .field(.date), .text("/hour="), .field(.hour), .text("/"), .field(.installID),
-            .text("/"),
-            .field(.batchID),
+            .text("/"), .field(.batchID),
         ], template: standardTemplate)
 
     private init(pieces: [Piece], template: String) {
@@ -70,20 +69,17 @@ public struct ObjectKey: Sendable, Equatable {
             rest = rest[rest.index(after: close)...]
         }
         if !rest.isEmpty { pieces.append(.text(String(rest))) }
-        guard pieces.contains(.field(.batchID)) else {
-            throw OutputError(.invalidSetting, "key \"\(template)\" lacks {batch_id}: batches would replace each other")
-        }
-        guard !template.hasPrefix("/"), template.utf8.count <= 600,
-            template.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-        else {
-            throw OutputError(
-                .invalidSetting, "key \"\(template)\": no leading slash, no control characters, 600 bytes at most")
-        }
+        try require(
+            pieces.contains(.field(.batchID)), "key \"\(template)\" lacks {batch_id}: batches would replace each other")
+        try require(
+            !template.hasPrefix("/") && template.utf8.count <= 600
+                && template.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F },
+            "key \"\(template)\": no leading slash, no control characters, 600 bytes at most")
         // A server, or a proxy before it, may resolve these, and the signature is of what was sent.
         let parts = template.split(separator: "/", omittingEmptySubsequences: false)
-        guard !parts.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else {
-            throw OutputError(.invalidSetting, "key \"\(template)\": an empty part, \".\" or \"..\" between slashes")
-        }
+        try require(
+            !parts.contains { $0.isEmpty || $0 == "." || $0 == ".." },
+            "key \"\(template)\": an empty part, \".\" or \"..\" between slashes")
         self.pieces = pieces
         self.template = template
     }

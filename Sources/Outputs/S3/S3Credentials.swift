@@ -36,7 +36,9 @@ struct S3Credentials: Sendable, Equatable {
         return S3Credentials(
             accessKeyID: id, secret: Secret(secret), sessionToken: value("AWS_SESSION_TOKEN").map { Secret($0) })
     }
+}
 
+extension S3Credentials {
     /// What the metadata service answers for a role.
     ///
     /// - Returns: nil when it is no such document.
@@ -52,13 +54,6 @@ struct S3Credentials: Sendable, Equatable {
         self.secret = Secret(secret)
         sessionToken = token.map { Secret($0) }
         expires = document["Expiration"]?.string.flatMap { EventView.time($0) }
-    }
-
-    init(accessKeyID: String, secret: Secret, sessionToken: Secret? = nil, expires: Timestamp? = nil) {
-        self.accessKeyID = accessKeyID
-        self.secret = secret
-        self.sessionToken = sessionToken
-        self.expires = expires
     }
 
     /// Whether a text can be part of a header.

@@ -8,9 +8,7 @@ public import Model
 /// The key is made from the batch alone, so each attempt writes the same object, and a condition keeps the first one:
 /// a batch whose acknowledgement was lost is found already there. Lives on the loop that it is given.
 public actor S3Output: MeasuredOutput {
-    /// When certificates expire, as of the last look.
-    public private(set) var certificates = OutputCertificates()
-    private var sentBytes = 0
+    package var measures = OutputMeasures()
 
     private let loop: EventLoop
     private let options: S3Options
@@ -51,7 +49,7 @@ public actor S3Output: MeasuredOutput {
         if case .key(_, let source) = options.credentials { secret = try SecretProvider(source) }
         let files = try FollowedFiles(name, options.http.tls, secret: secret, log: log, at: time.bootTime)
         self.files = files
-        files.note(in: &certificates)
+        files.note(in: &measures.certificates)
         switch options.credentials {
         case .key(let id, _): credentials = files.secret.map { S3Credentials(accessKeyID: id, secret: $0) }
         case .environment: credentials = try S3Credentials.environment()
@@ -66,7 +64,7 @@ public actor S3Output: MeasuredOutput {
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
     /// cancelled.
     public func send(_ batch: Batch) async -> Outcome {
-        await readChangedFiles()
+        await hasNewCredentials()
         let credentials: S3Credentials
         let body: [UInt8]
         do throws(OutputError) { body = try builder.body(of: batch) } catch {
@@ -76,7 +74,7 @@ public actor S3Output: MeasuredOutput {
             return .retry(error.failure)
         }
         let result = await client.perform(request(body, of: batch.header, credentials))
-        if let expiry = client.serverExpiry { certificates.serverExpiry = expiry }
+        if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
             return .offline
@@ -118,15 +116,6 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    public func hasNewCredentials() async -> Bool { await readChangedFiles() }
-
-    /// The bytes of objects, packed, that were handed to the network since this was last asked.
-    public func takeSentBytes() -> Int {
-        defer { sentBytes = 0 }
-        return sentBytes
-    }
-
     private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
         var headers = staticHeaders
         let checksum = SHA256.bytes(body)
@@ -134,7 +123,7 @@ public actor S3Output: MeasuredOutput {
         // Kept with the object; a bucket with Object Lock takes none without. The hash is there, so it costs no other pass.
         headers.append("x-amz-checksum-sha256: \(Base64.encode(checksum))")
         if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.revealed)") }
-        sentBytes += body.count
+        measures.sentBytes += body.count
         let path = options.key.path(of: header, installID: installID, compression: options.http.compression)
         return HTTPRequest(
             method: .put, url: baseURL + path, headers: headers, body: body, answerLimit: 4096,
@@ -160,8 +149,8 @@ public actor S3Output: MeasuredOutput {
     }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult private func readChangedFiles() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &certificates) { secret in
+    @discardableResult public func hasNewCredentials() async -> Bool {
+        let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in
             guard case .key(let id, _) = options.credentials else { return }
             credentials = secret.map { S3Credentials(accessKeyID: id, secret: $0) }
         }

@@ -149,7 +149,9 @@ final class TLSSession {
     func shakeHands() -> Handshake {
         ERR_clear_error()
         let result = SSL_do_handshake(tls)
-        guard result != 1 else { return isPinned ? .done : .failed(unpinned) }
+        guard result != 1 else {
+            return isPinned ? .done : .failed(Failure(kind: .tls, message: TransferFailure.unpinned(host)))
+        }
         switch SSL_get_error(tls, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .pending
         default: return .failed(failure())
@@ -212,12 +214,6 @@ final class TLSSession {
         return pinnedKeys.contains("sha256//\(Base64.encode(SHA256.bytes(key)))")
     }
 
-    private var unpinned: Failure {
-        Failure(
-            kind: .tls,
-            message: "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one")
-    }
-
     /// What the library says of the last call.
     private func failure() -> Failure {
         var text = [CChar](repeating: 0, count: 256)
@@ -232,10 +228,6 @@ final class TLSSession {
             let about = String(cString: X509_verify_cert_error_string(Int(verified)))
             return Failure(kind: .tls, message: TransferFailure.verification(verified, host, about))
         }
-        return Failure(
-            kind: .tls,
-            message:
-                "no TLS with \(host): \(said): it may speak no TLS at this port, only older versions, or want a certificate"
-        )
+        return Failure(kind: .tls, message: TransferFailure.noTLS(host, said))
     }
 }

@@ -22,7 +22,7 @@ struct HostNameTests {
         ].joined(separator: "\n")
         for format in HostNameTests.formats {
             let bytes = try format.encode(Array((lines + "\n").utf8), of: header(events: 5))
-            let said = String(decoding: bytes, as: UTF8.self) + "\(format.headers)\(format.arguments)"
+            let said = String(decoding: bytes, as: UTF8.self) + "\(format.traits)"
             #expect(!said.contains("web-17"), "\(format)")
         }
     }

@@ -404,7 +404,7 @@ struct NATSServerTests {
         func probe(_ token: String, _ url: String) throws -> String? {
             var options = NATSOptions(subject: "events.web", servers: [url])
             options.authorization = .token(.inline(Secret(token)))
-            return try NATSProbe.attempt(options, log: Log(bench.log))?.message
+            return try NATSOutput.probe(options, log: Log(bench.log))?.message
         }
         #expect(try probe("right", server.url) == nil)
         #expect(try probe("wrong", server.url)?.contains("refuses these credentials") == true)

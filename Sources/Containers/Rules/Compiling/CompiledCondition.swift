@@ -26,17 +26,12 @@ struct CompiledCondition {
     let comparandMacro: Int
     let expression: Unmanaged<Expression>?
 
-    init(
-        macro: Int, predicate: Condition.Predicate, negate: Bool, ignoreCase: Bool, comparand: Comparand,
-        comparandMacro: Int?, expression: Expression?
-    ) {
-        self.macro = macro
-        self.predicate = predicate
-        self.negate = negate
-        self.ignoreCase = ignoreCase
+    init(_ draft: ContainerCompiler.ConditionDraft, _ comparand: Comparand) {
+        (macro, predicate, negate, ignoreCase) = (draft.macro, draft.predicate, draft.negate, draft.ignoreCase)
         self.comparand = comparand
+        let comparandMacro = draft.comparandMacro
         self.comparandMacro = comparandMacro ?? -1
-        self.expression = expression.map { Unmanaged.passUnretained($0) }
+        expression = draft.expression.map { Unmanaged.passUnretained($0) }
         isPlainText = predicate == .equals && !ignoreCase && comparandMacro == nil && comparand.isString
         head = ComparedValue.head(of: comparand.text)
         let limit = comparandMacro == nil && predicate.isOrder ? comparand.number?.exactValue : nil
@@ -45,7 +40,7 @@ struct CompiledCondition {
         requiredPairs =
             switch predicate {
             case .contains where comparandMacro == nil && comparand.isString: TextPairs(requiredBy: comparand.text)
-            case .matches: expression?.requiredPairs ?? .none
+            case .matches: draft.expression?.requiredPairs ?? .none
             default: .none
             }
         order = (

@@ -81,15 +81,18 @@ public final class CompiledContainer: Sendable {
         conditionTable = UnsafePointer(conditions.baseAddress.unsafelyUnwrapped)
         expressions = compiler.conditions.compactMap(\.expression)
         writtenRules = compiler.rules
-        rules = CompiledContainer.copy(
-            compiler.rules.map { CompiledContainer.places(reach.cheapestFirst($0, of: compiler)) })
-        macros = CompiledContainer.copy(compiler.macros)
-        tags = CompiledContainer.copy(compiler.tags)
-        tagRules = CompiledContainer.copy(
-            compiler.tags.map { tag in
-                TagRules(
-                    rules: CompiledContainer.places(tag.rules), blocking: CompiledContainer.places(tag.blockingRules))
-            })
+        rules = .copy(
+            of:
+                compiler.rules.map { CompiledContainer.places(reach.cheapestFirst($0, of: compiler)) })
+        macros = .copy(of: compiler.macros)
+        tags = .copy(of: compiler.tags)
+        tagRules = .copy(
+            of:
+                compiler.tags.map { tag in
+                    TagRules(
+                        rules: CompiledContainer.places(tag.rules),
+                        blocking: CompiledContainer.places(tag.blockingRules))
+                })
         let wanted = WantedMembers(
             [WantedMembers.name, WantedMembers.event, WantedMembers.id] + compiler.macros.flatMap(\.members))
         nodes = compiler.macros.map { macro in
@@ -145,14 +148,8 @@ public final class CompiledContainer: Sendable {
 
     // MARK: Tables
 
-    private static func copy<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
-        let made = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
-        _ = made.initialize(from: elements)
-        return made
-    }
-
     private static func places(_ numbers: [Int]) -> UnsafeMutableBufferPointer<Int32> {
-        copy(numbers.map { Int32(truncatingIfNeeded: $0) })
+        .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) })
     }
 
     /// Lays conditions and the texts that they compare with side by side.
@@ -161,19 +158,23 @@ public final class CompiledContainer: Sendable {
     ) -> (UnsafeMutableBufferPointer<CompiledCondition>, UnsafeMutableBufferPointer<UInt8>) {
         let spelled = drafts.map { Comparand.text(of: $0.comparand, ignoreCase: $0.ignoreCase) }
         // One more than needed, so that each text has an address.
-        let texts = copy(spelled.joined() + [0])
+        let texts = UnsafeMutableBufferPointer.copy(of: spelled.joined() + [0])
         let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(capacity: max(1, drafts.count))
         var used = 0
         for (place, draft) in drafts.enumerated() {
             let text = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
             used += text.count
-            conditions.initializeElement(
-                at: place,
-                to: CompiledCondition(
-                    macro: draft.macro, predicate: draft.predicate, negate: draft.negate, ignoreCase: draft.ignoreCase,
-                    comparand: Comparand(draft.comparand, text), comparandMacro: draft.comparandMacro,
-                    expression: draft.expression))
+            conditions.initializeElement(at: place, to: CompiledCondition(draft, Comparand(draft.comparand, text)))
         }
         return (UnsafeMutableBufferPointer(rebasing: conditions[0..<drafts.count]), texts)
+    }
+}
+
+extension UnsafeMutableBufferPointer {
+    /// Storage of its own with these elements.
+    static func copy(of elements: some Collection<Element>) -> UnsafeMutableBufferPointer {
+        let made = UnsafeMutableBufferPointer.allocate(capacity: elements.count)
+        _ = made.initialize(from: elements)
+        return made
     }
 }

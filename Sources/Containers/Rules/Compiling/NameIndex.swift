@@ -23,7 +23,7 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
     ///   - tags: for each name that rules ask for, the tags that may fire.
     ///   - others: the tags that may fire for any other name.
     init(_ tags: [[UInt8]: [Int]], others: [Int]) {
-        self.others = NameIndex.copy(others)
+        self.others = .copy(of: others.map { Int32(truncatingIfNeeded: $0) })
         var capacity = 4
         while capacity < tags.count * 2 + 2 { capacity *= 2 }
         mask = capacity - 1
@@ -36,7 +36,9 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
             let hash = name.withUnsafeBufferPointer { NameIndex.hash($0) }
             var index = Int(truncatingIfNeeded: hash) & mask
             while slots[index].start >= 0 { index = (index + 1) & mask }
-            slots[index] = Slot(hash: hash, start: used, length: name.count, tags: NameIndex.copy(places))
+            slots[index] = Slot(
+                hash: hash, start: used, length: name.count,
+                tags: .copy(of: places.map { Int32(truncatingIfNeeded: $0) }))
             for byte in name {
                 text[used] = byte
                 used += 1
@@ -49,12 +51,6 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
         slots.deallocate()
         text.deallocate()
         others.deallocate()
-    }
-
-    private static func copy(_ places: [Int]) -> UnsafeMutableBufferPointer<Int32> {
-        let made = UnsafeMutableBufferPointer<Int32>.allocate(capacity: places.count)
-        _ = made.initialize(from: places.map { Int32(truncatingIfNeeded: $0) })
-        return made
     }
 
     /// The tags that may fire for an event of that name; valid as long as this.

@@ -62,21 +62,15 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
             made[number].end = made.count
         }
         add(paths.map { $0[...] })
-        nodes = WantedMembers.copy(made)
-        slots = WantedMembers.copy(table)
-        text = WantedMembers.copy(bytes)
+        nodes = .copy(of: made)
+        slots = .copy(of: table)
+        text = .copy(of: bytes)
     }
 
     deinit {
         nodes.deallocate()
         slots.deallocate()
         text.deallocate()
-    }
-
-    private static func copy<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
-        let made = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
-        _ = made.initialize(from: elements)
-        return made
     }
 
     /// How many places `find` writes.

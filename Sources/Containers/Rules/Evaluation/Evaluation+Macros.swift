@@ -33,7 +33,7 @@ extension Evaluation {
             return MacroValue(layer?.value(at: names) ?? standard)
         case .collection(let rules, let values):
             guard isEnabled(rules) else { return .null }
-            return .value(object(values))
+            return .value(.object(parameters(values)))
         case .value(let key): return value(ofKey: key) ?? .null
         case .function(let name, let parameters):
             return result(of: FunctionCall(function: name, parameters: .object(self.parameters(parameters))))
@@ -50,11 +50,7 @@ extension Evaluation {
 
     private func isEnabled(_ rules: [Int]) -> Bool { rules.isEmpty || rules.contains { holds(rule: $0) } }
 
-    private func object(_ values: [(key: String, operand: CompiledOperand)]) -> JSONValue {
-        .object(values.map { JSONValue.Member($0.key, value(of: $0.operand).json(base)) })
-    }
-
-    /// The parameters of a call, worked out.
+    /// The parameters of a call, or the values of a collection, worked out.
     func parameters(_ operands: [(key: String, operand: CompiledOperand)]) -> [JSONValue.Member] {
         operands.map { JSONValue.Member($0.key, value(of: $0.operand).json(base)) }
     }

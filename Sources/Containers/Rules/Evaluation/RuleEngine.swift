@@ -178,13 +178,13 @@ public final class RuleEngine {
         counts.tooLarge += 1
         // It is no event any more, so what tags hide is hidden whatever their rules say.
         let hidden = hidden(of: app)
-        if !hidden.isEmpty { keep(hideAll(hidden, in: arrived)) }
+        if !hidden.isEmpty { hideAll(hidden, in: arrived).withUnsafeBytes { keep($0) } }
         return .tooLarge
     }
 
-    private func keep(_ bytes: [UInt8]) {
+    private func keep(_ bytes: UnsafeRawBufferPointer) {
         changed.removeAll(keepingCapacity: 1 << 20)
-        bytes.withUnsafeBytes { changed.append($0) }
+        changed.append(bytes)
         arrived = changed.bytes
     }
 
@@ -234,9 +234,7 @@ public final class RuleEngine {
             }
         }
         guard isChanged else { return .kept }
-        changed.removeAll(keepingCapacity: 1 << 20)
-        changed.append(editor.line.bytes)
-        arrived = changed.bytes
+        keep(editor.line.bytes)
         return .kept
     }
 

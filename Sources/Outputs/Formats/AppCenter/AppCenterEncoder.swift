@@ -1,29 +1,24 @@
 internal import Digests
 public import EventLoops
 internal import Events
-public import Model
+package import Model
 
 /// App Center's ingestion envelope, `{"logs": […]}`, for self-hosted replacements.
 ///
 /// Properties, and members beside them, are typed: string, boolean, long, double, dateTime; null, lists and objects have no type there and are left
 /// out (ac20).
 /// Source: App Center SDK for Apple, `MSACAppCenterIngestion`, `MSACEventLog`, `MSACDevice`.
-public struct AppCenterEncoder: BatchEncoder {
+package struct AppCenterEncoder: BatchEncoder {
     private let installID: String
 
     /// - Parameter installID: the agent's, sent as `Install-ID`; the token is the app secret.
-    public init(installID: String) {
-        self.installID = installID
-    }
+    package init(installID: String) { self.installID = installID }
 
-    /// The version of the interface.
-    public var arguments: String { "api-version=1.0.0" }
-    /// `App-Secret`.
-    public var tokenPlace: TokenPlace { .header("App-Secret") }
-    /// `true`.
-    public var mayLeaveOut: Bool { true }
-    /// `Install-ID`.
-    public var headers: [HTTPOptions.Header] { [.init("Install-ID", installID)] }
+    package var traits: FormatTraits {
+        FormatTraits(
+            tokenPlace: .header("App-Secret"), arguments: "api-version=1.0.0",
+            headers: [.init("Install-ID", installID)], mayLeaveOut: true)
+    }
 
     /// The device's members, by the names that App Center has for them; and what is sent where one is not known that a log
     /// must have.
@@ -34,8 +29,7 @@ public struct AppCenterEncoder: BatchEncoder {
         ("app_version", "appVersion", #""0""#), ("app_build", "appBuild", #""0""#),
     ]
 
-    /// A container of logs.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         var text = JSONText(capacity: lines.count * 2)
         text.raw(#"{"logs":["#)
@@ -53,14 +47,11 @@ public struct AppCenterEncoder: BatchEncoder {
         text.raw(startsSession ? #"{"type":"startSession","timestamp":"# : #"{"type":"event","timestamp":"#)
         text.string(TimestampText.text(event.time ?? header.acceptedAt))
         if let session = event.sessionID {
-            text.raw(#","sid":"#)
-            text.string(AppCenterEncoder.uuid(session))
+            text.raw(#","sid":"#, string: AppCenterEncoder.uuid(session))
         }
         if !startsSession {
-            text.raw(#","id":"#)
-            text.string(AppCenterEncoder.uuid(event.stableID(in: header.id, at: index)))
-            text.raw(#","name":"#)
-            text.string(event.name)
+            text.raw(#","id":"#, string: AppCenterEncoder.uuid(event.stableID(in: header.id, at: index)))
+            text.raw(#","name":"#, string: event.name)
             writeProperties(of: event, to: &text)
         }
         writeDevice(of: event, to: &text)
@@ -68,7 +59,7 @@ public struct AppCenterEncoder: BatchEncoder {
     }
 
     /// Properties without a type there: null, lists and objects (ac20).
-    public func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
+    package func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
         try EventView.all(lines).reduce(0) { count, event in
             guard event["type"]?.string != "start_session" else { return count + event.values.count }
             return count + event.values.count { AppCenterEncoder.typed($0.value) == nil }
@@ -78,7 +69,7 @@ public struct AppCenterEncoder: BatchEncoder {
     /// An id as the UUID that the service wants: itself if it is one, or else the same for the same id.
     ///
     /// Source: RFC 9562, version 8: a hash of the id with the bits of version and variant.
-    public static func uuid(_ id: String) -> String {
+    package static func uuid(_ id: String) -> String {
         let parts = id.split(separator: "-", omittingEmptySubsequences: false)
         if parts.map({ $0.utf8.count }) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) {
             return id
@@ -102,8 +93,7 @@ public struct AppCenterEncoder: BatchEncoder {
             text.raw(isFirst ? #","typedProperties":[{"type":"# : #",{"type":"#)
             isFirst = false
             text.string(type)
-            text.raw(#","name":"#)
-            text.string(property.key)
+            text.raw(#","name":"#, string: property.key)
             text.raw(#","value":"#)
             text.raw(value)
             text.raw("}")

@@ -1,43 +1,37 @@
 public import EventLoops
 internal import Events
-public import Model
+package import Model
 
 /// `_bulk`, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
 ///
 /// Every event is a `create` with the event's own id, so that one that is sent again is told to be there already, and is
 /// not there twice. `@timestamp`, which data streams want, is added from the event's time.
 /// Source: Elasticsearch reference, "Bulk API".
-public struct ElasticsearchEncoder: BatchEncoder {
+package struct ElasticsearchEncoder: BatchEncoder {
     private let index: String?
 
     /// - Parameter index: the index or data stream; nil when the address names it.
-    public init(index: String? = nil) {
-        self.index = index
+    package init(index: String? = nil) { self.index = index }
+
+    /// Of an answer an item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the
+    /// reason why not. An answer that was cut would send the batch again for ever.
+    package var traits: FormatTraits {
+        FormatTraits(
+            contentType: NDJSONEncoder.usualContentType, answerBytes: (65_536, 1024), readsAnswers: true,
+            tokenPlace: .authorization(scheme: "ApiKey"))
     }
 
-    /// `application/x-ndjson`.
-    public var contentType: String { "application/x-ndjson" }
-    /// An item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the reason
-    /// why not. An answer that was cut would send the batch again for ever.
-    public func answerLimit(events: Int) -> Int { 65_536 + 1024 * events }
-    /// `true`.
-    public var readsAnswers: Bool { true }
-    /// `ApiKey`, as Elastic's tokens are sent.
-    public var tokenPlace: TokenPlace { .authorization(scheme: "ApiKey") }
-
     /// Two lines for each event.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         var text = JSONText(capacity: lines.count + events.count * 128)
         for (place, event) in events.enumerated() {
             text.raw(#"{"create":{"#)
             if let index {
-                text.raw(#""_index":"#)
-                text.string(index)
+                text.raw(#""_index":"#, string: index)
                 text.raw(",")
             }
-            text.raw(#""_id":"#)
-            text.string(event.stableID(in: header.id, at: place))
+            text.raw(#""_id":"#, string: event.stableID(in: header.id, at: place))
             text.raw("}}\n")
             write(event, to: &text)
             text.raw("\n")
@@ -49,8 +43,7 @@ public struct ElasticsearchEncoder: BatchEncoder {
         guard event["@timestamp"] == nil, let time = event.time,
             let brace = event.line.firstIndex(of: UInt8(ascii: "{"))
         else { return text.raw(event.line) }
-        text.raw(#"{"@timestamp":"#)
-        text.string(TimestampText.text(time))
+        text.raw(#"{"@timestamp":"#, string: TimestampText.text(time))
         if !event.members.isEmpty { text.raw(",") }
         text.raw(event.line[(brace + 1)...])
     }
@@ -59,11 +52,11 @@ public struct ElasticsearchEncoder: BatchEncoder {
     ///
     /// An item that is there already (409) is acknowledged; one that may be taken later goes again; one that is not wanted
     /// is rejected by itself. An answer that cannot be read to its end sends the batch again, which its ids make harmless.
-    public func outcome(
-        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    package func outcome(
+        ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
-        guard answer.isWhole, let body = JSONSlice(answer.bytes[...]) else { return unreadable(answer) }
+        guard answer.isWhole, let body = JSONSlice(answer.body[...]) else { return unreadable(answer) }
         guard let hasErrors = body["errors"]?.boolean else {
             // The words of Quickwit and of ZincSearch for so many events that were taken.
             let taken = (body["num_docs_for_processing"] ?? body["record_count"])?.integer ?? -1
@@ -86,7 +79,7 @@ public struct ElasticsearchEncoder: BatchEncoder {
         return tally.outcome(of: header.events)
     }
 
-    private func unreadable(_ answer: HTTPAnswerBody) -> Outcome {
+    private func unreadable(_ answer: HTTPAnswer) -> Outcome {
         .retry(
             Failure(
                 kind: .protocolViolation, status: answer.status,

@@ -1,5 +1,5 @@
-public import EventLoops
-public import Model
+package import EventLoops
+package import Model
 
 /// Google Analytics 4, Measurement Protocol: at most 25 events a request, all of one client.
 ///
@@ -8,9 +8,9 @@ public import Model
 /// with a letter, at most 40 of them. The protocol acknowledges everything: what it does with an event only its own
 /// debug view tells.
 /// Source: Google Analytics developer guides, "Measurement Protocol": "Sending events", "Limitations".
-public struct GA4Encoder: BatchEncoder {
+package struct GA4Encoder: BatchEncoder {
     /// The most events that a request may hold.
-    public static let eventsInRequest = 25
+    package static let eventsInRequest = 25
     /// The most parameters that an event may have, those that are added included.
     static let parameters = 25
     /// The most bytes that a request may have (the limit is 130 kB).
@@ -21,21 +21,16 @@ public struct GA4Encoder: BatchEncoder {
     private let measurementID: String
 
     /// - Parameter measurementID: the stream's, `G-XXXXXXX`; the token is its API secret.
-    public init(measurementID: String) {
-        self.measurementID = measurementID
+    package init(measurementID: String) { self.measurementID = measurementID }
+
+    package var traits: FormatTraits {
+        FormatTraits(
+            tokenPlace: .argument("api_secret"), arguments: "measurement_id=\(HTTPAddress.escape(measurementID))",
+            boundsRequests: true, mayLeaveOut: true)
     }
 
-    /// The measurement id.
-    public var arguments: String { "measurement_id=\(HTTPAddress.escape(measurementID))" }
-    /// `api_secret` in the address: the protocol knows no other place.
-    public var tokenPlace: TokenPlace { .argument("api_secret") }
-    /// `true`.
-    public var mayLeaveOut: Bool { true }
-    /// `true`.
-    public var boundsRequests: Bool { true }
-
     /// A request for each 25 events or 130 kB of a client, in the order of their first events.
-    public func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {
+    package func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {
         var requests: [[Int]] = []
         var bytes: [Int] = []
         var open: [Client: Int] = [:]
@@ -61,7 +56,7 @@ public struct GA4Encoder: BatchEncoder {
     }
 
     /// Events that are too old: they would be acknowledged and vanish.
-    public func refusals(
+    package func refusals(
         _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
     ) throws(OutputError) -> [RejectedEvent] {
         let failure = Failure(
@@ -73,7 +68,7 @@ public struct GA4Encoder: BatchEncoder {
     }
 
     /// Names that had to be changed, values that are no text or number or are too long, and parameters beyond 25.
-    public func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
+    package func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
         var text = JSONText()
         return try EventView.all(lines).reduce(0) {
             $0 + GA4Encoder.write($1, at: Timestamp(milliseconds: 0), to: &text)
@@ -81,16 +76,14 @@ public struct GA4Encoder: BatchEncoder {
     }
 
     /// One client's events.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         guard let first = events.first else { return [] }
         let client = Client(first)
         var text = JSONText(capacity: lines.count * 2)
-        text.raw(#"{"client_id":"#)
-        text.string(client.id)
+        text.raw(#"{"client_id":"#, string: client.id)
         if let user = client.user {
-            text.raw(#","user_id":"#)
-            text.string(user)
+            text.raw(#","user_id":"#, string: user)
         }
         text.raw(#","events":["#)
         for event in events {
@@ -107,8 +100,7 @@ public struct GA4Encoder: BatchEncoder {
         var changed = 0
         let name = GA4Encoder.eventName(event.name)
         if name != event.name { changed += 1 }
-        text.raw(#"{"name":"#)
-        text.string(name)
+        text.raw(#"{"name":"#, string: name)
         text.raw(#","timestamp_micros":"#)
         text.number(time.nanoseconds / 1000)
         text.raw(#","params":{"engagement_time_msec":"#)
@@ -117,8 +109,7 @@ public struct GA4Encoder: BatchEncoder {
         text.number(engagement.flatMap { $0 > 0 ? $0 : nil } ?? 1)
         var room = GA4Encoder.parameters - 1
         if let session = event.sessionID {
-            text.raw(#","session_id":"#)
-            text.string(GA4Encoder.sessionNumber(session))
+            text.raw(#","session_id":"#, string: GA4Encoder.sessionNumber(session))
             room -= 1
         }
         var seen: Set<String> = ["engagement_time_msec", "session_id"]
@@ -130,8 +121,7 @@ public struct GA4Encoder: BatchEncoder {
                 continue
             }
             if name != property.key || !isWhole { changed += 1 }
-            text.raw(",")
-            text.string(name)
+            text.raw(",", string: name)
             text.raw(":")
             text.raw(value)
             room -= 1

@@ -1,12 +1,14 @@
-public import EventLoops
-public import Model
+package import EventLoops
+package import Model
 
 /// One JSON array of all events.
-public struct JSONArrayEncoder: BatchEncoder {
+package struct JSONArrayEncoder: BatchEncoder {
     package init() {}
 
+    package var traits: FormatTraits { FormatTraits() }
+
     /// The lines with a comma for each line feed but the last, in brackets.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let feed = UInt8(ascii: "\n")
         return [UInt8](unsafeUninitializedCapacity: lines.count + 2) { body, count in
             body[0] = UInt8(ascii: "[")

@@ -1,6 +1,6 @@
 public import EventLoops
 internal import Events
-public import Model
+package import Model
 
 /// Grafana Loki's push API: a stream for each app, one entry an event, the event itself as its line.
 ///
@@ -12,7 +12,7 @@ public import Model
 /// nothing is far behind.
 /// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata"; Loki's
 /// `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
-public struct LokiEncoder: BatchEncoder {
+package struct LokiEncoder: BatchEncoder {
     /// The most apps of a batch that have a stream of their own.
     static let mostApps = 32
 
@@ -27,7 +27,7 @@ public struct LokiEncoder: BatchEncoder {
     ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` stand above what is known; empty leaves one out.
     ///   - host: this machine's name, a label of events that say it themselves; nil or empty for no such label.
     ///   - structuredMetadata: whether session and event ids go beside each line (Loki 3, or 2.9 where it is allowed).
-    public init(labels: [String: String] = [:], host: String? = nil, structuredMetadata: Bool = true) {
+    package init(labels: [String: String] = [:], host: String? = nil, structuredMetadata: Bool = true) {
         var all = labels.isEmpty ? ["job": "spoolship"] : labels
         self.host = all["host"] == nil && host?.isEmpty == false ? host : nil
         namesApps = all["app"] == nil
@@ -37,11 +37,10 @@ public struct LokiEncoder: BatchEncoder {
         hasMetadata = structuredMetadata
     }
 
-    /// `true`.
-    public var readsAnswers: Bool { true }
+    package var traits: FormatTraits { FormatTraits(readsAnswers: true) }
 
     /// A stream for each hour, where the answer is that entries are too far behind those of the same stream.
-    public func alternative(afterAnswer answer: HTTPAnswerBody) -> (any BatchEncoder)? {
+    package func alternative(afterAnswer answer: HTTPAnswer) -> (any BatchEncoder)? {
         guard !isLate, LokiEncoder.isAboutOrder(answer) else { return nil }
         var late = self
         late.isLate = true
@@ -49,8 +48,8 @@ public struct LokiEncoder: BatchEncoder {
     }
 
     /// Entries that are out of order even so are rejected: it is never the destination that is wrong.
-    public func outcome(
-        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    package func outcome(
+        ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard LokiEncoder.isAboutOrder(answer) else { return nil }
         let failure = Failure(
@@ -61,12 +60,12 @@ public struct LokiEncoder: BatchEncoder {
             rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) }, retry: [])
     }
 
-    private static func isAboutOrder(_ answer: HTTPAnswerBody) -> Bool {
+    private static func isAboutOrder(_ answer: HTTPAnswer) -> Bool {
         answer.status == 400 && ["too far behind", "out of order"].contains { answer.excerpt.holds($0) }
     }
 
     /// A stream for each app, in the order in which they come. An event without a time has the batch's.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         var streams: [(app: String?, host: String?, hour: Substring?, events: [(place: Int, event: EventView)])] = []
         var known = labels
         if namesPriority, header.priority == .critical { known["priority"] = header.priority.name }
@@ -126,8 +125,7 @@ public struct LokiEncoder: BatchEncoder {
         text.raw("{")
         for (name, value) in members.sorted(by: { $0.key < $1.key }) {
             text.string(name)
-            text.raw(":")
-            text.string(value)
+            text.raw(":", string: value)
             text.raw(",")
         }
         text.dropLast()

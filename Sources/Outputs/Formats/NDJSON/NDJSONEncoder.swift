@@ -1,17 +1,15 @@
-public import EventLoops
-public import Model
+package import EventLoops
+package import Model
 
 /// One JSON object a line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.
-public struct NDJSONEncoder: BatchEncoder {
+package struct NDJSONEncoder: BatchEncoder {
     package init() {}
 
     static let usualContentType = "application/x-ndjson"
 
-    /// `application/x-ndjson`.
-    public var contentType: String { NDJSONEncoder.usualContentType }
-    /// The body is what the queue stores.
-    public var sendsLinesAsStored: Bool { true }
+    package var traits: FormatTraits {
+        FormatTraits(contentType: NDJSONEncoder.usualContentType, sendsLinesAsStored: true)
+    }
 
-    /// The lines.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] { lines }
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] { lines }
 }

@@ -2,7 +2,7 @@ internal import Events
 internal import Model
 
 /// A record's severity. Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
-struct OTLPSeverity: Equatable {
+struct OTLPSeverity {
     /// From 1 (trace) to 24 (fatal).
     let number: Int
     /// The event's own word; empty without one.

@@ -1,26 +1,7 @@
-/// The protocol's messages in protocol buffers, written and read by hand: a dozen fields.
+/// The protocol's answers in protocol buffers, read by hand.
 ///
-/// Source: opentelemetry-proto v1, `logs.proto`, `common.proto`, `logs_service.proto`; the field numbers are theirs.
+/// Source: opentelemetry-proto v1, `logs_service.proto`; the field numbers are theirs.
 enum OTLPProtobuf {
-    static func request(_ groups: [OTLPGroup], version: String) -> [UInt8] {
-        var scope = ProtobufWriter()
-        scope.text(1, "spoolship")
-        if !version.isEmpty { scope.text(2, version) }
-        var request = ProtobufWriter()
-        for group in groups {
-            var resource = ProtobufWriter()
-            for attribute in group.resource { resource.message(1, message(attribute)) }
-            var scopeLogs = ProtobufWriter()
-            scopeLogs.message(1, scope)
-            for record in group.records { scopeLogs.message(2, message(record)) }
-            var resourceLogs = ProtobufWriter()
-            resourceLogs.message(1, resource)
-            resourceLogs.message(2, scopeLogs)
-            request.message(1, resourceLogs)
-        }
-        return request.bytes
-    }
-
     /// What an answer says of rejected records; nil when it says nothing, or is none of the protocol.
     static func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
         var reader = ProtobufReader(answer[...])
@@ -40,83 +21,6 @@ enum OTLPProtobuf {
             found = (rejected, message)
         }
         return found
-    }
-
-    private static func message(_ record: OTLPRecord) -> ProtobufWriter {
-        var writer = ProtobufWriter()
-        writer.fixed(1, record.time)
-        writer.varint(2, UInt64(record.severity.number))
-        if !record.severity.text.isEmpty { writer.text(3, record.severity.text) }
-        writer.message(5, message(OTLPValue.string(record.body)))
-        for attribute in record.attributes { writer.message(6, message(attribute)) }
-        if !record.traceID.isEmpty { writer.bytes(9, record.traceID) }
-        if !record.spanID.isEmpty { writer.bytes(10, record.spanID) }
-        writer.fixed(11, record.observed)
-        writer.text(12, record.name)
-        return writer
-    }
-
-    private static func message(_ attribute: OTLPAttribute) -> ProtobufWriter {
-        var writer = ProtobufWriter()
-        writer.text(1, attribute.key)
-        writer.message(2, message(attribute.value))
-        return writer
-    }
-
-    private static func message(_ value: OTLPValue) -> ProtobufWriter {
-        var writer = ProtobufWriter()
-        switch value {
-        case .empty: break
-        case .string(let string): writer.text(1, string)
-        case .boolean(let boolean): writer.varint(2, boolean ? 1 : 0)
-        case .integer(let integer): writer.varint(3, UInt64(bitPattern: integer))
-        case .double(let double): writer.fixed(4, double.bitPattern)
-        case .array(let values):
-            var list = ProtobufWriter()
-            for value in values { list.message(1, message(value)) }
-            writer.message(5, list)
-        case .map(let attributes):
-            var list = ProtobufWriter()
-            for attribute in attributes { list.message(1, message(attribute)) }
-            writer.message(6, list)
-        }
-        return writer
-    }
-}
-
-/// Writes fields. Source: Protocol Buffers documentation, "Encoding".
-struct ProtobufWriter {
-    private(set) var bytes: [UInt8] = []
-
-    mutating func varint(_ field: Int, _ value: UInt64) {
-        append(UInt64(field) << 3)
-        append(value)
-    }
-
-    mutating func fixed(_ field: Int, _ value: UInt64) {
-        append(UInt64(field) << 3 | 1)
-        for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
-    }
-
-    mutating func text(_ field: Int, _ text: String) { self.field(field, Array(text.utf8)) }
-
-    mutating func bytes(_ field: Int, _ bytes: [UInt8]) { self.field(field, bytes) }
-
-    mutating func message(_ field: Int, _ message: ProtobufWriter) { self.field(field, message.bytes) }
-
-    private mutating func field(_ field: Int, _ content: [UInt8]) {
-        append(UInt64(field) << 3 | 2)
-        append(UInt64(content.count))
-        bytes.append(contentsOf: content)
-    }
-
-    private mutating func append(_ number: UInt64) {
-        var rest = number
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        bytes.append(UInt8(rest))
     }
 }
 

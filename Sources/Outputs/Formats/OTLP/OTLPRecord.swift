@@ -1,125 +1,103 @@
 internal import EventLoops
 internal import Model
 
-/// A value of an attribute.
-indirect enum OTLPValue: Equatable {
-    case empty
-    case string(String)
-    case boolean(Bool)
-    case integer(Int64)
-    case double(Double)
-    case array([OTLPValue])
-    case map([OTLPAttribute])
-
-    /// - Parameter depth: how much deeper values may be nested; what is deeper stays JSON, as text.
-    init(_ json: JSONSlice, depth: Int = 32) {
-        switch json.kind {
-        case .null: self = .empty
-        case .boolean: self = .boolean(json.boolean ?? false)
-        case .string: self = .string(json.string ?? "")
-        case .number:
-            if let integer = json.integer {
-                self = .integer(integer)
-            } else if let double = json.double, double.isFinite {
-                self = .double(double)
-            } else {
-                self = .string(json.text)
-            }
-        case .array where depth > 0:
-            self = .array((json.elements ?? []).map { OTLPValue($0, depth: depth - 1) })
-        case .object where depth > 0:
-            self = .map(
-                (json.members ?? []).map { OTLPAttribute($0.key, OTLPValue($0.value, depth: depth - 1)) }
-                    .withUniqueKeys())
-        case .array, .object:
-            self = .string(json.text)
-        }
-    }
-}
-
 /// A name and its value.
-struct OTLPAttribute: Equatable {
+struct OTLPAttribute {
     let key: String
-    let value: OTLPValue
+    let value: OTLPMessage
 
-    init(_ key: String, _ value: OTLPValue) {
+    init(_ key: String, _ value: OTLPMessage) {
         self.key = key
         self.value = value
     }
+
+    init(_ key: String, _ text: String) { self.init(key, .text(text)) }
 }
 
 extension [OTLPAttribute] {
     /// Of each key the last value, in the place of its first: keys must be unique.
-    func withUniqueKeys() -> [OTLPAttribute] {
+    var messages: [OTLPMessage] {
         var places: [String: Int] = [:]
-        var unique: [OTLPAttribute] = []
+        var unique: [OTLPMessage] = []
         for attribute in self {
+            let message = OTLPMessage((1, "key", .text(attribute.key)), (2, "value", .message(attribute.value)))
             if let place = places[attribute.key] {
-                unique[place] = attribute
+                unique[place] = message
             } else {
                 places[attribute.key] = unique.count
-                unique.append(attribute)
+                unique.append(message)
             }
         }
         return unique
     }
 }
 
-/// An event as a log record.
-///
-/// Its attributes' keys are unique: readers remove repeats by `log.record.uid`, which no app may shadow. The agent's own
-/// come first and win; a property of the same name is called `property.NAME`; a member of the event's own that a property
-/// or one of the agent's is called like is `member.NAME`.
-struct OTLPRecord: Equatable {
-    let time: UInt64
-    let observed: UInt64
-    let severity: OTLPSeverity
-    let name: String
-    /// The event's `message`, or else its name.
-    let body: String
-    /// 16 bytes; empty when the event has none, or none that is valid.
-    let traceID: [UInt8]
-    /// 8 bytes; empty when the event has none, or none that is valid.
-    let spanID: [UInt8]
-    let attributes: [OTLPAttribute]
+extension OTLPMessage {
+    static func text(_ text: String) -> OTLPMessage { OTLPMessage((1, "stringValue", .text(text))) }
 
-    init(_ event: EventView, in batch: BatchHeader, at index: Int) {
-        let time = event.time ?? batch.acceptedAt
-        self.time = UInt64(clamping: time.nanoseconds)
-        observed = UInt64(clamping: (event.observedAt ?? batch.acceptedAt).nanoseconds)
-        name = event.name
-        let type = event["type"]?.string
-        var own = [OTLPAttribute("log.record.uid", .string(event.stableID(in: batch.id, at: index)))]
-        if let session = event.sessionID { own.append(OTLPAttribute("session.id", .string(session))) }
-        if let country = event["country"]?.string {
-            own.append(OTLPAttribute("geo.country.iso_code", .string(country)))
+    /// A value of an attribute.
+    ///
+    /// - Parameter depth: how much deeper values may be nested; what is deeper stays JSON, as text.
+    static func value(_ json: JSONSlice, depth: Int = 32) -> OTLPMessage {
+        switch json.kind {
+        case .null: return OTLPMessage()
+        case .boolean: return OTLPMessage((2, "boolValue", .boolean(json.boolean ?? false)))
+        case .string: return .text(json.string ?? "")
+        case .number:
+            if let integer = json.integer { return OTLPMessage((3, "intValue", .integer(integer))) }
+            guard let double = json.double, double.isFinite else { return .text(json.text) }
+            return OTLPMessage((4, "doubleValue", .double(double)))
+        case .array where depth > 0:
+            let values = (json.elements ?? []).map { value($0, depth: depth - 1) }
+            return OTLPMessage((5, "arrayValue", .message(OTLPMessage((1, "values", .messages(values))))))
+        case .object where depth > 0:
+            let members = (json.members ?? []).map { OTLPAttribute($0.key, value($0.value, depth: depth - 1)) }
+            return OTLPMessage((6, "kvlistValue", .message(OTLPMessage((1, "values", .messages(members.messages))))))
+        case .array, .object: return .text(json.text)
         }
-        if let type { own.append(OTLPAttribute("event.type", .string(type))) }
+    }
+
+    /// An event as a log record. Its body is the event's `message`, or else its name.
+    ///
+    /// Its attributes' keys are unique: readers remove repeats by `log.record.uid`, which no app may shadow. The agent's own
+    /// come first and win; a property of the same name is called `property.NAME`; a member of the event's own that a property
+    /// or one of the agent's is called like is `member.NAME`.
+    static func record(_ event: EventView, in batch: BatchHeader, at index: Int) -> OTLPMessage {
+        let type = event["type"]?.string
         var fields = OTLPFields(event)
-        traceID = fields.identifier("trace_id", bytes: 16)
-        spanID = traceID.isEmpty ? [] : fields.identifier("span_id", bytes: 8)
-        severity = fields.severity(event) ?? (type == "crash" ? .fatal : .info)
-        body = fields.message() ?? event.name
+        let traceID = fields.identifier("trace_id", bytes: 16)
+        let spanID = traceID.isEmpty ? [] : fields.identifier("span_id", bytes: 8)
+        let severity = fields.severity(event) ?? (type == "crash" ? .fatal : .info)
+        let body = fields.message() ?? event.name
+        var attributes = [OTLPAttribute("log.record.uid", event.stableID(in: batch.id, at: index))]
+        if let session = event.sessionID { attributes.append(OTLPAttribute("session.id", session)) }
+        if let country = event["country"]?.string { attributes.append(OTLPAttribute("geo.country.iso_code", country)) }
+        if let type { attributes.append(OTLPAttribute("event.type", type)) }
         let reserved: Set<String> = ["log.record.uid", "session.id", "geo.country.iso_code", "event.type"]
         var keys = reserved
-        var attributes = own
         for property in fields.properties {
             let key = reserved.contains(property.key) ? "property.\(property.key)" : property.key
             keys.insert(key)
-            attributes.append(OTLPAttribute(key, OTLPValue(property.value)))
+            attributes.append(OTLPAttribute(key, value(property.value)))
         }
         for member in fields.members where !EventView.placed.contains(member.key) {
             let key = keys.contains(member.key) ? "member.\(member.key)" : member.key
-            attributes.append(OTLPAttribute(key, OTLPValue(member.value)))
+            attributes.append(OTLPAttribute(key, value(member.value)))
         }
-        self.attributes = attributes.withUniqueKeys()
+        func nanoseconds(_ time: Timestamp?) -> Value {
+            .fixed(UInt64(clamping: (time ?? batch.acceptedAt).nanoseconds))
+        }
+        var record = OTLPMessage(
+            (1, "timeUnixNano", nanoseconds(event.time)), (2, "severityNumber", .number(severity.number)))
+        if !severity.text.isEmpty { record.add(3, "severityText", .text(severity.text)) }
+        record.add(5, "body", .message(.text(body)))
+        record.add(6, "attributes", .messages(attributes.messages))
+        if !traceID.isEmpty { record.add(9, "traceId", .identifier(traceID)) }
+        if !spanID.isEmpty { record.add(10, "spanId", .identifier(spanID)) }
+        record.add(11, "observedTimeUnixNano", nanoseconds(event.observedAt))
+        record.add(12, "eventName", .text(event.name))
+        return record
     }
-}
-
-/// Events one after the other that come from the same app and machine.
-struct OTLPGroup: Equatable {
-    let resource: [OTLPAttribute]
-    var records: [OTLPRecord]
 
     /// What the semantic conventions call what the agent knows of a machine.
     private static let names = [
@@ -129,27 +107,34 @@ struct OTLPGroup: Equatable {
         "sdk_version": "telemetry.sdk.version",
     ]
 
-    static func groups(of events: [EventView], in batch: BatchHeader) -> [OTLPGroup] {
-        var groups: [OTLPGroup] = []
+    /// The request of a batch: events one after the other that come from the same app and machine are a group.
+    ///
+    /// - Parameter version: the agent's; empty where it is not told.
+    static func request(_ events: [EventView], in batch: BatchHeader, version: String) -> OTLPMessage {
+        var scope = OTLPMessage((1, "name", .text("spoolship")))
+        if !version.isEmpty { scope.add(2, "version", .text(version)) }
+        var groups: [(resource: OTLPMessage, records: [OTLPMessage])] = []
         var last: (app: ArraySlice<UInt8>?, device: ArraySlice<UInt8>?)
         for (index, event) in events.enumerated() {
             let source = (app: event["app"]?.bytes, device: (event.device ?? event["host_name"])?.bytes)
-            if groups.isEmpty || source != last {
-                groups.append(OTLPGroup(resource: resource(of: event), records: []))
-                last = source
-            }
-            groups[groups.count - 1].records.append(OTLPRecord(event, in: batch, at: index))
+            if groups.isEmpty || source != last { groups.append((resource(of: event), [])) }
+            last = source
+            groups[groups.count - 1].records.append(record(event, in: batch, at: index))
         }
-        return groups
+        let resourceLogs = groups.map { group in
+            let scopeLogs = OTLPMessage((1, "scope", .message(scope)), (2, "logRecords", .messages(group.records)))
+            return OTLPMessage((1, "resource", .message(group.resource)), (2, "scopeLogs", .messages([scopeLogs])))
+        }
+        return OTLPMessage((1, "resourceLogs", .messages(resourceLogs)))
     }
 
-    private static func resource(of event: EventView) -> [OTLPAttribute] {
+    private static func resource(of event: EventView) -> OTLPMessage {
         var attributes: [OTLPAttribute] = []
-        if let app = event["app"]?.string { attributes.append(OTLPAttribute("service.name", .string(app))) }
+        if let app = event["app"]?.string { attributes.append(OTLPAttribute("service.name", app)) }
         for member in event.device?.members ?? [] {
-            attributes.append(OTLPAttribute(names[member.key] ?? "device.\(member.key)", OTLPValue(member.value)))
+            attributes.append(OTLPAttribute(names[member.key] ?? "device.\(member.key)", value(member.value)))
         }
-        if let host = event["host_name"]?.string { attributes.append(OTLPAttribute("host.name", .string(host))) }
-        return attributes.withUniqueKeys()
+        if let host = event["host_name"]?.string { attributes.append(OTLPAttribute("host.name", host)) }
+        return OTLPMessage((1, "attributes", .messages(attributes.messages)))
     }
 }

@@ -1,30 +1,30 @@
 public import EventLoops
 internal import Events
-public import Model
+package import Model
 
 /// Splunk's HTTP event collector: one object an event, with the event's time.
 ///
 /// With a channel, a batch counts only when the indexers have it; without, when the collector has.
 /// Source: Splunk documentation, "Format events for HTTP Event Collector", "Troubleshoot HTTP Event Collector", "About
 /// HTTP Event Collector Indexer Acknowledgment".
-public struct SplunkEncoder: BatchEncoder {
+package struct SplunkEncoder: BatchEncoder {
     /// What the collector calls mistakes of the settings, not of an event: an index that is not allowed, a channel that is
     /// missing or none, acknowledgement that is off.
     private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
 
     /// What the collector keeps beside each event.
-    public struct Metadata: Sendable, Equatable {
+    package struct Metadata: Sendable, Equatable {
         /// The machine; nil leaves it to the collector, which takes the sender's address.
-        public var host: String?
+        package var host: String?
         /// Where the events come from; nil for the token's.
-        public var source: String?
+        package var source: String?
         /// What they are; nil for the token's.
-        public var sourcetype: String?
+        package var sourcetype: String?
         /// Where they are kept; nil for the token's.
-        public var index: String?
+        package var index: String?
 
         /// As the token says.
-        public init(host: String? = nil, source: String? = nil, sourcetype: String? = nil, index: String? = nil) {
+        package init(host: String? = nil, source: String? = nil, sourcetype: String? = nil, index: String? = nil) {
             self.host = host
             self.source = source
             self.sourcetype = sourcetype
@@ -43,7 +43,7 @@ public struct SplunkEncoder: BatchEncoder {
     ///     for indexers.
     ///   - metadata: what the collector keeps beside each event.
     ///   - host: this machine's name, kept beside events that say it themselves where the metadata has none.
-    public init(channel: String? = nil, metadata: Metadata = Metadata(), host: String? = nil) {
+    package init(channel: String? = nil, metadata: Metadata = Metadata(), host: String? = nil) {
         self.channel = channel
         self.host = metadata.host == nil && host?.isEmpty == false ? host : nil
         var text = JSONText()
@@ -53,25 +53,20 @@ public struct SplunkEncoder: BatchEncoder {
         ] {
             guard let value, !value.isEmpty else { continue }
             text.string(name)
-            text.raw(":")
-            text.string(value)
+            text.raw(":", string: value)
             text.raw(",")
         }
         self.metadata = text.bytes
     }
 
-    /// A short object.
-    public func answerLimit(events: Int) -> Int { 65_536 }
-    /// `true`.
-    public var readsAnswers: Bool { true }
-    /// `Authorization: Splunk …`.
-    public var tokenPlace: TokenPlace { .authorization(scheme: "Splunk") }
-
-    /// The channel.
-    public var headers: [HTTPOptions.Header] { channel.map { [.init("X-Splunk-Request-Channel", $0)] } ?? [] }
+    package var traits: FormatTraits {
+        FormatTraits(
+            answerBytes: (65_536, 0), readsAnswers: true, tokenPlace: .authorization(scheme: "Splunk"),
+            headers: channel.map { [.init("X-Splunk-Request-Channel", $0)] } ?? [])
+    }
 
     /// Objects one after the other.
-    public func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+    package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         var text = JSONText(capacity: lines.count + events.count * (48 + metadata.count))
         for event in events {
@@ -83,8 +78,7 @@ public struct SplunkEncoder: BatchEncoder {
             }
             text.raw(metadata)
             if let host, event.isFrom(host) {
-                text.raw(#""host":"#)
-                text.string(host)
+                text.raw(#""host":"#, string: host)
                 text.raw(",")
             }
             text.raw(#""event":"#)
@@ -108,15 +102,15 @@ public struct SplunkEncoder: BatchEncoder {
 
     /// What became of each event: the collector takes those before the one that it names, rejects that one, and has not
     /// looked at the rest.
-    public func outcome(
-        ofAnswer answer: HTTPAnswerBody, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
+    package func outcome(
+        ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         if channel != nil, (200...299).contains(answer.status), ackID(in: answer) == nil {
             let message = "the collector gives no ackId: is indexer acknowledgement on for this token?"
             return .held(
                 Failure(kind: .protocolViolation, status: answer.status, message: message, excerpt: answer.excerpt))
         }
-        guard answer.status == 400, let body = JSONSlice(answer.bytes[...]) else { return nil }
+        guard answer.status == 400, let body = JSONSlice(answer.body[...]) else { return nil }
         if let code = body["code"]?.integer, SplunkEncoder.settingCodes.contains(code) {
             let message =
                 "the collector refuses the settings (its code \(code)): check index and acknowledgement of the token"
@@ -132,16 +126,16 @@ public struct SplunkEncoder: BatchEncoder {
     }
 
     /// Whether the indexers have the batch: asked by the number that the collector gave it.
-    public func confirmation(ofAnswer answer: HTTPAnswerBody, url: String) -> Confirmation? {
+    package func confirmation(ofAnswer answer: HTTPAnswer, url: String) -> Confirmation? {
         guard channel != nil, let number = ackID(in: answer) else { return nil }
         return Confirmation(
             url: SplunkEncoder.acknowledgementAddress(for: url), body: Array("{\"acks\":[\(number)]}".utf8)
         ) { answer in
-            JSONSlice(answer.bytes[...])?["acks"]?["\(number)"]?.boolean ?? false
+            JSONSlice(answer.body[...])?["acks"]?["\(number)"]?.boolean ?? false
         }
     }
 
-    private func ackID(in answer: HTTPAnswerBody) -> Int64? { JSONSlice(answer.bytes[...])?["ackId"]?.integer }
+    private func ackID(in answer: HTTPAnswer) -> Int64? { JSONSlice(answer.body[...])?["ackId"]?.integer }
 
     /// `…/services/collector/ack`, beside `…/services/collector`, `…/event` and `…/event/1.0`.
     static func acknowledgementAddress(for url: String) -> String {
