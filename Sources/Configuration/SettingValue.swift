@@ -70,6 +70,16 @@ public indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
+    /// Whether something in it must not be shown, not even in part.
+    var holdsSecret: Bool {
+        switch self {
+        case .secret, .url: true
+        case .array(let elements): elements.contains(where: \.holdsSecret)
+        case .table(let members): members.contains(where: \.value.holdsSecret)
+        default: false
+        }
+    }
+
     /// A key as TOML writes it: bare where it may be.
     static func key(_ name: String) -> String {
         !name.isEmpty && name.hasOnlyLettersDigits(and: "-_") ? name : quote(name)

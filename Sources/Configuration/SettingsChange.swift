@@ -9,9 +9,11 @@ public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
 
-    /// For a person: `queue.max_size "10MiB" -> "20MiB"`. Secrets are masked.
+    /// For a person: `queue.max_size "10MiB" -> "20MiB"`. Of a secret not even the end: what a reload prints is kept in logs.
     public var description: String {
-        "\(path) \(before?.toml ?? "unset") -> \(after?.toml ?? "unset")\(needsRestart ? " (needs a restart)" : "")"
+        let holdsSecret = [before, after].contains { $0?.holdsSecret == true }
+        let values = holdsSecret ? "(a secret)" : "\(before?.toml ?? "unset") -> \(after?.toml ?? "unset")"
+        return "\(path) \(values)\(needsRestart ? " (needs a restart)" : "")"
     }
 }
 

@@ -233,7 +233,9 @@ struct SettingsTests {
         let settings = try SettingsTests.read(text)
         #expect(settings.destinations[0].url?.text.hasSuffix(secret) == true)
         var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
-        shown += Settings().changes(to: settings).map(\.description).joined()
+        let changes = Settings().changes(to: settings).map(\.description).joined()
+        #expect(changes.contains("destination.main.token (a secret)") && !changes.contains(secret.suffix(3)))
+        shown += changes
         shown += "\(settings.destinations[0].token.source as Any) \(settings.destinations[0].headers)"
         shown += settings.destinations[0].token.inline?.masked ?? ""
         dump(settings.destinations[0].token.inline, to: &shown)

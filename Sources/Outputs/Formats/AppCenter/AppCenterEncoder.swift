@@ -1,5 +1,5 @@
 internal import Digests
-public import EventLoops
+internal import EventLoops
 internal import Events
 package import Model
 

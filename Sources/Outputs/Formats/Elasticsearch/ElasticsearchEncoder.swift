@@ -1,4 +1,4 @@
-public import EventLoops
+internal import EventLoops
 internal import Events
 package import Model
 

@@ -1,4 +1,3 @@
-package import EventLoops
 package import Model
 
 /// One JSON array of all events.

@@ -1,4 +1,3 @@
-package import EventLoops
 package import Model
 
 /// One JSON object a line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.

@@ -1,4 +1,4 @@
-package import EventLoops
+internal import EventLoops
 package import Model
 
 /// OpenTelemetry logs over HTTP, in protocol buffers or JSON.
