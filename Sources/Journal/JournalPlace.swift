@@ -23,6 +23,14 @@ public struct JournalPlace: Sendable, Equatable {
     /// The place as the queue keeps it.
     public var bytes: [UInt8] { Array("\(seenUntil.nanoseconds / 1000) \(cursor)".utf8) }
 
+    /// Whether two cursors name the same entry, in whichever file: the same boot, times and content.
+    static func isSameEntry(_ one: String, _ other: String) -> Bool {
+        func parts(_ cursor: String) -> [Substring] {
+            cursor.split(separator: ";").filter { !$0.hasPrefix("s=") && !$0.hasPrefix("i=") }
+        }
+        return parts(one) == parts(other)
+    }
+
     /// The number that journald gave the entry, and what it counts within; nil where the cursor has none.
     var sequence: (number: UInt64, within: Substring)? {
         var number: UInt64?

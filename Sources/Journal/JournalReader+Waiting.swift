@@ -21,10 +21,9 @@ extension JournalReader {
         guard let open = self.open else { return }
         loop.forget(open.descriptor)
         guard !isStopping else { return }
-        if try open.handle.process() {
-            open.hasOtherFiles = true
-            try reportFiles()
-        }
+        // With other files there may be other directories, which the library looks for only when it opens a journal: one that moves to the disk
+        // begins /var/log/journal.
+        if try open.handle.process() { self.open = nil }
     }
 
     func pause(_ wait: Duration) async {

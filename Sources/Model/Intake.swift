@@ -122,6 +122,8 @@ public struct QuarantineRecord: Sendable, Equatable {
         case notUTF8 = "not_utf8"
         /// JSON, but not an object.
         case notAnObject = "not_an_object"
+        /// No `name`: version 0.1 put these aside, which are records now.
+        case noName = "no_name"
         /// Longer than `spool.max_event_size`.
         case tooLong = "too_long"
         /// Nested more deeply than the reader goes.

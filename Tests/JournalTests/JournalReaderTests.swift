@@ -168,6 +168,30 @@ struct JournalReaderTests {
         await next.stop()
     }
 
+    @Test("a journal that moves from memory to the disk: nothing is left out, nothing comes twice", arguments: [true, false])
+    func movesToDisk(isReading: Bool) async throws {
+        let daemon = try JournalDaemon(movable: ())
+        try daemon.write((0..<60).map { "in memory \($0)" })
+        var reader = reader(daemon.directory)
+        var (found, places) = try await read(40, reader)
+        if !isReading {
+            await reader.stop()
+            // Others are unread yet, and the place is before the journal's end.
+            try daemon.write((60..<80).map { "in memory \($0)" })
+        }
+        try daemon.moveToDisk()
+        try daemon.write((0..<5).map { "on the disk \($0)" })
+        if !isReading { reader = self.reader(daemon.directory, from: places.last) }
+        while found.last != "on the disk 4" {
+            let piece = try #require(await reader.next())
+            found += try messages(piece)
+            places.append(piece.place)
+        }
+        let all = (0..<(isReading ? 60 : 80)).map { "in memory \($0)" } + (0..<5).map { "on the disk \($0)" }
+        #expect(found == all && reader.figures.gaps == 0)
+        await reader.stop()
+    }
+
     @Test("two boots: all of them in their order, and since boot only the last one's")
     func twoBoots() async throws {
         let daemon = try JournalDaemon()

@@ -6,6 +6,8 @@ public final class JournalDaemon {
     /// Where its journal lies, in memory.
     public let directory: String
     private let name: String
+    /// Where a machine's own journald finds what else is the machine's; nil: it is a namespace's journald.
+    private let machine: String?
     private var process: pid_t = -1
 
     /// Starts a daemon with an empty journal.
@@ -13,6 +15,7 @@ public final class JournalDaemon {
     /// - Parameter settings: lines for journald.conf; its limits on rates are off.
     public init(_ settings: String = "") throws {
         name = "spoolship\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        machine = nil
         let machine = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
         directory = "/run/log/journal/\(machine).\(name)"
         let configuration = "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n\(settings)\n"
@@ -23,8 +26,45 @@ public final class JournalDaemon {
         try start()
     }
 
+    /// Starts a machine's own journald in a view of the files of its own, with its journal in memory until `moveToDisk`: a namespace's never
+    /// moves it. `directory` has both places.
+    public init(movable: Void) throws {
+        name = "spoolship\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        // journald removes what it has moved in memory only.
+        let base = "/dev/shm/\(name)"
+        machine = base
+        directory = "\(base)/both"
+        let id = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
+        // libsystemd looks into directories that are named like machines.
+        let script = #"""
+            mkdir -p "$0/sockets" "$0/memory/$1" "$0/log" "$0/both" && cd "$0/both"
+            ln -s "../memory/$1" "$1" && ln -s "../log/journal/$1" "$(echo "$1" | tr 0-9a-f 1-9a-f0)"
+            printf '[Journal]\nStorage=auto\nRateLimitIntervalSec=0\nReadKMsg=no\nAudit=no\n' >"$0/conf"
+            """#
+        try JournalDaemon.finish(JournalDaemon.spawn(["sh", "-ec", script, base, String(id)]), "sh")
+        try start()
+    }
+
+    /// Moves the journal from memory to the disk, as `systemd-journal-flush` does while a machine starts.
+    public func moveToDisk() throws {
+        let id = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
+        try JournalDaemon.finish(JournalDaemon.spawn(["mkdir", "-p", "\(machine ?? "")/log/journal/\(id)"]), "mkdir")
+        try ask("--flush")
+    }
+
+    /// The words of a command that sees the machine of `base` in place of the real one.
+    private static func inView(of base: String, _ words: [String]) -> [String] {
+        let script = #"""
+            mkdir -p /run/systemd/journal /run/log/journal /var/log
+            mount --bind "$0/sockets" /run/systemd/journal && mount --bind "$0/memory" /run/log/journal
+            mount --bind "$0/log" /var/log && mount --bind "$0/conf" /etc/systemd/journald.conf && exec "$@"
+            """#
+        return ["unshare", "--mount", "sh", "-ec", script, base] + words
+    }
+
     deinit {
         stop()
+        if let machine { removeTree(machine) }
         unlink(conf)
         unlink("\(directory).boot")
         removeTree(directory)
@@ -32,13 +72,14 @@ public final class JournalDaemon {
     }
 
     private var conf: String { "/etc/systemd/journald@\(name).conf" }
-    private var sockets: String { "/run/systemd/journal.\(name)" }
+    private var sockets: String { machine.map { "\($0)/sockets" } ?? "/run/systemd/journal.\(name)" }
 
     /// Starts journald, which ends by itself after half a minute without work.
     ///
     /// - Parameter boot: the id of the boot that it believes to run in, 32 hexadecimal digits; nil: the machine's.
     public func start(boot: String? = nil) throws {
-        var words = ["/lib/systemd/systemd-journald", name]
+        let daemon = "/lib/systemd/systemd-journald"
+        var words = machine.map { JournalDaemon.inView(of: $0, [daemon]) } ?? [daemon, name]
         if let boot {
             // In a view of the files of its own.
             let script =
@@ -50,7 +91,7 @@ public final class JournalDaemon {
         process = try JournalDaemon.spawn(words)
         let time = SystemTime()
         let end = time.bootTime + .seconds(30)
-        while access("\(sockets)/io.systemd.journal", F_OK) != 0 || !exists("system.journal") {
+        while access("\(sockets)/io.systemd.journal", F_OK) != 0 || machine == nil && !exists("system.journal") {
             guard time.bootTime < end else { throw SystemError("journald", number: ETIMEDOUT) }
             usleep(2000)
         }
@@ -70,7 +111,9 @@ public final class JournalDaemon {
 
     /// Asks journald for something, as `journalctl` does, and waits until it is done: `--rotate`, `--sync`, `--vacuum-files=1`.
     public func ask(_ words: String...) throws {
-        let words = ["journalctl", "--namespace=\(name)", "--quiet"] + words
+        let words =
+            machine.map { JournalDaemon.inView(of: $0, ["journalctl", "--quiet"] + words) }
+            ?? ["journalctl", "--namespace=\(name)", "--quiet"] + words
         try JournalDaemon.finish(JournalDaemon.spawn(words), "journalctl")
     }
 

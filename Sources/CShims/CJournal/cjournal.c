@@ -17,11 +17,9 @@
     F(int, add_disjunction, (cjournal *)) \
     F(int, seek_head, (cjournal *)) \
     F(int, seek_tail, (cjournal *)) \
-    F(int, seek_realtime_usec, (cjournal *, uint64_t)) \
     F(int, seek_cursor, (cjournal *, const char *)) \
     F(int, next, (cjournal *)) \
     F(int, previous, (cjournal *)) \
-    F(int, test_cursor, (cjournal *, const char *)) \
     F(int, get_cursor, (cjournal *, char **)) \
     F(int, get_realtime_usec, (cjournal *, uint64_t *)) \
     F(int, get_cutoff_realtime_usec, (cjournal *, uint64_t *, uint64_t *)) \
@@ -96,14 +94,10 @@ int cjournal_or(cjournal *journal) { return library.add_disjunction(journal); }
 
 int cjournal_seek_head(cjournal *journal) { return library.seek_head(journal); }
 int cjournal_seek_tail(cjournal *journal) { return library.seek_tail(journal); }
-int cjournal_seek_time(cjournal *journal, uint64_t microseconds) {
-    return library.seek_realtime_usec(journal, microseconds);
-}
 int cjournal_seek_cursor(cjournal *journal, const char *cursor) { return library.seek_cursor(journal, cursor); }
 
 int cjournal_next(cjournal *journal) { return library.next(journal); }
 int cjournal_previous(cjournal *journal) { return library.previous(journal); }
-int cjournal_is_at(cjournal *journal, const char *cursor) { return library.test_cursor(journal, cursor); }
 int cjournal_cursor(cjournal *journal, char **cursor) { return library.get_cursor(journal, cursor); }
 int cjournal_time(cjournal *journal, uint64_t *microseconds) {
     return library.get_realtime_usec(journal, microseconds);

@@ -28,15 +28,11 @@ int cjournal_or(cjournal *journal);
 
 int cjournal_seek_head(cjournal *journal);
 int cjournal_seek_tail(cjournal *journal);
-int cjournal_seek_time(cjournal *journal, uint64_t microseconds);
 int cjournal_seek_cursor(cjournal *journal, const char *cursor);
 
 /// Goes to the next entry; 0 at the end.
 int cjournal_next(cjournal *journal);
 int cjournal_previous(cjournal *journal);
-
-/// Whether the entry is that of the cursor.
-int cjournal_is_at(cjournal *journal, const char *cursor);
 
 /// The entry's cursor, to be freed by the caller.
 int cjournal_cursor(cjournal *journal, char **cursor);
