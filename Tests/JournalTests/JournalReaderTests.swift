@@ -168,7 +168,9 @@ struct JournalReaderTests {
         await next.stop()
     }
 
-    @Test("a journal that moves from memory to the disk: nothing is left out, nothing comes twice", arguments: [true, false])
+    @Test(
+        "a journal that moves from memory to the disk: nothing is left out, nothing comes twice",
+        arguments: [true, false])
     func movesToDisk(isReading: Bool) async throws {
         let daemon = try JournalDaemon(movable: ())
         try daemon.write((0..<60).map { "in memory \($0)" })

@@ -58,7 +58,7 @@ struct EventView {
     func member(at path: String) -> JSONSlice? {
         if let member = self[path] { return member }
         let parts = path.split(separator: ".")
-        guard parts.count > 1, let first = self[String(parts[0])] else { return nil }
+        guard let first = parts.first.flatMap({ self[String($0)] }) else { return nil }
         return parts.dropFirst().reduce(Optional(first)) { $0?[String($1)] }
     }
 
