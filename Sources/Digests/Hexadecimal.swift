@@ -3,7 +3,13 @@ public enum Hexadecimal {
     private static let digits = Array("0123456789abcdef".utf8)
 
     /// Two digits a byte.
-    public static func text(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    public static func text(_ bytes: [UInt8]) -> String {
+        String(unsafeUninitializedCapacity: bytes.count * 2) { text in
+            for (place, byte) in bytes.enumerated() {
+                text[place * 2] = digits[Int(byte >> 4)]
+                text[place * 2 + 1] = digits[Int(byte & 15)]
+            }
+            return bytes.count * 2
+        }
     }
 }

@@ -32,7 +32,7 @@ struct DigestsTests {
             ),
         ])
     func hmac(key: [UInt8], message: String, digits: String) {
-        #expect(Hexadecimal.text(HMAC.bytes(Array(message.utf8), key: key)) == digits)
+        #expect(Hexadecimal.text(HMAC(key: key).bytes(Array(message.utf8))) == digits)
     }
 
     @Test("hexadecimal digits: two a byte, lower case")

@@ -47,6 +47,69 @@ enum ContainersBenchmark {
             print(
                 name + String(repeating: " ", count: 46 - name.count) + "\(Int(each))       \(Int(each - (base ?? 0)))")
         }
+        for kind in Edits.allCases where wanted.isEmpty || kind.rawValue.contains(wanted) {
+            print(
+                kind.rawValue + String(repeating: " ", count: 46 - kind.rawValue.count)
+                    + "\(try Int(time(kind, rounds: rounds) * 1e9))")
+        }
+    }
+
+    /// Events that their tags cost more than reading them does.
+    enum Edits: String, CaseIterable {
+        case hashes = "120,000 hashed members of 960 KB"
+        case keyed = "120,000 members of 960 KB, hashed with a key"
+        case sets = "100 firing set tags, 300 bytes"
+        case replacements = "100 firing set tags on members, 2 KB"
+        case redactions = "20 redacted paths, 300 bytes"
+
+        var tags: [String] {
+            switch self {
+            case .hashes: [#""type":"hash","paths":["l.a"],"salt":"s""#]
+            case .keyed: [#""type":"hash","paths":["l.a"]"#]
+            case .sets, .replacements:
+                (0..<100).map { "\"type\":\"set\",\"path\":\"properties.s\($0)\",\"value\":\($0)" }
+            case .redactions: (0..<20).map { "\"type\":\"redact\",\"paths\":[\"properties.s\($0)\"]" }
+            }
+        }
+
+        var event: String {
+            switch self {
+            case .hashes, .keyed:
+                "{\"name\":\"n\",\"l\":[" + repeatElement(#"{"a":1}"#, count: 120_000).joined(separator: ",")
+                    + "]}\n"
+            case .replacements:
+                Edits.event((0..<100).map { "\"s\($0)\":\"some value\"" })
+            case .sets, .redactions:
+                Edits.event(["\"s3\":\"some value\"", "\"text\":\"\(String(repeating: "x", count: 245))\""])
+            }
+        }
+
+        private static func event(_ properties: [String]) -> String {
+            "{\"name\":\"n\",\"properties\":{\(properties.joined(separator: ","))}}\n"
+        }
+    }
+
+    /// The median of what one such event takes, in seconds of CPU.
+    static func time(_ kind: Edits, rounds: Int) throws -> Double {
+        let tags = kind.tags.enumerated().map { "{\"name\":\"t\($0)\",\"rules\":[\"all\"],\($1)}" }
+        let all = tags.joined(separator: ",")
+        let text = "{\"id\":\"A\",\"version\":1,\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[\(all)]}"
+        var facts = AgentFacts()
+        facts.hashKey = .trial
+        let engine = RuleEngine(random: { 0 })
+        engine.use([try CompiledContainer(try ContainerDocument(reading: Array(text.utf8)), facts: facts)])
+        let count = kind.event.utf8.count < 10_000 ? 2000 : 1
+        let now = SystemTime().wallTime
+        let seconds = Array(kind.event.utf8).withUnsafeBytes { line in
+            (0..<rounds).map { _ in
+                let start = cpuTime()
+                for _ in 0..<count {
+                    _ = engine.apply(to: line, app: "shop", priority: .normal, at: now, largest: 1 << 20)
+                }
+                return (cpuTime() - start) / Double(count)
+            }
+        }
+        return seconds.sorted()[rounds / 2]
     }
 
     enum Kind { case otherNames, properties, numbers, parts, expressions, redact, layer }
@@ -56,7 +119,8 @@ enum ContainersBenchmark {
         for number in 0..<50 {
             let conditions =
                 switch kind {
-                case .otherNames: #"{"macro":"event","equals":"other \#(number)"},{"macro":"category","equals":"\#(number)"}"#
+                case .otherNames:
+                    #"{"macro":"event","equals":"other \#(number)"},{"macro":"category","equals":"\#(number)"}"#
                 case .properties:
                     #"{"macro":"category","equals":"Books \#(number)"},{"macro":"duration","greater":\#(number)}"#
                 case .numbers: #"{"macro":"duration","greater":\#(number + 1000)}"#
@@ -72,7 +136,9 @@ enum ContainersBenchmark {
             let names = (0..<5).map { "\"r\((number * 5 + $0) % 50)\"" }.joined(separator: ",")
             return "{\"name\":\"t\(number)\",\"type\":\"discard\",\"rules\":[\(names)]}"
         }
-        if kind == .redact { tags.append(#"{"name":"redact","type":"redact","paths":["properties.user"],"rules":["all"]}"#) }
+        if kind == .redact {
+            tags.append(#"{"name":"redact","type":"redact","paths":["properties.user"],"rules":["all"]}"#)
+        }
         return #"""
             {"id":"A","version":1,"macros":{"category":{"type":"event_property","path":"Category"},
             "duration":{"type":"event_property","path":"duration"},"file":{"type":"event_property","path":"FileName"},

@@ -5,7 +5,7 @@ internal import Model
 
 /// The secret of a machine, or of a fleet, that `hash` tags make their digests with. No document carries it, and nothing shows it.
 public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
-    private let bytes: [UInt8]
+    private let code: HMAC
 
     /// How many bytes it has at least: those of a digest. Source: RFC 2104, section 3.
     public static let fewestBytes = 32
@@ -13,7 +13,7 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
     /// The key of `container test` and of documents' own tests, which come out the same on every machine: zeros.
     public static let trial = HashKey(bytes: [UInt8](repeating: 0, count: fewestBytes))
 
-    private init(bytes: [UInt8]) { self.bytes = bytes }
+    private init(bytes: [UInt8]) { code = HMAC(key: bytes) }
 
     /// Reads a key; a line feed at its end does not count.
     ///
@@ -42,11 +42,11 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
                 "holds \(content.count) bytes; a key has \(HashKey.fewestBytes) to 4096: openssl rand -hex 32 makes one"
             )
         }
-        bytes = content
+        self.init(bytes: content)
     }
 
     /// The digest of a value, in hexadecimal digits: of its canonical JSON text, so that 5 and "5" differ, and 5 and 5.0 do not.
-    func digest(_ canonical: [UInt8]) -> String { Hexadecimal.text(HMAC.bytes(canonical, key: bytes)) }
+    func digest(_ canonical: [UInt8]) -> String { Hexadecimal.text(code.bytes(canonical)) }
 
     /// What logs may show.
     public var description: String { "(secret)" }
@@ -69,11 +69,13 @@ enum Hashing {
     /// What is put in a value's place; nil leaves null as it is.
     func replacement(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
         guard let text = MacroValue(base, value).text(base) else { return nil }
+        let digest: String
         switch self {
-        case .keyed(let key): return Array("\"\(key.digest(CanonicalJSON.text(base, value)))\"".utf8)
-        case .salted(let salt): return Array("\"\(SHA256.hexadecimal(salt + text))\"".utf8)
+        case .keyed(let key): digest = key.digest(CanonicalJSON.text(base, value))
+        case .salted(let salt): digest = SHA256.hexadecimal(salt + text)
         case .withoutKey: return Hashing.missing
         }
+        return [UInt8(ascii: "\"")] + digest.utf8 + [UInt8(ascii: "\"")]
     }
 }
 
@@ -99,6 +101,11 @@ enum CanonicalJSON {
             return Array("[".utf8) + elements.joined(separator: ",".utf8) + Array("]".utf8)
         default:
             let spelling = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
+            // Most numbers are spelled so already.
+            if spelling.count <= 15, (0x31...0x39).contains(first), spelling.allSatisfy({ (0x30...0x39).contains($0) })
+            {
+                return Array(spelling)
+            }
             return Decimal(spelling).map { Array($0.canonical.utf8) } ?? Array(spelling)
         }
     }

@@ -98,7 +98,7 @@ extension RuleEngine {
         while let first = text.first, first <= 0x20 { text.removeFirst() }
         guard text.first == UInt8(ascii: "{"), let value = try? JSONValue(parsing: Array(text)), value.members != nil
         else { return RuleEngine.shape(of: content) }
-        let kept = text.withUnsafeBytes { hideAll(hidden, in: $0) }
+        guard let kept = text.withUnsafeBytes({ hideAll(hidden, in: $0) }) else { return RuleEngine.shape(of: content) }
         return kept.elementsEqual(text) ? content : RuleEngine.otherLength(kept, than: content.count)
     }
 

@@ -63,7 +63,9 @@ struct PathFinder {
         /// It goes, with its comma.
         case cut
         /// Its value becomes another; nil leaves it.
-        case value((Range<Int>) -> [UInt8]?)
+        case value((_ line: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]?)
+        /// It gets another name, and members go that had it.
+        case rename(to: [UInt8])
         /// Its texts lose what patterns find, however deep they are in it.
         case texts(Scrubber)
     }
@@ -73,24 +75,25 @@ struct PathFinder {
     private let names: [[UInt8]]
     private let change: Change
     private let takesName: Bool
-    /// Other bytes for some places, in their order; none within another.
-    private(set) var places: [(range: Range<Int>, bytes: [UInt8])] = []
+    private let most: Int
+    private(set) var edits: Edits
 
     /// - Parameters:
-    ///   - object: where the object begins that the path starts in.
-    ///   - isEvent: whether that is the event, which keeps its id.
     ///   - takesName: whether it may lose its name.
+    ///   - most: how long the line may become; beyond it nothing more is looked for.
     init(
-        _ base: UnsafePointer<UInt8>, to end: Int, _ names: [[UInt8]], _ change: Change, from object: Int = 0,
-        isEvent: Bool = true, takesName: Bool = true
+        _ base: UnsafePointer<UInt8>, to end: Int, _ names: [[UInt8]], _ change: Change, takesName: Bool,
+        most: Int
     ) {
+        edits = Edits(most: most)
         self.base = base
         self.end = end
         self.names = names
         self.change = change
         self.takesName = takesName
-        guard object < end, base[object] == UInt8(ascii: "{") else { return }
-        _ = take(object: object, PathSteps.start(names), isInside: false, isTop: isEvent)
+        self.most = most
+        guard end > 0, base[0] == UInt8(ascii: "{") else { return }
+        _ = take(object: 0, PathSteps.start(names), isInside: false, isTop: true)
     }
 
     /// Goes through an object.
@@ -101,25 +104,29 @@ struct PathFinder {
         var last: Int?
         var hasKept = false
         var open: Int?
-        while let member = walk.nextName() {
+        let renaming = renaming(in: object, states)
+        while !edits.isOver, let member = walk.nextName() {
             let start = member.name.lowerBound - 1
-            if let place = open { places[place].range = places[place].range.lowerBound..<start }
+            if let place = open { edits.extend(place, to: start) }
             open = nil
             // An event keeps its id, and a name.
             let isKept = isTop && isProtected(member)
             let next =
                 isInside || isKept ? states : PathSteps.next(states, names) { RawJSON.hasName(member, $0, in: base) }
             var isCut = false
-            if !isKept, isInside || PathSteps.isAtEnd(next, names) {
-                isCut = meet(member, next, &walk)
+            if let renaming, RawJSON.hasName(member, renaming.name, in: base) {
+                walk.skipValue()
+                isCut = true
+            } else if !isKept, isInside || PathSteps.isAtEnd(next, names) {
+                isCut = meet(member, next, renaming?.member, &walk)
             } else if !isKept, next != 0, isNested(member.value.lowerBound) {
                 walk.goOn(at: take(nested: member.value.lowerBound, next, isInside: false))
             } else {
                 walk.skipValue()
             }
             if isCut {
-                if !hasKept { open = places.count }
-                places.append((((hasKept ? last : nil) ?? start)..<walk.offset, []))
+                if !hasKept { open = edits.places.count }
+                edits.replace(((hasKept ? last : nil) ?? start)..<walk.offset, with: [])
             }
             hasKept = hasKept || !isCut
             last = walk.offset
@@ -130,7 +137,9 @@ struct PathFinder {
     /// Does what is to be done with a member that the path leads to, and goes over it.
     ///
     /// - Returns: whether it goes.
-    private mutating func meet(_ member: RawMember, _ states: UInt64, _ walk: inout RawWalk) -> Bool {
+    private mutating func meet(
+        _ member: RawMember, _ states: UInt64, _ renamed: RawMember?, _ walk: inout RawWalk
+    ) -> Bool {
         switch change {
         case .cut:
             walk.skipValue()
@@ -138,7 +147,14 @@ struct PathFinder {
         case .value(let make):
             walk.skipValue()
             let value = member.value.lowerBound..<walk.offset
-            if let bytes = make(value) { places.append((value, bytes)) }
+            if let bytes = make(base, value) { edits.replace(value, with: bytes) }
+        case .rename(let name):
+            walk.skipValue()
+            // Of equal ones the last counts.
+            guard member.name == renamed?.name else { return true }
+            var quoted: [UInt8] = []
+            name.withUnsafeBufferPointer { JSONString.append($0, to: &quoted) }
+            edits.replace(member.name.lowerBound - 1..<member.name.upperBound + 1, with: quoted)
         case .texts(let scrubber):
             guard scrubber.clean(RawJSON.decoded(base, member.name)) == nil else {
                 walk.skipValue()
@@ -154,6 +170,14 @@ struct PathFinder {
         return false
     }
 
+    /// The member of an object that is to get another name, and that name.
+    private func renaming(in object: Int, _ states: UInt64) -> (member: RawMember, name: [UInt8])? {
+        guard case .rename(let name) = change, let last = names.last, states >> UInt64(names.count - 1) & 1 == 1 else {
+            return nil
+        }
+        return RawJSON.find(last, in: base, from: object, to: end).map { ($0, name) }
+    }
+
     /// Goes through an object, or what a list holds; lists in lists, too. Nesting is bounded by the events' pass.
     ///
     /// - Returns: the offset after it.
@@ -162,7 +186,7 @@ struct PathFinder {
             return take(object: start, states, isInside: isInside, isTop: false)
         }
         var position = start + 1
-        while position < end {
+        while position < end, !edits.isOver {
             switch base[position] {
             case UInt8(ascii: "]"): return position + 1
             case UInt8(ascii: "{"), UInt8(ascii: "["): position = take(nested: position, states, isInside: isInside)
@@ -179,9 +203,9 @@ struct PathFinder {
     private mutating func scrub(_ value: Range<Int>, _ scrubber: Scrubber) {
         // Neither true, false nor null.
         guard let first = value.first, base[first] == UInt8(ascii: "\"") || base[first] <= UInt8(ascii: "9"),
-            let text = MacroValue(base, value).text(base), let clean = scrubber.clean(text)
+            let text = MacroValue(base, value).text(base), let clean = scrubber.clean(text, most: most)
         else { return }
-        places.append((value, JSONValue.string(String(decoding: clean, as: UTF8.self)).description.bytes))
+        edits.replace(value, with: JSONValue.string(String(decoding: clean, as: UTF8.self)).description.bytes)
     }
 
     private func isNested(_ place: Int) -> Bool {

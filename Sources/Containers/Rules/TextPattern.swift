@@ -72,13 +72,14 @@ final class TextPattern: Sendable {
             || count > 0 && cre2_has_run(start, text.count, bytes, count)
     }
 
-    /// The text with something else in the place of what it finds; nil where it finds nothing.
-    func replacing(in text: [UInt8], with other: [UInt8]) -> [UInt8]? {
+    /// The text with something else in the place of what it finds; nil where it finds nothing, and a part of it that is longer
+    /// where it becomes longer than `most` bytes.
+    func replacing(in text: [UInt8], with other: [UInt8], most: Int) -> [UInt8]? {
         guard text.withUnsafeBufferPointer({ mayBe(in: $0, isLine: false) }) else { return nil }
         var result: [UInt8] = []
         var done = 0
         var place = 0
-        while place < text.count, let found = expression.find(in: text, from: place) {
+        while place < text.count, result.count <= most, let found = expression.find(in: text, from: place) {
             place = max(found.upperBound, place + 1)
             guard !found.isEmpty, let range = confirmed(found, in: text) else { continue }
             result += text[done..<range.lowerBound] + other
@@ -147,19 +148,27 @@ struct Scrubber: Sendable {
         return bytes.contains(UInt8(ascii: "\\")) || patterns.contains { $0.mayBe(in: bytes, isLine: true) }
     }
 
-    /// The text without what the patterns find; nil where they find nothing.
-    func clean(_ text: [UInt8]) -> [UInt8]? {
+    /// The text without what the patterns find; nil where they find nothing, and a part of it that is longer where it becomes
+    /// longer than `most` bytes.
+    func clean(_ text: [UInt8], most: Int = .max) -> [UInt8]? {
         var result: [UInt8]?
-        for pattern in patterns { result = pattern.replacing(in: result ?? text, with: other) ?? result }
+        for pattern in patterns where (result?.count ?? 0) <= most {
+            result = pattern.replacing(in: result ?? text, with: other, most: most) ?? result
+        }
         return result
     }
 
-    /// The value without what the patterns find in texts and numbers; members go in whose names they find something.
+    /// The value of a data layer without what the patterns find in texts and numbers; members go in whose names they find
+    /// something.
     func clean(_ value: JSONValue) -> JSONValue {
         switch value {
-        case .string(let text): return clean(text.bytes).map { .string(String(decoding: $0, as: UTF8.self)) } ?? value
+        case .string(let text):
+            return clean(text.bytes, most: DataLayer.limit).map { .string(String(decoding: $0, as: UTF8.self)) }
+                ?? value
         case .integer, .double:
-            return clean(value.description.bytes).map { .string(String(decoding: $0, as: UTF8.self)) } ?? value
+            return clean(value.description.bytes, most: DataLayer.limit).map {
+                .string(String(decoding: $0, as: UTF8.self))
+            } ?? value
         case .array(let elements): return .array(elements.map { clean($0) })
         case .object(let members):
             return .object(members.filter { clean($0.key.bytes) == nil }.map { .init($0.key, clean($0.value)) })

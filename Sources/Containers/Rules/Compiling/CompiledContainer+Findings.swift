@@ -81,7 +81,7 @@ extension CompiledContainer {
     private func copies(by tag: CompiledTag) -> [[[UInt8]]] {
         let operands: [CompiledOperand]
         switch tag.action {
-        case .set(_, let value): operands = [value]
+        case .set(_, let value, _): operands = [value]
         case .function(_, let parameters): operands = parameters.map(\.operand)
         default: return []
         }

@@ -57,7 +57,8 @@ struct CompiledTag {
         case ship([String])
         case discard
         case sample(rate: Double, key: CompiledOperand?)
-        case set(names: [[UInt8]], value: CompiledOperand)
+        /// The text is the value's where that is a constant.
+        case set(names: [[UInt8]], value: CompiledOperand, text: [UInt8]?)
         case rename(names: [[UInt8]], to: String)
         case redact(names: [[[UInt8]]], with: [UInt8]?)
         case hash(names: [[[UInt8]]], Hashing)

@@ -168,7 +168,9 @@ struct ContainerCompiler {
         case .ship(let destinations): action = .ship(destinations)
         case .discard: action = .discard
         case .sample(let rate, let key): action = .sample(rate: rate, key: key.map { operand($0) })
-        case .set(let path, let value): action = .set(names: path.bytes, value: operand(value))
+        case .set(let path, let value):
+            let text: [UInt8]? = if case .constant(let value) = value { value.description.bytes } else { nil }
+            action = .set(names: path.bytes, value: operand(value), text: text)
         case .rename(let path, let name): action = .rename(names: path.bytes, to: name)
         case .redact(let paths, let text):
             action = .redact(

@@ -123,7 +123,7 @@ extension CompiledTag.Action {
     fileprivate var operands: [CompiledOperand] {
         switch self {
         case .sample(_, let key), .throttle(_, _, _, let key): key.map { [$0] } ?? []
-        case .set(_, let value): [value]
+        case .set(_, let value, _): [value]
         case .function(_, let parameters): parameters.map(\.operand)
         case .ship, .discard, .rename, .redact, .hash, .scrub, .prioritise, .denied: []
         }

@@ -38,11 +38,13 @@ extension RuleEngine {
             evaluation.begin(
                 subject, app: app, layer: layer(of: app, for: evaluation.container), results: results, random: random)
             let candidates = Array(name.utf8).withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }
+            let before = firings.count
+            defer { countFired(evaluation.container, since: before) }
             for (tag, rule) in fire(evaluation, candidates) {
                 guard case .function(let function, let parameters) = evaluation.container.tags[tag].action else {
                     continue
                 }
-                note(place, tag, rule)
+                firings.append(Firing(container: place, tag: tag, rule: rule))
                 made.append(
                     FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
             }

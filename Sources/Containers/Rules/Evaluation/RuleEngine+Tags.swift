@@ -5,10 +5,10 @@ internal import Model
 /// What tags do (tm15).
 extension RuleEngine {
     /// Asks for all that a tag will need, so that missing results are known before any tag acts.
-    func workOut(_ tag: CompiledTag, _ evaluation: Evaluation) {
-        switch tag.action {
+    func workOut(_ action: CompiledTag.Action, _ evaluation: Evaluation) {
+        switch action {
         case .sample(_, let key?), .throttle(_, _, _, let key?): _ = evaluation.value(of: key)
-        case .set(_, let value): _ = evaluation.value(of: value)
+        case .set(_, let value, nil): _ = evaluation.value(of: value)
         case .function(_, let parameters): _ = evaluation.parameters(parameters)
         default: break
         }
@@ -17,10 +17,14 @@ extension RuleEngine {
     /// Redacts and hashes, whatever rules say, all that tags may redact and hash.
     ///
     /// - Parameter line: JSON, one object; its line feed is left out.
-    func hideAll(_ hidden: HiddenMembers, in line: UnsafeRawBufferPointer) -> [UInt8] {
-        editor.begin(line)
-        for action in hidden.actions { hide(action) }
-        return Array(editor.line.bytes)
+    /// - Returns: nil when it would become too long.
+    func hideAll(_ hidden: HiddenMembers, in line: UnsafeRawBufferPointer) -> [UInt8]? {
+        editor.begin(line, most: RuleEngine.ceiling(line.count))
+        for action in hidden.actions {
+            hide(action)
+            guard editor.fits() else { return nil }
+        }
+        return Array(editor.line())
     }
 
     private func hide(_ action: CompiledTag.Action) {
@@ -28,15 +32,12 @@ extension RuleEngine {
         case .redact(let paths, let text):
             // An event without a name would be none.
             let takesName = text.map { $0.count > 2 } ?? false
-            let change: PathFinder.Change = if let text { .value { _ in text } } else { .cut }
+            let change: PathFinder.Change = if let text { .value { _, _ in text } } else { .cut }
             for names in paths { editor.change(names, change, takesName: takesName) }
         case .hash(let paths, let hashing):
-            for names in paths {
-                let base = editor.base
-                editor.change(names, .value { hashing.replacement(base, $0) })
-            }
+            for names in paths { editor.change(names, .value { hashing.replacement($0, $1) }) }
         case .scrub(let paths, let scrubber):
-            guard scrubber.mayBe(in: editor.line.bytes) else { return }
+            guard scrubber.mayBe(in: editor.line()) else { return }
             for names in paths { editor.change(names, .texts(scrubber)) }
         default: break
         }
@@ -46,9 +47,10 @@ extension RuleEngine {
     ///
     /// - Returns: whether it discards the event.
     func act(
-        _ tag: CompiledTag, _ evaluation: Evaluation, _ place: Int, _ now: Timestamp, _ isChanged: inout Bool
+        _ action: CompiledTag.Action, _ evaluation: Evaluation, _ place: Int, _ now: Timestamp, _ limit: Int,
+        _ isChanged: inout Bool
     ) -> Bool {
-        switch tag.action {
+        switch action {
         case .discard: return true
         case .sample(let rate, let key): return !Sampling.keeps(sampleKey(key, evaluation), rate: rate)
         case .throttle(let number, let events, let seconds, let key):
@@ -60,25 +62,24 @@ extension RuleEngine {
             calls.append(FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
         case .denied: break
         case .set, .rename, .redact, .hash, .scrub:
-            if !isChanged { editor.begin(arrived) }
-            if tag.action.lacksKey { counts.missingKeys += 1 }
+            if !isChanged { editor.begin(arrived, most: RuleEngine.ceiling(limit)) }
+            if action.lacksKey { counts.missingKeys += 1 }
             isChanged = true
-            edit(tag.action, evaluation)
+            edit(action, evaluation)
         }
         return false
     }
 
     private func edit(_ action: CompiledTag.Action, _ evaluation: Evaluation) {
         switch action {
-        case .set(let names, let operand):
-            let value = evaluation.value(of: operand)
-            if names == [RuleEngine.nameBytes] {
-                guard case .string(let name) = value.json(evaluation.base), !name.isEmpty else {
+        case .set(let names, let operand, let text):
+            if names.count == 1, names[0] == RuleEngine.nameBytes {
+                guard case .string(let name) = evaluation.value(of: operand).json(evaluation.base), !name.isEmpty else {
                     counts.badNames += 1
                     return
                 }
             }
-            editor.set(names, to: value.jsonText(evaluation.base))
+            editor.set(names, to: text ?? evaluation.value(of: operand).jsonText(evaluation.base))
         case .rename(let names, let name): editor.rename(names, to: name)
         case .redact, .hash, .scrub: hide(action)
         default: break

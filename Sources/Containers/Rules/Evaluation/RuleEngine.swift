@@ -35,7 +35,7 @@ public final class RuleEngine {
     public internal(set) var calls: [FunctionCall] = []
 
     /// The tags that fired for the event, in their order, discarding ones included. After `apply` and `push`.
-    public internal(set) var firings: [Firing] = []
+    @exclusivity(unchecked) public internal(set) var firings: [Firing] = []
 
     /// A tag that fired.
     public struct Firing: Sendable, Hashable {
@@ -56,7 +56,7 @@ public final class RuleEngine {
     var pushed = PushedMembers([])
     /// What is redacted or hashed, and so is in no data layer and no quarantine.
     private var hidden: [[Bool]: HiddenMembers] = [:]
-    var editor = EventEditor()
+    @exclusivity(unchecked) var editor = EventEditor()
     /// The event as it came to the present container: the caller's bytes, or `changed`.
     var arrived = UnsafeRawBufferPointer(start: nil, count: 0)
     /// The event, once a tag has changed it.
@@ -178,7 +178,7 @@ public final class RuleEngine {
         counts.tooLarge += 1
         // It is no event any more, so what tags hide is hidden whatever their rules say.
         let hidden = hidden(of: app)
-        if !hidden.isEmpty { hideAll(hidden, in: arrived).withUnsafeBytes { keep($0) } }
+        if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { keep($0) } }
         return .tooLarge
     }
 
@@ -201,7 +201,7 @@ public final class RuleEngine {
     }
 
     /// How large an event may be between two tags.
-    private static func ceiling(_ limit: Int) -> Int { limit < 1 << 40 ? limit * 2 + 65_536 : .max }
+    static func ceiling(_ limit: Int) -> Int { limit < 1 << 40 ? limit * 2 + 65_536 : .max }
 
     private func apply(
         _ evaluation: Evaluation, _ place: Int, _ app: String, _ now: Timestamp, _ limit: Int,
@@ -217,16 +217,18 @@ public final class RuleEngine {
         }
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
         // All that the tags will ask for, before any of them acts: an event is not to be half done.
-        for (tag, _) in fired { workOut(container.tags[tag], evaluation) }
+        for (tag, _) in fired { workOut(container.tags[tag].action, evaluation) }
         guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
 
         var isChanged = false
+        let before = firings.count
+        defer { countFired(container, since: before) }
         for (tag, rule) in fired {
-            note(place, tag, rule)
-            if act(container.tags[tag], evaluation, place, now, &isChanged) {
+            firings.append(Firing(container: place, tag: tag, rule: rule))
+            if act(container.tags[tag].action, evaluation, place, now, limit, &isChanged) {
                 return .discarded(reason: container.reasons[rule])
             }
-            guard !isChanged || editor.line.count <= RuleEngine.ceiling(limit) else {
+            guard !isChanged || editor.fits() else {
                 // Bounded in memory; and tags that would have redacted it have not acted: nothing of it is kept.
                 counts.tooLarge += 1
                 arrived = UnsafeRawBufferPointer(rebasing: arrived[..<0])
@@ -234,7 +236,7 @@ public final class RuleEngine {
             }
         }
         guard isChanged else { return .kept }
-        keep(editor.line.bytes)
+        keep(editor.line())
         return .kept
     }
 
@@ -248,9 +250,9 @@ public final class RuleEngine {
         if !firings.isEmpty { firings.removeAll(keepingCapacity: true) }
     }
 
-    func note(_ place: Int, _ tag: Int, _ rule: Int) {
-        firings.append(Firing(container: place, tag: tag, rule: rule))
-        counts.fired[evaluations[place].container.document.id, default: 0] += 1
+    /// Counts the tags of a container that have fired since there were so many.
+    func countFired(_ container: CompiledContainer, since before: Int) {
+        if firings.count > before { counts.fired[container.document.id, default: 0] += firings.count - before }
     }
 
     /// The tags that may fire by the event's name, as it is now.
