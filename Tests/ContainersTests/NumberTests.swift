@@ -194,7 +194,11 @@ struct NumberTests {
             ("18446744073709551616", .double, nil), ("9223372036854775807", .integer, .integer(.max)),
             ("-9223372036854775808", .integer, .integer(.min)), ("1e400", .double, nil), ("0.1", .double, .double(0.1)),
             ("0.1000000000000000055", .double, nil), (.double(1e15), .integer, 1_000_000_000_000_000),
-            (.double(-0.0), .integer, 0), ("infinity", .double, nil),
+            (.double(-0.0), .integer, 0), ("infinity", .double, nil), (.integer(.min), .double, .double(-0x1p63)),
+            ("-9223372036854775808", .double, .double(-0x1p63)), (.double(-0x1p63), .integer, .integer(.min)),
+            ("9223372036854775808", .double, .double(0x1p63)), (.double(0x1p63), .integer, nil),
+            (.integer(1 << 60), .double, .double(0x1p60)), (.integer((1 << 60) + 1), .double, nil),
+            ("-9223372036854775809", .double, nil), (.integer(.max), .double, nil),
         ]
         for (value, type, wanted) in cases { #expect(type.convert(value) == wanted, "\(value) as \(type)") }
         // Against the oracle, for all spellings.
@@ -205,9 +209,33 @@ struct NumberTests {
             }
             if case .double(let value)? = TypedValue.double.convert(.string(text)) {
                 let again = Exact(JSONValue.double(value).description)
-                #expect(exact.flatMap { exact in again?.order(to: exact) } == 0, "\(text)")
+                let held = UInt64(exactly: value.magnitude).flatMap { Exact((value < 0 ? "-" : "") + "\($0)") }
+                let orders = [again, held].compactMap { number in exact.flatMap { number?.order(to: $0) } }
+                #expect(orders.contains(0), "\(text)")
             }
             if exact == nil { #expect(TypedValue.double.convert(.string(text)) == nil, "\(text)") }
+        }
+    }
+
+    @Test(
+        "tm12: a value that is held as a double equals the whole number that it is, and the one that it is spelled as")
+    func heldDoubles() throws {
+        let trial = try Trial(
+            #""macros":{"v":{"type":"event_member","path":"v"},"f":{"type":"function_call","function":"f"}},"rules":{"equal":{"conditions":[{"macro":"v","equals":{"macro":"f"}}]},"turned":{"conditions":[{"macro":"f","equals":{"macro":"v"}}]},"less":{"conditions":[{"macro":"v","less":{"macro":"f"}}]}},"tags":[{"name":"equal","type":"prioritise","priority":"normal","rules":["equal"]},{"name":"turned","type":"prioritise","priority":"normal","rules":["turned"]},{"name":"less","type":"prioritise","priority":"normal","rules":["less"]}]"#,
+            mayCall: ["f"])
+        for (held, equal, less) in [
+            (
+                -0x1p63, ["-9223372036854775808", "-9223372036854775808.0", "-9.223372036854776e18"],
+                "-9223372036854777000"
+            ),
+            (0x1p63, ["9223372036854775808", "9223372036854775808.00", "9223372036854776000"], "9223372036854775807"),
+            (0x1p60, ["1152921504606846976", "1.152921504606847e18"], "1152921504606846975"),
+        ] {
+            trial.results["f"] = .double(held)
+            for text in equal {
+                #expect(trial.apply("{\"name\":\"n\",\"v\":\(text)}").tags == ["equal", "turned"], "\(text)")
+            }
+            #expect(trial.apply("{\"name\":\"n\",\"v\":\(less)}").tags == ["less"], "\(less)")
         }
     }
 

@@ -46,10 +46,10 @@ struct Decimal {
         self.isNegative = isNegative && !digits.isEmpty
     }
 
-    /// The same number as a whole one of 64 bits; nil where it is none.
-    var integer: Int? {
+    /// How large a whole number is, in 64 bits; nil for any other.
+    private var size: UInt64? {
         guard !digits.isEmpty else { return 0 }
-        guard digits.count <= exponent, exponent <= 19 else { return nil }
+        guard digits.count <= exponent, exponent <= 20 else { return nil }
         var number: UInt64 = 0
         for place in 0..<exponent {
             let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
@@ -57,8 +57,19 @@ struct Decimal {
             guard !isOver, !isBeyond else { return nil }
             number = sum
         }
-        guard isNegative else { return Int(exactly: number) }
-        return number == 1 << 63 ? .min : Int(exactly: number).map { -$0 }
+        return number
+    }
+
+    /// The same number as a whole one of 64 bits; nil where it is none.
+    var integer: Int? {
+        guard let size else { return nil }
+        guard isNegative else { return Int(exactly: size) }
+        return size == 1 << 63 ? .min : Int(exactly: size).map { -$0 }
+    }
+
+    /// Whether it is the whole number that a double holds, in 64 bits: of large ones, the shortest spelling says another.
+    func isExactly(_ double: Double) -> Bool {
+        isNegative == (double < 0) && size.flatMap { Double(exactly: $0) } == double.magnitude
     }
 
     /// The double next to it.

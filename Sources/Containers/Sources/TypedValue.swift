@@ -29,6 +29,8 @@ public enum TypedValue: String, Sendable, CaseIterable {
         switch (self, value) {
         case (.string, .string), (.integer, .integer), (.double, .double), (.boolean, .bool): value
         case (.string, .integer), (.string, .double), (.string, .bool): .string(value.description)
+        case (.integer, .double(let number)):
+            (TypedValue.decimal(value)?.integer ?? Int(exactly: number)).map { .integer($0) }
         case (.integer, _): TypedValue.decimal(value)?.integer.map(JSONValue.integer)
         case (.double, _): TypedValue.decimal(value).flatMap { TypedValue.double($0) }
         case (.boolean, .string("true")): true
@@ -42,11 +44,11 @@ public enum TypedValue: String, Sendable, CaseIterable {
         return text.withUnsafeBufferPointer { Decimal($0) }
     }
 
-    /// The double that is spelled just so in its shortest form; nil where there is none.
+    /// The double that is just this number, or is spelled just so in its shortest form; nil where there is none.
     private static func double(_ number: Decimal) -> JSONValue? {
         let nearest = JSONValue.double(number.nearest)
         guard case .double(let value) = nearest, value.isFinite, let again = decimal(nearest),
-            again.order(to: number) == 0
+            number.isExactly(value) || again.order(to: number) == 0
         else { return nil }
         return nearest
     }

@@ -38,7 +38,11 @@ struct Comparand {
         case .bool, .value(.bool): (isNull, isString, isNumber, isScalar) = (false, false, false, true)
         case .nested, .value: (isNull, isString, isNumber, isScalar) = (false, false, false, false)
         }
-        number = isString || isNumber ? Number(text) : nil
+        guard isString || isNumber else {
+            number = nil
+            return
+        }
+        if case .value(let own) = value, let held = Number(held: own) { number = held } else { number = Number(text) }
     }
 
     /// The text that spells a value, folded if wanted.

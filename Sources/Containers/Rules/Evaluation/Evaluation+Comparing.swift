@@ -136,7 +136,10 @@ extension Evaluation {
         case .bool(let truth), .value(.bool(let truth)): spell(.text, (truth ? "true" : "false").bytes)
         case .value(.string(let text)): spell(.text, text.bytes)
         case .value(.integer(let number)): spell(.number, "\(number)".bytes)
-        case .value(.double(let number)): spell(.number, JSONValue.double(number).description.bytes)
+        case .value(let own):
+            spell(.number, own.description.bytes)
+            value.number = Number(held: own)
+            value.isNumberKnown = value.number != nil
         }
         compared[macro] = value
         if value.kind == .text { compared[macro].head = ComparedValue.head(of: text(of: compared + macro)) }

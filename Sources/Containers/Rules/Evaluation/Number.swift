@@ -11,6 +11,8 @@ enum Number {
     case short(Double)
     /// Any other number: only its text has all of its digits.
     case long
+    /// A value that is held as a double, so large that its text says less than it holds: it equals what either says.
+    case held(Double)
 
     /// The longest text that is taken for a number.
     static let longest = 1024
@@ -32,6 +34,12 @@ enum Number {
         } else {
             self = .long
         }
+    }
+
+    /// A value's own number, where that says more than its text.
+    init?(held value: JSONValue) {
+        guard case .double(let number) = value, number.magnitude > 0x1p53 else { return nil }
+        self = .held(number)
     }
 
     /// The text that spells a number, or may spell one.
@@ -86,7 +94,7 @@ enum Number {
         switch self {
         case .integer(let number): number.magnitude > 1 << 53 ? nil : Double(number)
         case .short(let number): number
-        case .long: nil
+        case .long, .held: nil
         }
     }
 
@@ -104,6 +112,8 @@ enum Number {
         if let left = exactValue, let right = other.exactValue { return left < right ? -1 : left > right ? 1 : 0 }
         // Both were read as numbers before.
         guard let left = Decimal(text), let right = Decimal(otherText) else { return 0 }
+        if case .held(let number) = self, right.isExactly(number) { return 0 }
+        if case .held(let number) = other, left.isExactly(number) { return 0 }
         return left.order(to: right)
     }
 }
