@@ -3,42 +3,30 @@ internal import Model
 extension ControlAPI {
     static func add(_ backfill: any BackfillControl, to routes: inout ControlRoutes) {
         routes.add("GET", "/v1/backfill") { request in
-            await answer { () async throws(ControlRefusal) in
+            await .of { () async throws(ControlRefusal) in
                 let state = try await backfill.state(of: try request.key())
-                return [
+                return .json([
                     "place": JSONValue(state.place), "piece_bytes": .integer(state.pieceBytes),
                     "max_event_size": .integer(state.maxEventSize),
-                ]
+                ])
             }
         }
         routes.add("POST", "/v1/backfill") { request in
-            await answer { () async throws(ControlRefusal) in
+            await .of { () async throws(ControlRefusal) in
                 let result = try await backfill.take(try request.piece())
-                return [
+                return .json([
                     "read": .integer(result.read), "refused": .integer(result.refused),
                     "quarantined": .integer(result.quarantined),
-                ]
+                ])
             }
-        }
-    }
-
-    private static func answer(_ work: () async throws(ControlRefusal) -> JSONValue) async -> ControlResponse {
-        do throws(ControlRefusal) {
-            return .json(try await work())
-        } catch {
-            return .error(error.status, error.code, error.message)
         }
     }
 }
 
 extension ControlRequest {
-    private static func bad(_ message: String) -> ControlRefusal {
-        ControlRefusal(status: 400, code: "bad_request", message: message)
-    }
-
     private func text(_ name: String, atMost limit: Int = 1024) throws(ControlRefusal) -> String {
         guard let text = query[name], !text.isEmpty, text.utf8.count <= limit else {
-            throw ControlRequest.bad("\(name) must be a text of 1 to \(limit) bytes")
+            throw ControlRefusal.bad("\(name) must be a text of 1 to \(limit) bytes")
         }
         return text
     }
@@ -46,7 +34,7 @@ extension ControlRequest {
     fileprivate func key() throws(ControlRefusal) -> String {
         let key = try text("key", atMost: 256)
         guard key.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 || $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A }) else {
-            throw ControlRequest.bad("key must be of letters and digits")
+            throw ControlRefusal.bad("key must be of letters and digits")
         }
         return key
     }
@@ -54,7 +42,7 @@ extension ControlRequest {
     /// A place in a file, or a length of one: so far from the end of the numbers that no sum with it overflows.
     private func place(_ name: String) throws(ControlRefusal) -> Int64 {
         guard let number = Int64(try text(name)), (0...ControlRequest.longestFile).contains(number) else {
-            throw ControlRequest.bad("\(name) must be a number from 0 to \(ControlRequest.longestFile)")
+            throw ControlRefusal.bad("\(name) must be a number from 0 to \(ControlRequest.longestFile)")
         }
         return number
     }
@@ -67,7 +55,7 @@ extension ControlRequest {
         let app = try text("app", atMost: 255)
         guard !app.hasPrefix("."), !app.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7F })
         else {
-            throw ControlRequest.bad(
+            throw ControlRefusal.bad(
                 "app must be the name of an app: no slash, no dot at its beginning, no control character")
         }
         var piece = BackfillPiece(
@@ -78,7 +66,7 @@ extension ControlRequest {
             piece.problem = BackfillPiece.Problem(
                 reason: try text("reason"), detail: try text("detail"), length: length)
         } else if body.last != UInt8(ascii: "\n") {
-            throw ControlRequest.bad("the body must be lines, each with its line feed")
+            throw ControlRefusal.bad("the body must be lines, each with its line feed")
         }
         return piece
     }

@@ -10,33 +10,28 @@ extension ControlAPI {
         routes.add("GET", "/v1/containers") { _ in
             .json(["containers": .array(await containers.list())])
         }
-        routes.add("POST", "/v1/containers/refresh") { request in
-            await answer(request, takes: ["id"]) { body async throws(ControlRefusal) in
-                .json(["refreshes": .array(try await containers.refresh(try body.text("id")))])
-            }
+        routes.answer("POST", "/v1/containers/refresh", takes: ["id"]) { _, body async throws(ControlRefusal) in
+            .json(["refreshes": .array(try await containers.refresh(try body.text("id")))])
         }
-        routes.add("POST", "/v1/containers/preview") { request in
-            await answer(request, takes: ["document", "url", "id", "ttl_ms"]) { body async throws(ControlRefusal) in
-                let time = try body.duration("ttl_ms") ?? previewTime
-                guard time > .zero, time <= longestPreview else {
-                    throw ControlRefusal(
-                        status: 400, code: "out_of_range", message: "a draft rules for more than 0 and at most a day")
-                }
-                if let link = try body.text("url") {
-                    guard link.utf8.count <= 2048 else { throw .bad("url must be of at most 2048 bytes") }
-                    return .json(try await containers.preview(try body.text("id"), link: link, for: time))
-                }
-                guard let document = body["document"]?.string.map({ Array($0.utf8) }) else {
-                    throw .bad("document (the draft as text) or url must be there")
-                }
-                return .json(try await containers.preview(try body.text("id"), document, for: time))
+        routes.answer("POST", "/v1/containers/preview", takes: ["document", "url", "id", "ttl_ms"]) {
+            _, body async throws(ControlRefusal) in
+            let time = try body.duration("ttl_ms") ?? previewTime
+            guard time > .zero, time <= longestPreview else {
+                throw ControlRefusal(
+                    status: 400, code: "out_of_range", message: "a draft rules for more than 0 and at most a day")
             }
+            if let link = try body.text("url") {
+                guard link.utf8.count <= 2048 else { throw .bad("url must be of at most 2048 bytes") }
+                return .json(try await containers.preview(try body.text("id"), link: link, for: time))
+            }
+            guard let document = body["document"]?.string.map({ Array($0.utf8) }) else {
+                throw .bad("document (the draft as text) or url must be there")
+            }
+            return .json(try await containers.preview(try body.text("id"), document, for: time))
         }
-        routes.add("POST", "/v1/containers/preview/end") { request in
-            await answer(request, takes: ["id"]) { body async throws(ControlRefusal) in
-                let ended = try await containers.endPreview(try body.text("id"))
-                return .json(["ended": .array(ended.map(JSONValue.string))])
-            }
+        routes.answer("POST", "/v1/containers/preview/end", takes: ["id"]) { _, body async throws(ControlRefusal) in
+            let ended = try await containers.endPreview(try body.text("id"))
+            return .json(["ended": .array(ended.map(JSONValue.string))])
         }
         routes.add("GET", "/v1/container-events") { _ in
             .stream { stream in
@@ -45,25 +40,20 @@ extension ControlAPI {
                 }
             }
         }
-        routes.add("GET", "/v1/containers/{id}") { request in
-            await answer(request) { _ async throws(ControlRefusal) in
-                .json(try await containers.show(request.parameters["id"] ?? ""))
-            }
+        routes.answer("GET", "/v1/containers/{id}") { request, _ async throws(ControlRefusal) in
+            .json(try await containers.show(request.parameters["id"] ?? ""))
         }
-        routes.add("GET", "/v1/containers/{id}/document") { request in
-            await answer(request) { _ async throws(ControlRefusal) in
-                let document = try await containers.document(request.parameters["id"] ?? "")
-                return ControlResponse(
-                    status: 200, headers: [("Content-Type", "application/json")], body: .bytes(document))
-            }
+        routes.answer("GET", "/v1/containers/{id}/document") { request, _ async throws(ControlRefusal) in
+            let document = try await containers.document(request.parameters["id"] ?? "")
+            return ControlResponse(
+                status: 200, headers: [("Content-Type", "application/json")], body: .bytes(document))
         }
-        routes.add("GET", "/v1/values") { request in
-            await answer(request, takes: ["key", "type", "container"]) { _ async throws(ControlRefusal) in
-                guard let key = request.query["key"] else { throw .bad("key is missing") }
-                let (value, isMissing) = try await containers.value(
-                    of: key, type: request.query["type"] ?? "string", in: request.query["container"])
-                return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])
-            }
+        routes.answer("GET", "/v1/values", takes: ["key", "type", "container"]) {
+            request, _ async throws(ControlRefusal) in
+            guard let key = request.query["key"] else { throw .bad("key is missing") }
+            let (value, isMissing) = try await containers.value(
+                of: key, type: request.query["type"] ?? "string", in: request.query["container"])
+            return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])
         }
     }
 }

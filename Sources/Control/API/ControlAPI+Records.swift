@@ -4,65 +4,53 @@ extension ControlAPI {
     static func add(_ records: any RecordControl, to routes: inout ControlRoutes) {
         for store in RecordStore.allCases {
             let path = "/v1/\(store.rawValue)"
-            routes.add("GET", path) { request in
-                await answer(request, takes: store.filters + ["after", "limit"]) { _ async throws(ControlRefusal) in
-                    let limit = request.query["limit"].map { Int($0) } ?? 100
-                    guard let limit, (1...1000).contains(limit) else { throw .bad("limit must be 1 to 1000") }
-                    let (found, next) = try await records.list(
-                        store, try filter(request.query), after: request.query["after"], limit: limit)
-                    return .json(["records": .array(found), "next": JSONValue(next)])
-                }
+            routes.answer("GET", path, takes: store.filters + ["after", "limit"]) {
+                request, _ async throws(ControlRefusal) in
+                let limit = request.query["limit"].map { Int($0) } ?? 100
+                guard let limit, (1...1000).contains(limit) else { throw .bad("limit must be 1 to 1000") }
+                let (found, next) = try await records.list(
+                    store, try filter(request.query), after: request.query["after"], limit: limit)
+                return .json(["records": .array(found), "next": JSONValue(next)])
             }
             // Before the path of one record, which would take "export" for an id.
-            routes.add("GET", path + "/export") { request in
-                await answer(request, takes: store.filters) { _ async throws(ControlRefusal) in
-                    let filter = try filter(request.query)
-                    let first = try await records.export(store, filter, after: nil)
-                    return .stream { stream in await export(records, store, filter, first, to: stream) }
-                }
+            routes.answer("GET", path + "/export", takes: store.filters) { request, _ async throws(ControlRefusal) in
+                let filter = try filter(request.query)
+                let first = try await records.export(store, filter, after: nil)
+                return .stream { stream in await export(records, store, filter, first, to: stream) }
             }
-            routes.add("GET", path + "/{id...}") { request in
-                await answer(request) { _ async throws(ControlRefusal) in
-                    .json(try await records.show(store, id: request.parameters["id"] ?? ""))
-                }
+            routes.answer("GET", path + "/{id...}") { request, _ async throws(ControlRefusal) in
+                .json(try await records.show(store, id: request.parameters["id"] ?? ""))
             }
             if store != .queue {
-                routes.add("POST", path + "/retry") { request in
-                    await answer(request, takes: store.filters + ["ids", "files"]) {
-                        body async throws(ControlRefusal) in
-                        .json(["retried": .integer(try await records.retry(store, try filter(body)))])
-                    }
+                routes.answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) {
+                    _, body async throws(ControlRefusal) in
+                    .json(["retried": .integer(try await records.retry(store, try filter(body)))])
                 }
             }
             if store == .queue {
-                routes.add("POST", path + "/move") { request in
-                    await answer(request, takes: ["destination", "to", "priority"]) {
-                        body async throws(ControlRefusal) in
-                        guard let source = try body.text("destination"), let target = try body.text("to") else {
-                            throw .bad("destination and to are needed: from where, and to where")
-                        }
-                        let result = try await records.move(
-                            from: source, to: target, try priority(try body.text("priority")))
-                        return .json(["moved": .integer(result.moved), "kept": .integer(result.kept)])
+                routes.answer("POST", path + "/move", takes: ["destination", "to", "priority"]) {
+                    _, body async throws(ControlRefusal) in
+                    guard let source = try body.text("destination"), let target = try body.text("to") else {
+                        throw .bad("destination and to are needed: from where, and to where")
                     }
+                    let result = try await records.move(
+                        from: source, to: target, try priority(try body.text("priority")))
+                    return .json(["moved": .integer(result.moved), "kept": .integer(result.kept)])
                 }
             }
-            routes.add("POST", path + "/purge") { request in
-                await answer(request, takes: store.filters + ["ids"]) { body async throws(ControlRefusal) in
-                    .json(["purged": .integer(try await records.purge(store, try filter(body)))])
-                }
+            routes.answer("POST", path + "/purge", takes: store.filters + ["ids"]) {
+                _, body async throws(ControlRefusal) in
+                .json(["purged": .integer(try await records.purge(store, try filter(body)))])
             }
         }
     }
 
     static func add(_ tap: EventTap, to routes: inout ControlRoutes) {
-        routes.add("GET", "/v1/tap") { request in
-            await answer(request, takes: ["app", "priority", "name"]) { _ async throws(ControlRefusal) in
-                let filter = EventTap.Filter(
-                    app: request.query["app"], priority: try priority(request.query["priority"]),
-                    name: request.query["name"])
-                return .stream { stream in await tap.send(filter, to: stream) }
-            }
+        routes.answer("GET", "/v1/tap", takes: ["app", "priority", "name"]) { request, _ async throws(ControlRefusal) in
+            let filter = EventTap.Filter(
+                app: request.query["app"], priority: try priority(request.query["priority"]),
+                name: request.query["name"])
+            return .stream { stream in await tap.send(filter, to: stream) }
         }
     }
 

@@ -2,71 +2,59 @@ internal import Model
 
 extension ControlAPI {
     static func add(_ sending: any SendingControl, to routes: inout ControlRoutes) {
-        routes.add("POST", "/v1/dispatch") { request in
-            await answer(request, takes: ["destination", "wait"]) { body async throws(ControlRefusal) in
-                let destination = try body.destination()
-                guard try body.flag("wait") else {
-                    try await sending.dispatch(to: destination)
-                    return .json([:], status: 202)
-                }
-                return .stream { stream in
-                    await follow(stream) { report async throws(ControlRefusal) in
-                        try await sending.dispatchAndWait(to: destination, report: report)
-                    }
+        routes.answer("POST", "/v1/dispatch", takes: ["destination", "wait"]) { _, body async throws(ControlRefusal) in
+            let destination = try body.destination()
+            guard try body.flag("wait") else {
+                try await sending.dispatch(to: destination)
+                return .json([:], status: 202)
+            }
+            return .stream { stream in
+                await follow(stream) { report async throws(ControlRefusal) in
+                    try await sending.dispatchAndWait(to: destination, report: report)
                 }
             }
         }
-        routes.add("POST", "/v1/drain") { request in
-            await answer(request, takes: ["destination", "timeout_ms"]) { body async throws(ControlRefusal) in
-                let destination = try body.destination()
-                let timeout = try body.duration("timeout_ms") ?? .seconds(30)
-                return .stream { stream in
-                    await follow(stream) { report async throws(ControlRefusal) in
-                        try await sending.drain(timeout: timeout, to: destination, report: report)
-                    }
+        routes.answer("POST", "/v1/drain", takes: ["destination", "timeout_ms"]) {
+            _, body async throws(ControlRefusal) in
+            let destination = try body.destination()
+            let timeout = try body.duration("timeout_ms") ?? .seconds(30)
+            return .stream { stream in
+                await follow(stream) { report async throws(ControlRefusal) in
+                    try await sending.drain(timeout: timeout, to: destination, report: report)
                 }
             }
         }
-        routes.add("POST", "/v1/pause") { request in
-            await answer(request, takes: ["token", "destination", "ttl_ms", "until_restart"]) {
-                body async throws(ControlRefusal) in
-                let token = try body.text("token") ?? "manual"
-                // `status` could not name it, nor `resume` release it.
-                guard !token.isEmpty else { throw .bad("token is empty") }
-                let ttl = try body.duration("ttl_ms")
-                guard ttl != .zero else { throw .bad("a pause of no length pauses nothing; give a time above 0") }
-                try await sending.pause(
-                    token: token, destination: try body.destination(), ttl: ttl,
-                    untilRestart: try body.flag("until_restart"))
-                return .json([:])
-            }
+        routes.answer("POST", "/v1/pause", takes: ["token", "destination", "ttl_ms", "until_restart"]) {
+            _, body async throws(ControlRefusal) in
+            let token = try body.text("token") ?? "manual"
+            // `status` could not name it, nor `resume` release it.
+            guard !token.isEmpty else { throw .bad("token is empty") }
+            let ttl = try body.duration("ttl_ms")
+            guard ttl != .zero else { throw .bad("a pause of no length pauses nothing; give a time above 0") }
+            try await sending.pause(
+                token: token, destination: try body.destination(), ttl: ttl,
+                untilRestart: try body.flag("until_restart"))
+            return .json([:])
         }
-        routes.add("POST", "/v1/resume") { request in
-            await answer(request, takes: ["token", "destination"]) { body async throws(ControlRefusal) in
-                try await sending.resume(token: try body.text("token"), destination: try body.destination())
-                return .json([:])
-            }
+        routes.answer("POST", "/v1/resume", takes: ["token", "destination"]) { _, body async throws(ControlRefusal) in
+            try await sending.resume(token: try body.text("token"), destination: try body.destination())
+            return .json([:])
         }
-        routes.add("PUT", "/v1/network") { request in
-            await answer(request, takes: ["on"]) { body async throws(ControlRefusal) in
-                try await sending.setNetwork(on: try body.required("on", body["on"]?.bool))
-                return .json([:])
-            }
+        routes.answer("PUT", "/v1/network", takes: ["on"]) { _, body async throws(ControlRefusal) in
+            try await sending.setNetwork(on: try body.required("on", body["on"]?.bool))
+            return .json([:])
         }
-        routes.add("POST", "/v1/network/changed") { request in
-            await answer(request) { _ async throws(ControlRefusal) in
-                try await sending.networkChanged()
-                return .json([:])
-            }
+        routes.answer("POST", "/v1/network/changed") { _, _ async throws(ControlRefusal) in
+            try await sending.networkChanged()
+            return .json([:])
         }
-        routes.add("PUT", "/v1/interval") { request in
-            await answer(request, takes: ["interval_ms", "persist"]) { body async throws(ControlRefusal) in
-                // A negative number means off, as it does in the configuration.
-                let isNegative = body["interval_ms"]?.integer.map { $0 < 0 } ?? false
-                let interval = try await sending.setInterval(
-                    isNegative ? .zero : try body.duration("interval_ms"), persist: try body.flag("persist"))
-                return .json(["interval": .string(interval)])
-            }
+        routes.answer("PUT", "/v1/interval", takes: ["interval_ms", "persist"]) {
+            _, body async throws(ControlRefusal) in
+            // A negative number means off, as it does in the configuration.
+            let isNegative = body["interval_ms"]?.integer.map { $0 < 0 } ?? false
+            let interval = try await sending.setInterval(
+                isNegative ? .zero : try body.duration("interval_ms"), persist: try body.flag("persist"))
+            return .json(["interval": .string(interval)])
         }
     }
 

@@ -31,72 +31,70 @@ public enum ControlAPI {
     // MARK: The agent as a whole
 
     private static func add(_ collection: any CollectionControl, to routes: inout ControlRoutes) {
-        routes.add("PUT", "/v1/collection") { request in
-            await answer(request, takes: ["enabled"]) { body async throws(ControlRefusal) in
-                let discarded = try await collection.setEnabled(try body.required("enabled", body["enabled"]?.bool))
-                return .json(["discarded": .integer(discarded.all), "in_flight": .integer(discarded.inFlight)])
-            }
+        routes.answer("PUT", "/v1/collection", takes: ["enabled"]) { _, body async throws(ControlRefusal) in
+            let discarded = try await collection.setEnabled(try body.required("enabled", body["enabled"]?.bool))
+            return .json(["discarded": .integer(discarded.all), "in_flight": .integer(discarded.inFlight)])
         }
-        routes.add("POST", "/v1/session") { request in
-            await answer(request, takes: ["app"]) { body async throws(ControlRefusal) in
-                .json(["message": .string(try await collection.startSession(app: try body.text("app")))])
-            }
+        routes.answer("POST", "/v1/session", takes: ["app"]) { _, body async throws(ControlRefusal) in
+            .json(["message": .string(try await collection.startSession(app: try body.text("app")))])
         }
-        routes.add("PUT", "/v1/country") { request in
-            await answer(request, takes: ["code"]) { body async throws(ControlRefusal) in
-                try await collection.setCountry(try body.text("code"))
-                return .json([:])
-            }
+        routes.answer("PUT", "/v1/country", takes: ["code"]) { _, body async throws(ControlRefusal) in
+            try await collection.setCountry(try body.text("code"))
+            return .json([:])
         }
-        routes.add("PUT", "/v1/log-level") { request in
-            await answer(request, takes: ["level"]) { body async throws(ControlRefusal) in
-                try await collection.setLogLevel(try body.required("level", body["level"]?.string))
-                return .json([:])
-            }
+        routes.answer("PUT", "/v1/log-level", takes: ["level"]) { _, body async throws(ControlRefusal) in
+            try await collection.setLogLevel(try body.required("level", body["level"]?.string))
+            return .json([:])
         }
-        routes.add("POST", "/v1/reload") { request in
-            await answer(request) { _ async throws(ControlRefusal) in
-                let result = try await collection.reload()
-                return .json([
-                    "changed": .array(result.changed.map(JSONValue.string)),
-                    "need_restart": .array(result.needRestart.map(JSONValue.string)),
-                    "warnings": .array(result.warnings.map(JSONValue.string)),
-                ])
-            }
+        routes.answer("POST", "/v1/reload") { _, _ async throws(ControlRefusal) in
+            let result = try await collection.reload()
+            return .json([
+                "changed": .array(result.changed.map(JSONValue.string)),
+                "need_restart": .array(result.needRestart.map(JSONValue.string)),
+                "warnings": .array(result.warnings.map(JSONValue.string)),
+            ])
         }
     }
 
     // MARK: Requests and refusals
 
-    /// Answers a request by what its body says.
-    ///
-    /// - Parameter takes: what the request may say, in the query of a `GET`, else in the body. What it says besides is
-    ///   refused: a filter with a mistake in its name would select everything.
-    static func answer(
-        _ request: ControlRequest, takes: [String] = [],
-        _ work: (JSONValue) async throws(ControlRefusal) -> ControlResponse
-    ) async -> ControlResponse {
-        do throws(ControlRefusal) {
-            let body: JSONValue
-            do throws(JSONError) {
-                body = try request.json()
-            } catch {
-                throw .bad("the body is \(error)")
-            }
-            guard let members = body.members else { throw .bad("the body must be a JSON object") }
-            let isQuestion = request.method == "GET" || request.method == "HEAD"
-            try know(request.query.keys.sorted(), among: isQuestion ? takes : [], in: "the query")
-            try know(members.map(\.key), among: isQuestion ? [] : takes, in: "the body")
-            return try await work(body)
-        } catch {
-            return .json(error.json, status: error.status)
-        }
-    }
-
-    private static func know(_ names: [String], among known: [String], in place: String) throws(ControlRefusal) {
+    fileprivate static func know(_ names: [String], among known: [String], in place: String) throws(ControlRefusal) {
         guard let unknown = names.first(where: { !known.contains($0) }) else { return }
         let what = known.isEmpty ? "nothing" : known.joined(separator: ", ")
         throw .bad("\(place) of this request has no \(String(unknown.prefix(64))); it takes \(what)")
+    }
+}
+
+extension ControlRoutes {
+    /// Registers what answers a request by what it says in its body.
+    ///
+    /// - Parameter takes: what the request may say, in the query of a `GET`, else in the body. What it says besides is
+    ///   refused: a filter with a mistake in its name would select everything.
+    mutating func answer(
+        _ method: String, _ path: String, takes: [String] = [],
+        _ work: @escaping @Sendable (ControlRequest, JSONValue) async throws(ControlRefusal) -> ControlResponse
+    ) {
+        add(method, path) { request in
+            await ControlResponse.of { () async throws(ControlRefusal) in
+                let body: JSONValue
+                do throws(JSONError) {
+                    body = try request.json()
+                } catch {
+                    throw .bad("the body is \(error)")
+                }
+                guard let members = body.members else { throw .bad("the body must be a JSON object") }
+                try ControlAPI.know(request.query.keys.sorted(), among: method == "GET" ? takes : [], in: "the query")
+                try ControlAPI.know(members.map(\.key), among: method == "GET" ? [] : takes, in: "the body")
+                return try await work(request, body)
+            }
+        }
+    }
+}
+
+extension ControlResponse {
+    /// What the work answers, or its refusal.
+    static func of(_ work: () async throws(ControlRefusal) -> ControlResponse) async -> ControlResponse {
+        do throws(ControlRefusal) { return try await work() } catch { return .json(error.json, status: error.status) }
     }
 }
 

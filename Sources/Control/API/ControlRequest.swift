@@ -28,18 +28,9 @@ public struct ControlRequest: Sendable {
     public let peer: PeerCredentials?
     /// What is in the path where its route has a name in braces.
     public internal(set) var parameters: [String: String] = [:]
+}
 
-    init(
-        method: String, path: String, query: [String: String], accept: String?, body: [UInt8], peer: PeerCredentials?
-    ) {
-        self.method = method
-        self.path = path
-        self.query = query
-        self.accept = accept
-        self.body = body
-        self.peer = peer
-    }
-
+extension ControlRequest {
     /// A request of this process to its own routes.
     public init(_ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil) {
         self.init(
@@ -90,8 +81,7 @@ public struct ControlResponse: Sendable {
 
     /// An error as the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.
     public static func error(_ status: Int, _ code: String, _ message: String) -> ControlResponse {
-        .json(
-            ["error": ["status": .integer(status), "code": .string(code), "message": .string(message)]], status: status)
+        .json(ControlRefusal(status: status, code: code, message: message).json, status: status)
     }
 }
 

@@ -189,13 +189,13 @@ public struct StatusPage: Sendable {
     }
 
     private static func table(
-        _ id: String, _ title: String, _ caption: String, head: [String], rows: [String], after: String
+        _ id: String, _ title: String, _ caption: String?, head: [String], rows: [String], after: String
     ) -> String {
         """
         <section aria-labelledby="\(id)"><h2 id="\(id)">\(title)</h2>
         <div class="scroll" tabindex="0" role="region" aria-labelledby="\(id)"><table>
-        <caption class="quiet">\(caption)</caption>
-        <thead><tr>\(head.map { "<th scope=\"col\">\($0)</th>" }.joined())</tr></thead>
+        \(caption.map { "<caption class=\"quiet\">\($0)</caption>" } ?? "")
+        <thead><tr\(caption == nil ? " class=\"text\"" : "")>\(head.map { "<th scope=\"col\">\($0)</th>" }.joined())</tr></thead>
         <tbody>
         \(rows.joined(separator: "\n"))
         </tbody></table></div>
@@ -249,16 +249,9 @@ public struct StatusPage: Sendable {
             return "<tr><th scope=\"row\">\(HTMLText.escaped(container.id))</th>"
                 + cells.map { "<td class=\"text\" data-name=\"\($0)\">\(HTMLText.escaped($1))</td>" }.joined() + "</tr>"
         }
-        return """
-            <section aria-labelledby="containers"><h2 id="containers">Containers</h2>
-            <div class="scroll" tabindex="0" role="region" aria-labelledby="containers"><table>
-            <thead><tr class="text"><th scope="col">Id</th><th scope="col">Version</th><th scope="col">Source</th>\
-            <th scope="col">Confirmed</th><th scope="col">Problem</th></tr></thead>
-            <tbody>
-            \(rows.joined(separator: "\n"))
-            </tbody></table></div>\(overrides)</section>
-
-            """
+        return StatusPage.table(
+            "containers", "Containers", nil, head: ["Id", "Version", "Source", "Confirmed", "Problem"], rows: rows,
+            after: overrides)
     }
 
     private var overrides: String {
