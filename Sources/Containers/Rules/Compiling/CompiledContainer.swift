@@ -164,7 +164,8 @@ public final class CompiledContainer: Sendable {
         for (place, draft) in drafts.enumerated() {
             let text = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
             used += text.count
-            conditions.initializeElement(at: place, to: CompiledCondition(draft, Comparand(draft.comparand, text)))
+            conditions.initializeElement(
+                at: place, to: CompiledCondition(draft, Comparand(.value(draft.comparand), text)))
         }
         return (UnsafeMutableBufferPointer(rebasing: conditions[0..<drafts.count]), texts)
     }

@@ -87,6 +87,10 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         return node
     }
 
+    /// The node of a name at the top; negative when it is not wanted.
+    @inline(__always)
+    func node(ofName name: UnsafeBufferPointer<UInt8>) -> Int { child(of: 0, name, 0, name.count, name.count) }
+
     // MARK: Finding
 
     /// Finds what is wanted in an object.

@@ -15,17 +15,7 @@ struct Comparand {
     /// Whether it is a string, a number or a truth value.
     let isScalar: Bool
 
-    /// - Parameter text: `Comparand.text` of the same value.
-    init(_ value: JSONValue, _ text: UnsafeBufferPointer<UInt8>) {
-        self.text = text
-        isNull = value == .null
-        isString = value.string != nil
-        isNumber = value.number != nil
-        isScalar = isString || isNumber || value.bool != nil
-        number = isString || isNumber ? Number(text) : nil
-    }
-
-    /// What a macro gave.
+    /// What a constant is, or a macro gave.
     ///
     /// - Parameter text: what spells it, in small letters where capitals do not matter.
     init(_ value: MacroValue, _ text: UnsafeBufferPointer<UInt8>) {
