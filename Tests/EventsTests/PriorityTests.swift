@@ -43,6 +43,15 @@ struct EventPriorityTests {
         #expect(shared.read(#"{"name":"x","type":"crash"}"#).verdict.priority == .normal)
         #expect(shared.read(#"{"name":"x","priority":"critical"}"#).verdict.priority == .normal)
         #expect(shared.pass.counts.criticalDenied == 2)
+        // What a receiver reads is what the agent decided, of events and of records; nothing else is touched.
+        for (line, expected) in [
+            (#"{"name":"x","priority":"critical","n":1}"#, #"{"name":"x","priority":"normal","n":1"#),
+            (#"{"priority": "critical"}"#, #"{"priority": "normal""#),
+            (#"{"name":"x","type":"crash","priority":"critical"}"#, #"{"name":"x","type":"crash","priority":"normal""#),
+            (#"{"name":"x","priority":"Critical"}"#, #"{"name":"x","priority":"Critical""#),
+        ] {
+            #expect(shared.read(line).output?.hasPrefix(expected) == true, "\(line)")
+        }
         var options = EventOptions()
         options.defaults.mayBeCritical = true
         var trusted = Reading(options, isShared: true)
@@ -50,7 +59,8 @@ struct EventPriorityTests {
         options.defaults.mayBeCritical = false
         options.priorityRules = [PriorityRule(event: "x", priority: .critical)]
         var ruled = Reading(options)
-        #expect(ruled.read(#"{"name":"x","priority":"critical"}"#).verdict.priority == .critical)
+        let critical = ruled.read(#"{"name":"x","priority":"critical"}"#)
+        #expect(critical.verdict.priority == .critical && critical.output?.contains(#""priority":"critical""#) == true)
         #expect(ruled.read(#"{"name":"y","priority":"critical"}"#).verdict.priority == .normal)
     }
 }

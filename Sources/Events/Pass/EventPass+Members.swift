@@ -19,10 +19,20 @@ extension EventPass {
     /// The order of ac26: a rule that forces, the event's own word, a rule, the app's default.
     @inline(__always)
     mutating func priority(_ name: UnsafeBufferPointer<UInt8>, _ type: EventType) -> Priority {
-        var own: Priority?
-        if scanner.has(.priority) || type == .crash { own = ownPriority(type) }
-        if hasRules, let rule = rule(for: name, own: own) { return rule }
-        return own ?? defaultPriority
+        if scanner.has(.priority) || type == .crash { return judged(ownPriority(type), name) }
+        if hasRules, let rule = rule(for: name, own: nil) { return rule }
+        return defaultPriority
+    }
+
+    /// The priority of an event that says one. What is denied does not go on saying that it is critical: receivers would believe it.
+    @inline(never)
+    mutating func judged(_ own: Priority?, _ name: UnsafeBufferPointer<UInt8>) -> Priority {
+        let priority = (hasRules ? rule(for: name, own: own) : nil) ?? own ?? defaultPriority
+        let member = scanner.member(.priority)
+        if priority == .normal, !mayBeCritical, kind == .event, scanner.has(.priority), isText(member, "critical") {
+            replace(member.text, with: Array("normal".utf8))
+        }
+        return priority
     }
 
     @inline(never)

@@ -24,9 +24,7 @@ extension EventPass {
         wanted = [.app, .country, .device, .observedAt, .id]
         name = recordName(state)
         let time = recordTime(state)
-        var own: Priority?
-        if kind == .event, scanner.has(.priority) { own = recordPriority() }
-        let priority = (hasRules ? rule(for: name, own: own) : nil) ?? own ?? defaultPriority
+        let priority = judged(kind == .event && scanner.has(.priority) ? recordPriority() : nil, name)
         if time < oldest {
             return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
         }
