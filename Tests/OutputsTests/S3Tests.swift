@@ -113,7 +113,23 @@ struct S3Tests {
         #expect(retried(await output.send(batch))?.kind == .connection)
         #expect(await output.send(batch) == .acknowledged)
         #expect(try await server.objects().count == 1)
-        #expect(try await server.log().map(\.status) == [0, 0, 412])
+        #expect(try await server.log().map(\.status) == [0, 0, 412, 206])
+    }
+
+    @Test("an object of another size under the batch's key is replaced, and said; one that may not be looked at counts")
+    func otherSize() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let (batch, other) = (try Sample.batch(10), try Sample.batch(9))
+        let output = try output(bench, server)
+        // The same header, as if half of it had been written.
+        #expect(await output.send(Batch(header: batch.header, parts: other.parts)) == .acknowledged)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(try await server.log().map(\.status) == [200, 412, 206, 200])
+        #expect(try await server.objects().count == 1)
+        #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
     }
 
     @Test("without the condition a repeat writes the same object again")

@@ -48,6 +48,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     var date: String?
     /// `ETag`, of answers to a GET.
     var etag: String?
+    /// `Content-Range`, of answers to a GET.
+    var contentRange: String?
     /// `X-ClickHouse-Exception-Code`.
     var clickHouseCode: String?
 

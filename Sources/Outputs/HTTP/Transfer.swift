@@ -215,7 +215,7 @@ final class Transfer {
         guard hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
         var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut, isComplete: wholly)
-        if method == .get { result.etag = header("ETag") }
+        if method == .get { (result.etag, result.contentRange) = (header("ETag"), header("Content-Range")) }
         // Of good answers as well: an error is none.
         result.clickHouseCode = header("X-ClickHouse-Exception-Code")
         // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.

@@ -10,6 +10,8 @@ public import Model
 public actor S3Output: MeasuredOutput {
     package var measures = OutputMeasures()
 
+    private let name: DestinationName
+    private let log: Log
     private let loop: EventLoop
     private let options: S3Options
     private let installID: String
@@ -40,6 +42,8 @@ public actor S3Output: MeasuredOutput {
         options.http = try options.connection()
         baseURL = options.http.url
         try options.http.check()
+        self.name = name
+        self.log = log
         self.options = options
         self.installID = installID
         self.loop = loop
@@ -73,7 +77,16 @@ public actor S3Output: MeasuredOutput {
         do throws(MetadataFailure) { credentials = try await currentCredentials() } catch {
             return .retry(error.failure)
         }
-        let result = await client.perform(request(body, of: batch.header, credentials))
+        var result = await client.perform(upload(body, of: batch.header, credentials))
+        if case .answered(let answer) = result, answer.status == 412,
+            let size = await storedSize(of: batch.header, credentials), size != body.count
+        {
+            // The key is this batch's alone: what is there is part of it, or was written by another hand.
+            log.warning(
+                "an object of another size had a batch's key, and is replaced",
+                ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])
+            result = await client.perform(upload(body, of: batch.header, credentials, isReplacing: true))
+        }
         if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
@@ -98,12 +111,7 @@ public actor S3Output: MeasuredOutput {
     func probe() async -> Failure? {
         let credentials: S3Credentials
         do throws(MetadataFailure) { credentials = try await currentCredentials() } catch { return error.failure }
-        var headers = ["x-amz-content-sha256: \(Hexadecimal.text(SHA256.bytes([])))"]
-        if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.revealed)") }
-        let request = HTTPRequest(
-            method: .get, url: baseURL + "spoolship-check", headers: headers, body: [], answerLimit: 4096,
-            signature: AWSSignature(scope: scope, accessKeyID: credentials.accessKeyID, secret: credentials.secret))
-        switch await client.perform(request) {
+        switch await client.perform(question("spoolship-check", credentials)) {
         case .failed(let failure), .noRoute(let failure): return failure
         case .answered(let answer):
             if answer.status < 300 || ["NoSuchKey", "AccessDenied"].contains(S3Answer.errorCode(in: answer.body)) {
@@ -116,17 +124,45 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    private func request(_ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials) -> HTTPRequest {
+    /// How large the object is that has a batch's key; nil where the store does not let us know.
+    private func storedSize(of header: BatchHeader, _ credentials: S3Credentials) async -> Int? {
+        guard
+            case .answered(let answer) = await client.perform(
+                question(path(of: header), credentials, "Range: bytes=0-0")),
+            answer.status == 206 || answer.status == 416, let range = answer.contentRange,
+            let slash = range.lastIndex(of: "/")
+        else { return nil }
+        return Int(range[range.index(after: slash)...])
+    }
+
+    private func path(of header: BatchHeader) -> String {
+        options.key.path(of: header, installID: installID, compression: options.http.compression)
+    }
+
+    /// A request that writes nothing.
+    private func question(_ path: String, _ credentials: S3Credentials, _ headers: String...) -> HTTPRequest {
+        signed(.get, path, headers + ["x-amz-content-sha256: \(Hexadecimal.text(SHA256.bytes([])))"], [], credentials)
+    }
+
+    private func upload(
+        _ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials, isReplacing: Bool = false
+    ) -> HTTPRequest {
         var headers = staticHeaders
+        if options.neverOverwrites, !isReplacing { headers.append("If-None-Match: *") }
         let checksum = SHA256.bytes(body)
         headers.append("x-amz-content-sha256: \(Hexadecimal.text(checksum))")
         // Kept with the object; a bucket with Object Lock takes none without. The hash is there, so it costs no other pass.
         headers.append("x-amz-checksum-sha256: \(Base64.encode(checksum))")
-        if let token = credentials.sessionToken { headers.append("x-amz-security-token: \(token.revealed)") }
         measures.sentBytes += body.count
-        let path = options.key.path(of: header, installID: installID, compression: options.http.compression)
+        return signed(.put, path(of: header), headers, body, credentials)
+    }
+
+    private func signed(
+        _ method: HTTPRequest.Method, _ path: String, _ headers: [String], _ body: [UInt8], _ credentials: S3Credentials
+    ) -> HTTPRequest {
+        let token = credentials.sessionToken.map { ["x-amz-security-token: \($0.revealed)"] } ?? []
         return HTTPRequest(
-            method: .put, url: baseURL + path, headers: headers, body: body, answerLimit: 4096,
+            method: method, url: baseURL + path, headers: headers + token, body: body, answerLimit: 4096,
             signature: AWSSignature(scope: scope, accessKeyID: credentials.accessKeyID, secret: credentials.secret))
     }
 
@@ -179,7 +215,6 @@ extension S3Options {
         // No `Expect:` to take the library's own away: it would be signed and not sent. Object stores answer it as they should.
         var lines = ["Content-Type: application/x-ndjson"]
         if http.compression != .none { lines.append("Content-Encoding: \(http.compression.name)") }
-        if neverOverwrites { lines.append("If-None-Match: *") }
         if let storageClass { lines.append("x-amz-storage-class: \(storageClass)") }
         if let encryption { lines.append("x-amz-server-side-encryption: \(encryption.rawValue)") }
         return lines
