@@ -49,7 +49,6 @@ public final class EventTap: Sendable {
         count.subtract(1, ordering: .relaxed)
     }
 
-    /// What waits for one watcher.
     final class Watcher: Sendable {
         private struct State {
             var bytes: [UInt8] = []

@@ -23,8 +23,6 @@ final class Exchange {
 
 /// How a request ends.
 enum Verdict {
-    /// With an answer.
     case answer(status: Int, body: String, retryAfter: Int?)
-    /// With a cut connection.
     case cut
 }

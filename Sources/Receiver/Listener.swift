@@ -3,7 +3,6 @@ internal import Glibc
 
 /// A listening socket.
 struct Listener: ~Copyable {
-    /// The port that it got.
     let port: UInt16
     private let descriptor: Descriptor
 

@@ -172,18 +172,7 @@ final class ReceiverDesk: Sendable {
     }
 
     private func contains(_ lines: [UInt8], _ marker: [UInt8]) -> Bool {
-        guard let first = marker.first else { return true }
-        return lines.withUnsafeBytes { raw in
-            guard let base = raw.baseAddress else { return false }
-            var offset = 0
-            while raw.count - offset >= marker.count,
-                let found = memchr(base + offset, Int32(first), raw.count - offset - marker.count + 1)
-            {
-                if memcmp(found, marker, marker.count) == 0 { return true }
-                offset = UnsafeRawPointer(found) - base + 1
-            }
-            return false
-        }
+        marker.isEmpty || lines.indices.contains { lines[$0] == marker[0] && lines[$0...].starts(with: marker) }
     }
 
     // MARK: Late answers and cut connections

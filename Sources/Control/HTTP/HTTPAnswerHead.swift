@@ -58,20 +58,14 @@ enum HTTPAnswerHead {
         }
     }
 
-    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    private static let months = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`: the words are C's own, as nothing here sets a locale.
     private static func date(_ time: Timestamp) -> String {
         var seconds = time_t(time.milliseconds / 1000)
         var parts = tm()
-        guard gmtime_r(&seconds, &parts) != nil, days.indices.contains(Int(parts.tm_wday)),
-            months.indices.contains(Int(parts.tm_mon))
+        var text = [CChar](repeating: 0, count: 32)
+        guard gmtime_r(&seconds, &parts) != nil,
+            strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts) > 0
         else { return "Thu, 01 Jan 1970 00:00:00 GMT" }
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
-            + "\(Int(parts.tm_year) + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

@@ -1,6 +1,5 @@
 /// The bounds of a server.
 struct HTTPServerOptions: Sendable {
-    /// Connections at a time.
     var connections = 32
     /// How long a connection may stay open without a request.
     var idle = Duration.seconds(15)
