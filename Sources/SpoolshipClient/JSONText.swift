@@ -1,6 +1,5 @@
 /// Just enough JSON to read what the agent publishes; the library depends on nothing.
 enum JSONText {
-    /// A value.
     indirect enum Value: Equatable {
         case null
         case bool(Bool)

@@ -17,12 +17,8 @@ public struct Macro: Sendable, Equatable {
         case value(key: String)
         /// What the app's data layer holds there.
         case dataLayer(path: MemberPath, default: JSONValue)
-        /// What the event's `properties` hold there.
-        case eventProperty(path: MemberPath, default: JSONValue)
-        /// What the event itself holds there.
-        case eventMember(path: MemberPath, default: JSONValue)
-        /// What the event's `device` says under that name.
-        case deviceProperty(name: String, default: JSONValue)
+        /// What the event holds there, from its top.
+        case member(path: MemberPath, default: JSONValue)
         /// What a function that the configuration names answers.
         case functionCall(function: String, parameters: [Value])
         /// What is the same for every document.
@@ -95,12 +91,13 @@ extension Macro {
             let standard = try members.defaultValue()
             switch word {
             case "data_layer": kind = .dataLayer(path: path, default: standard)
-            case "event_property": kind = .eventProperty(path: path, default: standard)
-            default: kind = .eventMember(path: path, default: standard)
+            case "event_property": kind = .member(path: MemberPath(["properties"] + path.names), default: standard)
+            default: kind = .member(path: path, default: standard)
             }
         case "device_property":
             let members = try read("name", "default")
-            kind = .deviceProperty(name: try members.required("name").name(), default: try members.defaultValue())
+            kind = .member(
+                path: MemberPath(["device", try members.required("name").name()]), default: try members.defaultValue())
         case "function_call":
             let members = try read("function", "parameters")
             kind = .functionCall(

@@ -127,14 +127,12 @@ struct References {
 }
 
 extension Operand {
-    /// The macro that it names.
     var macroName: String? {
         if case .macro(let name) = self { name } else { nil }
     }
 }
 
 extension Macro {
-    /// The operands in its definition.
     var operands: [Operand] {
         switch kind {
         case .valueCollection(_, let values): values.map(\.operand)
@@ -143,7 +141,6 @@ extension Macro {
         }
     }
 
-    /// The values of a collection.
     var collected: [Value] {
         if case .valueCollection(_, let values) = kind { values } else { [] }
     }
@@ -162,7 +159,6 @@ extension Tag.Action {
 }
 
 extension Tag {
-    /// The operands in its definition.
     var operands: [Operand] {
         switch action {
         case .sample(_, let key), .throttle(_, _, let key): key.map { [$0] } ?? []

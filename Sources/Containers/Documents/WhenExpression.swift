@@ -203,9 +203,8 @@ struct WhenExpression {
         let kind: Macro.Kind
         switch (names[0], names.count) {
         case ("name", 1): kind = .standard(.event)
-        case ("properties", 2...): kind = .eventProperty(path: rest, default: .null)
-        case ("event", 2...): kind = .eventMember(path: rest, default: .null)
-        case ("device", 2...): kind = .eventMember(path: MemberPath(names), default: .null)
+        case ("event", 2...): kind = .member(path: rest, default: .null)
+        case ("properties", 2...), ("device", 2...): kind = .member(path: MemberPath(names), default: .null)
         case ("data_layer", 2...): kind = .dataLayer(path: rest, default: .null)
         default:
             throw error(

@@ -131,25 +131,18 @@ public final class FunctionRunner: FunctionCaller {
         let running = Running(call, request, answer)
         waiting[call.function, default: []].append(running)
         // Never before this call returns: whoever asks may not be ready for the answer yet.
-        loop.post { [box = Unchecked(self)] in box.value.startNext(of: call.function) }
+        loop.post { [box = Unchecked(value: self)] in box.value.startNext(of: call.function) }
     }
 
     /// For closures that the loop runs on the thread where everything of this class happens.
-    private struct Unchecked: @unchecked Sendable {
-        // Used on the loop's thread only, which is where this class lives.
-        let value: FunctionRunner
-        init(_ value: FunctionRunner) { self.value = value }
-    }
-
-    private struct Refused: @unchecked Sendable {
-        // Called on the loop's thread, where it came from.
-        let answer: (JSONValue) -> Void
+    private struct Unchecked<Value>: @unchecked Sendable {
+        // Used on the loop's thread only, which is where this class lives, and where answers come from.
+        let value: Value
     }
 
     private func refuse(_ call: FunctionCall, _ result: FunctionResult, _ answer: @escaping (JSONValue) -> Void) {
         count(call, result)
-        let refused = Refused(answer: answer)
-        loop.post { refused.answer(.null) }
+        loop.post { [box = Unchecked(value: answer)] in box.value(.null) }
     }
 
     private func startNext(of function: String) {
@@ -230,7 +223,7 @@ public final class FunctionRunner: FunctionCaller {
             answer(value)
         }
         if waiting[function]?.isEmpty == false {
-            loop.post { [box = Unchecked(self)] in box.value.startNext(of: function) }
+            loop.post { [box = Unchecked(value: self)] in box.value.startNext(of: function) }
         }
     }
 

@@ -25,7 +25,6 @@ struct DataLayer: Sendable {
         var text: String { String(decoding: bytes, as: UTF8.self) }
     }
 
-    /// An empty one.
     init() {}
 
     /// Whether merging these members would change nothing, as far as that is quick to see.

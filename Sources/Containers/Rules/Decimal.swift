@@ -72,7 +72,6 @@ struct Decimal {
         isNegative == (double < 0) && size.flatMap { Double(exactly: $0) } == double.magnitude
     }
 
-    /// The double next to it.
     var nearest: Double { Double(spelled) ?? .nan }
 
     /// It spelled out, without blanks.

@@ -4,28 +4,22 @@ internal import Model
 struct WantedValues {
     private struct Node {
         let name: [UInt8]
-        /// What tells it and the object that it is in from most others.
+        /// What tells the name and the object that it is in from most others.
         let key: UInt64
         /// The text of its value; nil for an object of which some members get values.
         var value: [UInt8]?
-        /// The members of the object, in the order in which they were first asked for: the first, the last, and after each
-        /// the next one; 0 for none.
-        var first = 0
-        var last = 0
-        var next = 0
+        /// The members of the object, in the order in which they were first asked for.
+        var members: [Int] = []
         /// Which member of the line it is, by its place among those that were found; nil for a new one.
         var found: Int?
-
-        init(_ name: [UInt8], _ key: UInt64) {
-            self.name = name
-            self.key = key
-        }
     }
 
+    /// All that a document may change, in objects of their own.
+    private static let most = DocumentLimits.changes * 2
     /// The event, then its members and theirs.
-    private var nodes = [Node([], 0)]
+    private var nodes = [Node(name: [], key: 0)]
     /// The nodes by their keys, by open addressing; 0 for none.
-    private var slots = [Int](repeating: 0, count: 256)
+    private var slots = [Int16](repeating: 0, count: most * 2)
     /// By how much they make a line longer at most, in bytes.
     private(set) var size = 0
 
@@ -34,16 +28,17 @@ struct WantedValues {
     mutating func removeAll() {
         guard !isEmpty else { return }
         nodes.removeSubrange(1...)
+        nodes[0].members.removeAll(keepingCapacity: true)
         for place in slots.indices { slots[place] = 0 }
-        nodes[0].first = 0
-        nodes[0].last = 0
         size = 0
     }
 
     /// Asks for a value.
     ///
-    /// - Returns: false where the names lead through a value that was asked for, which has to be in the line first.
+    /// - Returns: false where those that were asked for have to be in the line first: the names lead through one, or they are
+    ///   too many.
     mutating func add(_ names: [[UInt8]], _ value: [UInt8]) -> Bool {
+        guard isEmpty || nodes.count + names.count <= WantedValues.most else { return false }
         var node = 0
         for name in names {
             if nodes[node].value != nil { return false }
@@ -52,8 +47,7 @@ struct WantedValues {
             size += name.count * 6 + 6
         }
         nodes[node].value = value
-        nodes[node].first = 0
-        nodes[node].last = 0
+        nodes[node].members = []
         size += value.count
         return true
     }
@@ -61,13 +55,10 @@ struct WantedValues {
     private mutating func member(_ name: [UInt8], of object: Int) -> Int {
         let (key, slot, known) = name.withUnsafeBufferPointer { find($0, in: object) }
         if let known { return known }
-        let number = nodes.count
-        nodes.append(Node(name, key))
-        slots[slot] = number
-        if number * 2 > slots.count { grow() }
-        if nodes[object].first == 0 { nodes[object].first = number } else { nodes[nodes[object].last].next = number }
-        nodes[object].last = number
-        return number
+        slots[slot] = Int16(nodes.count)
+        nodes[object].members.append(nodes.count)
+        nodes.append(Node(name: name, key: key))
+        return nodes.count - 1
     }
 
     /// The node of a name in an object, and where it is to be found.
@@ -81,22 +72,13 @@ struct WantedValues {
         key = (key ^ UInt64(name.count << 32 | object)) &* 0xC4CE_B9FE_1A85_EC53
         var slot = Int(key >> 32) & (slots.count - 1)
         while slots[slot] != 0 {
-            let node = slots[slot]
+            let node = Int(slots[slot])
             if nodes[node].key == key, nodes[node].name.withUnsafeBufferPointer({ name.equals($0) }) {
                 return (key, slot, node)
             }
             slot = (slot + 1) & (slots.count - 1)
         }
         return (key, slot, nil)
-    }
-
-    private mutating func grow() {
-        slots = [Int](repeating: 0, count: slots.count * 2)
-        for node in nodes.indices.dropFirst() {
-            var slot = Int(nodes[node].key >> 32) & (slots.count - 1)
-            while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
-            slots[slot] = node
-        }
     }
 
     // MARK: Setting
@@ -119,7 +101,7 @@ struct WantedValues {
             let begin = member.name.lowerBound - 1
             if let last = found.indices.last, found[last].next == nil { found[last].next = begin }
             isEmpty = false
-            guard let node = self.node(of: member, in: object, base) else { continue }
+            guard let node = node(of: member, in: object, base) else { continue }
             nodes[node].found = found.count
             found.append((node, begin, member.value, nil))
         }
@@ -134,7 +116,14 @@ struct WantedValues {
                 edits.replace(value, with: text)
             }
         }
-        insert(object, isEmpty, from: start, to: walk.objectEnd - 1, base, &edits)
+        let new = nodes[object].members.filter { nodes[$0].found == nil }
+        guard !new.isEmpty else { return }
+        let close = walk.objectEnd - 1
+        var last = close
+        while last > start + 1, base[last - 1] <= 0x20 { last -= 1 }
+        var text: [UInt8] = isEmpty ? [] : [UInt8(ascii: ",")]
+        write(new, to: &text)
+        edits.replace(last..<close, with: text)
     }
 
     /// The node of a member's name.
@@ -147,44 +136,19 @@ struct WantedValues {
         return find(UnsafeBufferPointer(start: start, count: member.name.count), in: object).node
     }
 
-    /// Adds those that the object does not have in front of its closing bracket.
-    private func insert(
-        _ object: Int, _ isEmpty: Bool, from start: Int, to close: Int, _ base: UnsafePointer<UInt8>,
-        _ edits: inout Edits
-    ) {
-        var text: [UInt8] = []
-        var node = nodes[object].first
-        while node != 0 {
-            if nodes[node].found == nil {
-                if !isEmpty || !text.isEmpty { text.append(UInt8(ascii: ",")) }
-                writeMember(node, to: &text)
-            }
-            node = nodes[node].next
+    private func write(_ members: [Int], to text: inout [UInt8]) {
+        for (place, member) in members.enumerated() {
+            if place > 0 { text.append(UInt8(ascii: ",")) }
+            nodes[member].name.withUnsafeBufferPointer { JSONString.append($0, to: &text) }
+            text.append(UInt8(ascii: ":"))
+            write(member, to: &text)
         }
-        guard !text.isEmpty else { return }
-        var place = close
-        while place > start + 1, base[place - 1] <= 0x20 { place -= 1 }
-        edits.replace(place..<close, with: text)
-    }
-
-    private func writeMember(_ node: Int, to text: inout [UInt8]) {
-        nodes[node].name.withUnsafeBufferPointer { JSONString.append($0, to: &text) }
-        text.append(UInt8(ascii: ":"))
-        write(node, to: &text)
     }
 
     private func write(_ node: Int, to text: inout [UInt8]) {
-        if let value = nodes[node].value {
-            text += value
-            return
-        }
+        if let value = nodes[node].value { return text += value }
         text.append(UInt8(ascii: "{"))
-        var member = nodes[node].first
-        while member != 0 {
-            writeMember(member, to: &text)
-            member = nodes[member].next
-            if member != 0 { text.append(UInt8(ascii: ",")) }
-        }
+        write(nodes[node].members, to: &text)
         text.append(UInt8(ascii: "}"))
     }
 }

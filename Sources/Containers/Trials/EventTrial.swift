@@ -114,7 +114,6 @@ public final class ContainerTrials {
 }
 
 extension ContainerDocument {
-    /// The functions that it names.
     var functions: Set<String> {
         var names: Set<String> = []
         for macro in macros {

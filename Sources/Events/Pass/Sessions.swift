@@ -178,7 +178,6 @@ struct Sessions: ~Copyable {
 
     // MARK: Manual
 
-    /// Begins a session.
     mutating func begin(_ place: Int, at time: Int64, id: [UInt8], now: Int64) {
         if slots[place].serial != 0 {
             past[place].append(

@@ -15,7 +15,6 @@ public final class CompiledContainer: Sendable {
     nonisolated(unsafe) let rules: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
     nonisolated(unsafe) let macros: UnsafeMutableBufferPointer<CompiledMacro>
     nonisolated(unsafe) let tags: UnsafeMutableBufferPointer<CompiledTag>
-    /// The rules of each tag.
     nonisolated(unsafe) let tagRules: UnsafeMutableBufferPointer<TagRules>
     /// What the conditions point to.
     private nonisolated(unsafe) let texts: UnsafeMutableBufferPointer<UInt8>

@@ -12,7 +12,6 @@ struct ContainerCompiler {
     private var macroNumbers: [String: Int] = [:]
     private(set) var conditions: [ConditionDraft] = []
     private var conditionNumbers: [Condition: Int] = [:]
-    /// The conditions of each rule.
     private(set) var rules: [[Int]] = []
     private(set) var tags: [CompiledTag] = []
     private(set) var values: [(key: String, operand: CompiledOperand)] = []
@@ -91,11 +90,7 @@ struct ContainerCompiler {
             return .collection(rules: rules.flatMap { ruleNumbers[$0] ?? [] }, values: compile(values))
         case .value(let key): return .value(key: key)
         case .dataLayer(let path, let standard): return .dataLayer(names: path.names, default: standard)
-        case .eventProperty(let path, let standard):
-            return .member(names: ["properties".bytes] + path.bytes, default: standard)
-        case .eventMember(let path, let standard): return .member(names: path.bytes, default: standard)
-        case .deviceProperty(let name, let standard):
-            return .member(names: ["device".bytes, name.bytes], default: standard)
+        case .member(let path, let standard): return .member(names: path.bytes, default: standard)
         case .functionCall(let function, let parameters):
             guard mayCall.contains(function) else {
                 deniedFunctions.insert(function)
@@ -256,11 +251,9 @@ struct ContainerCompiler {
 }
 
 extension String {
-    /// The text as UTF-8.
     var bytes: [UInt8] { Array(utf8) }
 }
 
 extension MemberPath {
-    /// The names as UTF-8.
     var bytes: [[UInt8]] { names.map(\.bytes) }
 }

@@ -3,7 +3,6 @@ internal import Model
 
 /// What macros give.
 extension Evaluation {
-    /// The value of an operand.
     func value(of operand: CompiledOperand) -> MacroValue {
         switch operand {
         case .constant(let value): MacroValue(value)

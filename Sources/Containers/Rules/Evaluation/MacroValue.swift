@@ -59,7 +59,6 @@ enum MacroValue {
         }
     }
 
-    /// The value as JSON text.
     func jsonText(_ base: UnsafePointer<UInt8>) -> [UInt8] {
         switch self {
         case .null: Array("null".utf8)

@@ -113,7 +113,6 @@ struct RawWalk {
         }
     }
 
-    /// The elements of a list.
     static func elements(_ base: UnsafePointer<UInt8>, _ list: Range<Int>) -> [Range<Int>] {
         var found: [Range<Int>] = []
         var position = list.lowerBound + 1
