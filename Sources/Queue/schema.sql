@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -31,7 +31,8 @@ CREATE TABLE chunk (
     compression INTEGER NOT NULL,
     checksum INTEGER NOT NULL,     -- CRC-32 of the frame
     frame BLOB NOT NULL,           -- behind it, so that the other columns are read without it:
-    wanted_by TEXT                 -- the destinations that it was accepted for, by number: 1,3
+    wanted_by TEXT,                -- the destinations that it was accepted for, by number: 1,3
+    row_check INTEGER              -- what id and checksum come to (RowCheck.swift); null: an older version's row
 ) STRICT;
 
 -- What a destination still has to get: a run of a chunk's events. The key is a lane (destination and priority) in
@@ -50,6 +51,7 @@ CREATE TABLE delivery (
     batch BLOB,
     state INTEGER NOT NULL,
     deadlines TEXT, -- names of the deadlines that concern these events because of their app; null: none
+    row_check INTEGER, -- what the other columns come to (RowCheck.swift); null: an older version's row
     PRIMARY KEY (destination, priority, chunk, first)
 ) STRICT, WITHOUT ROWID;
 

@@ -23,6 +23,8 @@ struct QueueDamageTests {
         case noiseInARow
         case zeros
         case swapped
+        /// Half a page is another one's, as after a power cut in the middle of a write.
+        case torn
     }
 
     enum Target: CaseIterable {
@@ -205,8 +207,8 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "each page of a busy queue, zeroed, flipped and swapped in turn: the agent starts, with what is on sound pages",
-        arguments: [Damage.zeros, .oneBit, .swapped])
+        "each page of a busy queue, zeroed, flipped, swapped and torn in turn: the agent starts, with what is on sound pages",
+        arguments: [Damage.zeros, .oneBit, .swapped, .torn])
     func everyPage(_ damage: Damage) async throws {
         let original = try await busy()
         let pages = original.database.count / QueueDamageTests.pageSize
@@ -225,6 +227,10 @@ struct QueueDamageTests {
                 for place in 0..<QueueDamageTests.pageSize {
                     copy.database.swapAt(start + place, other * QueueDamageTests.pageSize + place)
                 }
+            case .torn:
+                for place in QueueDamageTests.pageSize / 2..<QueueDamageTests.pageSize {
+                    copy.database[start + place] = copy.database[other * QueueDamageTests.pageSize + place]
+                }
             default:
                 let place = start + Int.random(in: 0..<100, using: &random)
                 copy.database[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
@@ -240,6 +246,9 @@ struct QueueDamageTests {
                 _ = try await store.switches()
                 stage = "drain"
                 let main = try await drain(store, "main")
+                let other = try await drain(store, "other")
+                #expect(Set(main).count == main.count && Set(other).count == other.count, "\(name): events come twice")
+                for lane in store.snapshot.lanes { #expect(lane.ledger.balances, "\(name)") }
                 let missing = Set(soundChunks(original, .database, bad).flatMap { $0..<$0 + 50 }).subtracting(main)
                 #expect(missing.isEmpty, "\(name): \(missing.count) are missing")
                 stage = "commit"
@@ -309,6 +318,11 @@ struct QueueDamageTests {
             let other = Int.random(in: 0..<count, using: &random)
             for place in 0..<unit { bytes.swapAt(start(one) + place, start(other) + place) }
             bad.formUnion([one, other])
+        case .torn:
+            let page = Int.random(in: 0..<count, using: &random)
+            let other = Int.random(in: 0..<count, using: &random)
+            for place in unit / 2..<unit { bytes[start(page) + place] = bytes[start(other) + place] }
+            bad.insert(page)
         }
         if target == .database { copy.database = bytes } else { copy.wal = bytes }
         return bad

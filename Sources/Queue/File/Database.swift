@@ -64,6 +64,9 @@ final class Database {
     /// it is closed.
     var hasMoved: Bool { csqlite_has_moved(handle) != 0 }
 
+    /// How many rows the last statement that writes has changed.
+    var changes: Int { Int(sqlite3_changes(handle)) }
+
     // MARK: Transactions
 
     /// Begins a transaction unless one runs. It reads until its first write, which then belongs to it.

@@ -58,6 +58,14 @@ enum Migrations {
             ALTER TABLE total ADD COLUMN copy TEXT NOT NULL DEFAULT ''
             """
         ),
+        (
+            // A row that is torn in its middle is known by it. What is stored already has none: all would be written anew.
+            from: 6,
+            sql: """
+            ALTER TABLE chunk ADD COLUMN row_check INTEGER;
+            ALTER TABLE delivery ADD COLUMN row_check INTEGER
+            """
+        ),
     ]
 
     /// Upgrades a database, inside the caller's transaction.

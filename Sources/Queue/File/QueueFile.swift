@@ -28,21 +28,21 @@ final class QueueFile {
             pageSize = try database.integer("PRAGMA page_size") ?? 4096
             writing = try WriteStatements(database)
             readChunkStatement = try database.prepare(
-                "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame "
+                "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame, row_check "
                     + "FROM chunk WHERE id = ?")
             chunkFactsStatement = try database.prepare(
                 "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
             findDeliveryStatement = try database.prepare(
                 "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
-            let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines"
+            let columns = "destination, priority, \(DeliveryRow.columns)"
             walkStatement = try database.prepare(
                 "SELECT \(columns) FROM delivery WHERE destination = ? AND priority = ? AND chunk >= ? "
                     + "ORDER BY chunk, first")
             formedRowsStatement = try database.prepare(
-                "SELECT \(columns), destination, priority FROM delivery WHERE state = 1 AND batch = ? "
+                "SELECT \(columns) FROM delivery WHERE state = 1 AND batch = ? "
                     + "ORDER BY chunk, first")
             lookUpBatchStatement = try database.prepare(
-                "SELECT \(columns), destination, priority FROM delivery WHERE batch = ? ORDER BY chunk, first")
+                "SELECT \(columns) FROM delivery WHERE batch = ? ORDER BY chunk, first")
             figures = try FigureStatements(database)
             measure()
         } catch {
@@ -135,7 +135,9 @@ final class QueueFile {
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         let raw = statement.raw(7)
-        guard Int64(crc32(raw)) == Int64(statement.integer(6)),
+        let checksum = Int64(statement.integer(6))
+        guard Int64(crc32(raw)) == checksum,
+            statement.isNull(8) || Int64(statement.integer(8)) == RowCheck.of(id, checksum),
             let compression = Compression(rawValue: UInt8(truncatingIfNeeded: statement.integer(5))),
             (1...1 << 20).contains(statement.integer(0)), (0...1 << 32).contains(statement.integer(1)),
             (0...1 << 32).contains(statement.integer(2))
@@ -171,17 +173,30 @@ final class QueueFile {
     }
 
     /// Goes through a lane in order of acceptance, from a chunk on, until `body` returns false.
+    ///
+    /// - Throws: `QueueError` with code `corrupt` where rows are out of their order, as on a page that is torn.
     func walk(
         destination: Int64, priority: Priority, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool
     ) throws(QueueError) {
         let statement = walkStatement
         statement.take(destination, priority, chunk)
         defer { statement.reset() }
+        var end = (chunk: Int64.min, event: 0)
         while try statement.step() {
-            let row = DeliveryRow(statement)
-            guard row.isPlausible else { throw database.damage("a delivery's row") }
+            let row = try readRow(statement)
+            guard (row.chunk, row.first) >= end else { throw database.damage("the order of deliveries") }
+            end = (row.chunk, row.first + row.events)
             guard try body(row) else { return }
         }
+    }
+
+    /// A row of `delivery` that is what was stored.
+    private func readRow(_ statement: Statement) throws(QueueError) -> DeliveryRow {
+        let row = DeliveryRow(statement)
+        guard row.isPlausible, let priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(1))),
+            statement.isNull(11) || statement.integer(11) == row.check(Int64(statement.integer(0)), priority)
+        else { throw database.damage("a delivery's row") }
+        return row
     }
 
     /// Reads again when the oldest waiting event of a lane was accepted, and the earliest event time among the oldest
@@ -231,10 +246,9 @@ final class QueueFile {
         var destination: Int64 = 0
         var priority = Priority.normal
         while try statement.step() {
-            rows.append(DeliveryRow(statement))
-            guard rows.last?.isPlausible ?? true else { throw database.damage("a delivery's row") }
-            destination = Int64(statement.integer(9))
-            priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(10))) ?? .normal
+            rows.append(try readRow(statement))
+            destination = Int64(statement.integer(0))
+            priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(1))) ?? .normal
         }
         return rows.isEmpty ? nil : (destination, priority, rows)
     }
@@ -282,17 +296,20 @@ extension DeliveryRow {
         first >= 0 && first <= 1 << 32 && events > 0 && events <= 1 << 32 && bytes >= 0 && bytes <= 1 << 40
     }
 
-    /// Reads the columns in the order of the walk.
+    /// Behind the lane's two.
+    static let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines, row_check"
+
+    /// Reads the columns, those of the lane before them.
     init(_ statement: Statement) {
-        chunk = Int64(statement.integer(0))
-        first = statement.integer(1)
-        events = statement.integer(2)
-        bytes = statement.integer(3)
-        firstTime = Timestamp(nanoseconds: Int64(statement.integer(4)))
-        acceptedAt = Timestamp(nanoseconds: Int64(statement.integer(5)))
-        batch = BatchID(raw: statement.raw(6))
-        isFormed = statement.integer(7) != 0
-        deadlines = statement.isNull(8) ? nil : DeadlineNames(text: statement.text(8))
+        chunk = Int64(statement.integer(2))
+        first = statement.integer(3)
+        events = statement.integer(4)
+        bytes = statement.integer(5)
+        firstTime = Timestamp(nanoseconds: Int64(statement.integer(6)))
+        acceptedAt = Timestamp(nanoseconds: Int64(statement.integer(7)))
+        batch = BatchID(raw: statement.raw(8))
+        isFormed = statement.integer(9) != 0
+        deadlines = statement.isNull(10) ? nil : DeadlineNames(text: statement.text(10))
     }
 }
 

@@ -63,11 +63,12 @@ struct TableWriter: ~Copyable {
 
     func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
         let statement = statements.insertChunk
+        let checksum = Int64(chunk.frame.withUnsafeBytes { crc32($0) })
         statement.take(
             id, chunk.priority, chunk.destinations.count, chunk.events, chunk.bytes, chunk.eventTimes.lowerBound,
-            chunk.eventTimes.upperBound, chunk.acceptedAt, Int64(chunk.compression.rawValue),
-            Int64(chunk.frame.withUnsafeBytes { crc32($0) }))
+            chunk.eventTimes.upperBound, chunk.acceptedAt, Int64(chunk.compression.rawValue), checksum)
         statement.bind(12, destinations)
+        statement.bind(13, RowCheck.of(id, checksum))
         try statement.run(chunk.frame, at: 11)
     }
 
@@ -90,12 +91,14 @@ struct TableWriter: ~Copyable {
         let statement = statements.insertDelivery
         try statement.run(
             destination, priority, row.chunk, row.first, row.events, row.bytes, row.firstTime, row.acceptedAt,
-            row.batch, row.isFormed ? 1 : 0, row.deadlines?.text)
+            row.batch, row.isFormed ? 1 : 0, row.deadlines?.text, row.check(destination, priority))
     }
 
     func deleteDelivery(destination: Int64, priority: Priority, chunk: Int64, first: Int) throws(QueueError) {
         let statement = statements.deleteDelivery
         try statement.run(destination, priority, chunk, first)
+        // A row that was read and is not found by its key stands on a page where it does not belong.
+        guard file.database.changes == 1 else { throw file.database.damage("a delivery's row") }
     }
 }
 
@@ -107,9 +110,9 @@ final class WriteStatements {
     fileprivate let deleteDelivery: Statement
 
     init(_ database: Database) throws(QueueError) {
-        insertChunk = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        insertChunk = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
-        insertDelivery = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        insertDelivery = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         deleteDelivery = try database.prepare(
             "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
     }

@@ -106,9 +106,10 @@ private struct SalvageCopy {
         var values = found.values
         let columns = found.table.columns.prefix(values.count)
         if found.table.name == "chunk" {
-            guard let checked = checked(chunk: values) else { return }
+            guard let checked = checked(chunk: values, found.row) else { return }
             values = checked
         }
+        if found.table.name == "delivery", !isAsStored(delivery: values) { return }
         if found.table.name == "ledger" { hasLedger = true }
         let key = "\(found.table.name)/\(values.count)"
         if inserts[key] == nil {
@@ -138,14 +139,31 @@ private struct SalvageCopy {
         if rows % 1_000 == 0 { try flush() }
     }
 
-    /// A chunk's values as its frame says; nil if the frame is not what was stored.
-    private func checked(chunk values: [RecordValue]) -> [RecordValue]? {
+    /// Whether a delivery's values are all of one row: a page that is torn in its middle has rows of two halves. Those of older
+    /// versions do not say.
+    private func isAsStored(delivery values: [RecordValue]) -> Bool {
+        guard values.count == 12, case .integer(let check) = values[11] else { return true }
+        func number(_ place: Int) -> Int64 { if case .integer(let number) = values[place] { number } else { 0 } }
+        var batch: BatchID?
+        if case .blob(let bytes) = values[8] { batch = bytes.withUnsafeBytes { BatchID(raw: $0) } }
+        var deadlines: DeadlineNames?
+        if case .text(let bytes) = values[10] { deadlines = DeadlineNames(text: String(decoding: bytes, as: UTF8.self)) }
+        let row = DeliveryRow(
+            chunk: number(2), first: Int(number(3)), events: Int(number(4)), bytes: Int(number(5)),
+            firstTime: Timestamp(nanoseconds: number(6)), acceptedAt: Timestamp(nanoseconds: number(7)), batch: batch,
+            isFormed: number(9) != 0, deadlines: deadlines)
+        return Priority(rawValue: UInt8(truncatingIfNeeded: number(1))).map { row.check(number(0), $0) } == check
+    }
+
+    /// A chunk's values as its frame says; nil if the frame is not what was stored, or was stored under another number.
+    private func checked(chunk values: [RecordValue], _ id: Int64) -> [RecordValue]? {
         guard case .integer(let events) = values[3], case .integer(let bytes) = values[4],
             case .integer(let first) = values[5], case .integer(let last) = values[6],
             case .integer(let packing) = values[8], case .integer(let checksum) = values[9],
             case .blob(let frame) = values[10], Int64(frame.withUnsafeBytes { crc32($0) }) == checksum,
             let compression = Compression(rawValue: UInt8(truncatingIfNeeded: packing))
         else { return nil }
+        if values.count == 13, case .integer(let check) = values[12], check != RowCheck.of(id, checksum) { return nil }
         var checked = values
         checked[5] = .integer(min(first, last))
         checked[6] = .integer(max(first, last))

@@ -34,6 +34,7 @@ struct SalvageBalance {
             "DELETE FROM ledger WHERE destination NOT IN (SELECT id FROM destination) AND destination > 0")
         try database.execute("DELETE FROM delivery WHERE destination NOT IN (SELECT id FROM destination)")
         try database.execute("DELETE FROM dead_letter WHERE destination NOT IN (SELECT id FROM destination)")
+        try believeOnce(database)
         // With those whose chunks are gone: no others are to be made in their place.
         let found = try deliveriesFound()
         try database.execute(
@@ -68,6 +69,18 @@ struct SalvageBalance {
         }
         try tables.write(&figures)
         return loss
+    }
+
+    /// Rows that an older version stored say nothing of themselves: what two of them claim is believed of the first, and a
+    /// batch's id of nobody, so that it goes under another one.
+    private func believeOnce(_ database: Database) throws(QueueError) {
+        try database.execute(
+            "DELETE FROM delivery WHERE EXISTS (SELECT 1 FROM delivery AS other WHERE other.destination = delivery.destination "
+                + "AND other.priority = delivery.priority AND other.chunk = delivery.chunk "
+                + "AND other.first < delivery.first AND other.first + other.events > delivery.first)")
+        try database.execute(
+            "UPDATE delivery SET batch = NULL, row_check = NULL WHERE state = 0 AND batch IN "
+                + "(SELECT batch FROM delivery WHERE batch IS NOT NULL GROUP BY batch HAVING count(*) > 1)")
     }
 
     // MARK: Figures

@@ -96,6 +96,7 @@ struct SalvagedTable {
                 "id": .rowID, "priority": .integer, "destinations": .integer, "events": .integer, "bytes": .integer,
                 "first_time": .integer, "last_time": .integer, "accepted_at": .integer, "compression": .integer,
                 "checksum": .integer, "frame": .blob, "wanted_by": .textOrNull,
+                "row_check": .integerOrNull,
             ]),
         SalvagedTable(
             "delivery", rowID: false, least: 10,
@@ -103,6 +104,7 @@ struct SalvagedTable {
                 "destination": .integer, "priority": .integer, "chunk": .integer, "first": .integer,
                 "events": .integer, "bytes": .integer, "first_time": .integer, "accepted_at": .integer,
                 "batch": .blobOrNull, "state": .integer, "deadlines": .textOrNull,
+                "row_check": .integerOrNull,
             ]),
         SalvagedTable(
             "ledger", rowID: false, least: 12,

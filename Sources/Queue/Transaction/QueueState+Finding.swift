@@ -69,6 +69,10 @@ extension QueueState {
             return events < request.maxEvents && bytes < request.maxBytes && rows.count < QueueState.mostJoined
         }
         if let cursor { figures.lanes[lane].cursor = cursor }
+        // Whose rows cannot be found is served by those that a salvage makes, and waits for nothing.
+        if urgentBefore == nil, cursor == nil, start.waitingEvents > 0 {
+            throw file.database.damage("rows of a lane that are missing")
+        }
         return rows.isEmpty ? result : .join(rows)
     }
 
