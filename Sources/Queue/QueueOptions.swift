@@ -23,6 +23,9 @@ public struct QueueOptions: Sendable, Equatable {
     public var maxAge = Duration.seconds(25 * 86_400)
     /// The same, for destinations that have a maximum of their own.
     public var maxAges: [DestinationName: Duration] = [:]
+    /// Destinations that give up their oldest events where storing would wait for them: while they hold more than an equal part of
+    /// what is queued. Default none.
+    public var skipping: Set<DestinationName> = []
     /// What a commit survives. Default a power cut.
     public var durability = Durability.powerLoss
     /// The bound of dead letters in bytes; the oldest are purged first. Default 1 MiB.

@@ -36,7 +36,7 @@ struct DestinationTests {
         "nats.credentials_file": .string("/a"), "nats.credentials_credential": .string("a"),
         "interval": .string("1m"), "batch_events": .integer(10),
         "batch_most_events": .integer(20), "batch_size": .string("1MB"),
-        "parallel_batches": .integer(1), "critical_delay": .string("1s"), "max_age": .string("1d"),
+        "parallel_batches": .integer(1), "critical_delay": .string("1s"), "max_age": .string("1d"), "when_behind": .string("skip"),
         "nats.tls_first": .boolean(true), "nats.inbox_prefix": .string("a"),
         "kafka.brokers": .array([.string("b:9092")]), "kafka.topic": .string("a"), "kafka.key": .string("none"),
         "kafka.tls": .boolean(false), "kafka.mechanism": .string("PLAIN"),
@@ -46,6 +46,7 @@ struct DestinationTests {
     /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
     private static let neutral: Set<String> = [
         "interval", "batch_events", "batch_most_events", "batch_size", "parallel_batches", "critical_delay", "max_age",
+        "when_behind",
         "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
         "nats.duplicate_window",
     ]

@@ -49,6 +49,8 @@ struct QueueModel {
 
     var cap: Int
     var evicts: Bool
+    /// Those that give up their oldest events where storing would wait.
+    var skipping: Set<DestinationName> = []
     let maxAge: Duration
     /// Of destinations with one of their own.
     var maxAges: [DestinationName: Duration] = [:]
@@ -145,21 +147,52 @@ struct QueueModel {
         for priority in Priority.allCases where priority <= limit {
             let candidates = chunks.values.filter { $0.priority == priority && !isInFlight($0) }
             if let chunk = candidates.min(by: { $0.id < $1.id }) {
-                for lane in lanes.keys where lane.priority == priority {
-                    for number in chunk.numbers where chunkOf[lane]?[number] == chunk.id {
-                        guard let place = lanes[lane]?[number] else { continue }
-                        if let id = place, let batch = batches[id] {
-                            remove(batch.numbers, lane, \.evicted)
-                            batches[id] = nil
-                        } else {
-                            remove([number], lane, \.evicted)
-                        }
-                    }
-                }
+                evict(chunk)
                 return true
             }
         }
         return false
+    }
+
+    private mutating func evict(_ chunk: Chunk) {
+        for lane in lanes.keys where lane.priority == chunk.priority {
+            for number in chunk.numbers where chunkOf[lane]?[number] == chunk.id {
+                guard let place = lanes[lane]?[number] else { continue }
+                if let id = place, let batch = batches[id] {
+                    remove(batch.numbers, lane, \.evicted)
+                    batches[id] = nil
+                } else {
+                    remove([number], lane, \.evicted)
+                }
+            }
+        }
+    }
+
+    /// What an event counts for where destinations are compared.
+    private func bytes(_ name: DestinationName) -> Int {
+        lanes.filter { $0.key.destination == name }.values.flatMap(\.keys).reduce(0) { $0 + (sizes[$1] ?? 0) }
+    }
+
+    /// Those who hold more than an equal part, and are to skip.
+    private var behind: Set<DestinationName> {
+        let names = Set(lanes.keys.map(\.destination))
+        let all = names.reduce(0) { $0 + bytes($1) }
+        return skipping.filter { bytes($0) * names.count > all }
+    }
+
+    /// Where storing would wait, those who are behind give up what nobody else waits for.
+    mutating func giveWay(to needs: Int) {
+        for priority in Priority.allCases {
+            for chunk in chunks.values.filter({ $0.priority == priority }).sorted(by: { $0.id < $1.id }) {
+                guard stored + needs > cap else { return }
+                let wanting = lanes.keys.filter { lane in
+                    lane.priority == priority && chunk.numbers.contains { chunkOf[lane]?[$0] == chunk.id }
+                }
+                guard chunks[chunk.id] != nil, Set(wanting.map(\.destination)).isSubset(of: behind), !isInFlight(chunk)
+                else { continue }
+                evict(chunk)
+            }
+        }
     }
 
     private func isInFlight(_ chunk: Chunk) -> Bool {

@@ -11,7 +11,9 @@ extension Settings {
         options.maxSize = queue.maxSize
         options.maxAge = queue.maxAge
         for destination in destinations {
-            options.maxAges[DestinationName(destination.name)] = destination.own.maxAge
+            let name = DestinationName(destination.name)
+            options.maxAges[name] = destination.own.maxAge
+            if destination.own.whenBehind == .skip { options.skipping.insert(name) }
         }
         options.durability = queue.durability
         options.whenFull = spool.whenFull

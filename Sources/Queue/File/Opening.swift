@@ -116,6 +116,9 @@ extension Figures {
     /// Deliveries that have expired, of all lanes.
     var expired: Int { lanes.reduce(0) { $0 + $1.ledger.expired } }
 
+    /// Deliveries that are queued, of all lanes.
+    var queued: Int { lanes.reduce(0) { $0 + $1.ledger.queued } }
+
     /// The place of a lane; nil for an unknown destination.
     func lane(_ name: DestinationName, _ priority: Priority) -> Int? {
         lanes.firstIndex { $0.priority == priority && $0.name == name }

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 /// What the values of a row come to, kept in its last column: a row whose end is another version's, or another row's, as after

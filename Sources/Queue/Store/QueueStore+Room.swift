@@ -47,11 +47,41 @@ extension Transaction {
         if let refusal = state.refusal { return refusal.reason }
         guard state.figures.totals.stored + needs > state.effectiveCap else { return nil }
         try expireOldest(atMost: 1_000)
+        try giveWay(to: needs)
         guard state.figures.totals.stored + needs > state.effectiveCap else { return nil }
-        state.refusal = QueueState.Refusal(reason: .full, needs: needs)
+        state.refusal = QueueState.Refusal(reason: .full, needs: needs, queued: state.figures.queued)
         let (stored, cap) = (state.figures.totals.stored, state.options.maxSize)
         note { $0.info("queue is full", ["stored_bytes": stored, "max_size": cap]) }
         return .full
+    }
+
+    /// So many chunks are looked at for one commit: 10 ms of work.
+    private static let mostLookedAt = 1_000
+
+    /// Lets destinations that are behind, and are to skip then, give up their oldest events until so many bytes fit.
+    ///
+    /// A chunk goes when each who still waits for it gives way: the lowest priority first, the oldest first, none in flight.
+    private mutating func giveWay(to needs: Int) throws(QueueError) {
+        guard !state.options.skipping.isEmpty else { return }
+        var looked = 0
+        for priority in Priority.allCases {
+            var from: Int64 = 0
+            while state.figures.totals.stored + needs > state.effectiveCap, looked < Transaction.mostLookedAt {
+                var lanes = state.figures.lanes.filter { $0.priority == priority }
+                let others = lanes.partition { state.givesWay($0.name) }
+                guard let chunk = try oldestChunk(of: lanes[others...], from: from) else { break }
+                looked += 1
+                from = chunk + 1
+                if try isWanted(chunk, by: lanes[..<others]) { continue }
+                if try !isInFlight(chunk, priority) { try evict(chunk, priority) }
+            }
+        }
+    }
+
+    private func isWanted(_ chunk: Int64, by lanes: ArraySlice<Lane>) throws(QueueError) -> Bool {
+        for lane in lanes
+        where try file.waits(destination: lane.destination, priority: lane.priority, chunk: chunk) { return true }
+        return false
     }
 
     /// Takes a chunk into the queue, evicting others where that is asked for.
@@ -94,13 +124,18 @@ extension Transaction {
     private mutating func evictOne(notAbove limit: Priority) throws(QueueError) -> Bool {
         for priority in Priority.allCases where priority <= limit {
             guard let chunk = try oldestEvictable(priority, from: 0) else { continue }
-            for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
-                // Read anew each time: other rows of the chunk may go with a row's batch.
-                while let row = try file.rows(of: chunk, state.figures.lanes[lane]).first { try evict(row, lane) }
-            }
+            try evict(chunk, priority)
             return true
         }
         return false
+    }
+
+    /// Evicts a chunk for all who still wait for it.
+    private mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
+        for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
+            // Read anew each time: other rows of the chunk may go with a row's batch.
+            while let row = try file.rows(of: chunk, state.figures.lanes[lane]).first { try evict(row, lane) }
+        }
     }
 
     /// Evicts a row, or the whole batch that it is in: once attempted it goes whole or stays whole (invariant 2).
@@ -121,18 +156,23 @@ extension Transaction {
         _ priority: Priority, from start: Int64
     ) throws(QueueError) -> Int64? {
         var from = start
-        while true {
-            var oldest: Int64?
-            for lane in state.figures.lanes where lane.priority == priority && lane.ledger.queued > 0 {
-                try file.walk(destination: lane.destination, priority: priority, from: from) { row in
-                    oldest = min(oldest ?? row.chunk, row.chunk)
-                    return false
-                }
-            }
-            guard let chunk = oldest else { return nil }
+        while let chunk = try oldestChunk(of: state.figures.lanes.filter { $0.priority == priority }, from: from) {
             if try !isInFlight(chunk, priority) { return chunk }
             from = chunk + 1
         }
+        return nil
+    }
+
+    /// The oldest chunk, from one on, that any of the lanes waits for.
+    private func oldestChunk(of lanes: some Sequence<Lane>, from: Int64) throws(QueueError) -> Int64? {
+        var oldest: Int64?
+        for lane in lanes where lane.ledger.queued > 0 {
+            try file.walk(destination: lane.destination, priority: lane.priority, from: from) { row in
+                oldest = min(oldest ?? row.chunk, row.chunk)
+                return false
+            }
+        }
+        return oldest
     }
 
     /// Whether anybody has some of a chunk in flight, in a batch that a row of the chunk belongs to.
@@ -182,6 +222,10 @@ extension QueueStore {
     func reconsiderRefusal() {
         let stored = state.figures.totals.stored
         if stored < state.options.maxSize / 2 { state.effectiveCap = state.options.maxSize }
+        if let refusal = state.refusal, refusal.reason == .full, !state.options.skipping.isEmpty {
+            // Who has just acknowledged may have been the last to want what others give up.
+            if state.figures.queued < refusal.queued, isAnybodyBehind { state.refusal = nil } else { armRoomTimer() }
+        }
         guard stored < state.effectiveCap / 10 * 9 else { return }
         if let refusal = state.refusal, refusal.reason == .full, stored + refusal.needs <= state.effectiveCap {
             state.refusal = nil
@@ -191,6 +235,8 @@ extension QueueStore {
             log.warning("queue was full", ["evicted": episode.evicted, "refused": episode.refused])
         }
     }
+
+    private var isAnybodyBehind: Bool { state.options.skipping.contains { state.givesWay($0) } }
 
     /// Looks again after a second whether storing may go on.
     func armRoomTimer() {
@@ -205,7 +251,13 @@ extension QueueStore {
 
     private func lookForRoom() {
         guard let file else { return isClosed ? () : reopen() }
-        guard let refusal = state.refusal, refusal.reason != .full else { return }
+        guard let refusal = state.refusal else { return }
+        if refusal.reason == .full {
+            // What was in flight may be free by now.
+            guard isAnybodyBehind else { return }
+            state.refusal = nil
+            return publish()
+        }
         guard refusal.reason == .walPinned else { return tryWriting(file) }
         checkpoint(file)
         if file.walBytes > state.bounds.storeBelow { return armRoomTimer() }

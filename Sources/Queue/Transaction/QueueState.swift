@@ -32,10 +32,11 @@ struct QueueState {
         effectiveCap = options.maxSize
     }
 
-    /// Why nothing is stored, and how many bytes the caller that was turned away needs.
+    /// Why nothing is stored, how many bytes the caller that was turned away needs, and how many deliveries were queued then.
     struct Refusal {
         let reason: WaitReason
         var needs = 0
+        var queued = 0
     }
 
     // MARK: What may become of rows
@@ -51,6 +52,15 @@ struct QueueState {
     /// Whether some of a row's events may have expired, so that each has to be looked at (ac12).
     func isToBeSifted(_ row: DeliveryRow, in lane: Int) -> Bool {
         surroundings.eventTime != nil && isExpired(row.firstTime, in: lane)
+    }
+
+    /// Whether a destination gives up events where storing would wait: it is to skip what it is too late for, and holds more than an
+    /// equal part of what is queued for those in the configuration. So never do all of them, nor one that is alone.
+    func givesWay(_ name: DestinationName) -> Bool {
+        guard options.skipping.contains(name) else { return false }
+        let queued = figures.lanes.filter { options.destinations.contains($0.name) }
+        let own = queued.reduce(0) { $0 + ($1.name == name ? $1.queuedBytes : 0) }
+        return own * options.destinations.count > queued.reduce(0) { $0 + $1.queuedBytes }
     }
 
     /// Whether a row's batch is with its destination, or acknowledged and about to go.

@@ -9,6 +9,15 @@ public struct OwnSettings: Sendable, Equatable {
     package var parallelBatches: Int?
     package var criticalDelay: Duration?
     package var maxAge: Duration?
+    package var whenBehind = WhenBehind.wait
+
+    /// What becomes of a destination's events where they alone keep those of others out of a full queue.
+    public enum WhenBehind: String, SettingChoice {
+        /// They stay, and reading waits.
+        case wait
+        /// The oldest are given up for it.
+        case skip
+    }
 }
 
 extension OwnSettings {
@@ -40,6 +49,10 @@ extension OwnSettings {
             "max_age", \.own.maxAge, optional: QueueSettings.maxAgeType,
             "In place of queue.max_age: older events expire for this destination, and go to the others.",
             example: "\"1d\""),
+        .setting(
+            "when_behind", \.own.whenBehind, .choice,
+            "When the queue is full and this destination holds more than an equal part: wait stops reading for all; skip gives up "
+                + "its oldest events, for it alone."),
     ]
 }
 

@@ -1,0 +1,120 @@
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+/// Issue 34: one dead destination is nobody else's trouble.
+@Suite("A destination that is behind")
+struct QueueBehindTests {
+    private static let names: [DestinationName] = ["main", "other", "dead"]
+
+    /// Takes and acknowledges all that waits for some destinations.
+    private func take(
+        _ names: [DestinationName], from store: QueueStore, into taken: inout [DestinationName: [Int]]
+    ) async throws {
+        for name in names {
+            for priority in Priority.allCases {
+                while let batch = try await store.leaseNext(request(name, priority)) {
+                    taken[name, default: []] += numbers(batch)
+                    _ = try await store.settle(.acknowledged(batch.header))
+                }
+            }
+        }
+    }
+
+    @Test("one dead of three that may skip: the others get every event, it keeps the newest, and each ledger balances")
+    func oneDeadOfThree() async throws {
+        for seed in Seeds.list(1...4) {
+            let fixture = try QueueFixture(in: "/dev/shm")
+            var random = SplitMix64(seed: seed)
+            var maker = ChunkMaker()
+            let store = try fixture.open {
+                $0.destinations = QueueBehindTests.names
+                $0.maxSize = 24 << 10
+                $0.skipping = ["dead"]
+                $0.durability = .crash
+            }
+            var taken: [DestinationName: [Int]] = [:]
+            var sent = Set<Int>()
+            for _ in 0..<400 {
+                let events = Int.random(in: 1...40, using: &random)
+                let priority: Priority = Int.random(in: 0..<5, using: &random) == 0 ? .critical : .normal
+                sent.formUnion(maker.next..<maker.next + events)
+                let commit = maker.commit(
+                    events, priority: priority, to: QueueBehindTests.names,
+                    size: Int.random(in: 10...60, using: &random), full: Bool.random(using: &random))
+                if try await store.store(commit) != .stored(refused: 0) {
+                    // The healthy ones are late themselves: their acknowledgements make room.
+                    try await take(["main", "other"], from: store, into: &taken)
+                    try await store.flush()
+                    #expect(try await store.store(commit) == .stored(refused: 0), "\(seed): an event waits for the dead one")
+                } else if Int.random(in: 0..<3, using: &random) == 0 {
+                    try await take(["main", "other"], from: store, into: &taken)
+                }
+            }
+            // It comes back.
+            try await take(QueueBehindTests.names, from: store, into: &taken)
+            try await store.flush()
+            for name in ["main", "other"] as [DestinationName] {
+                #expect(taken[name]?.count == sent.count && Set(taken[name] ?? []) == sent, "\(seed): \(name)")
+            }
+            let late = taken["dead"] ?? []
+            #expect(Set(late).count == late.count && late.contains(maker.next - 1), "\(seed)")
+            var evicted = 0
+            for lane in store.snapshot.lanes {
+                #expect(lane.ledger.balances && lane.ledger.queued == 0, "\(seed): \(lane)")
+                #expect(lane.ledger.evicted == 0 || lane.destination == "dead", "\(seed): \(lane)")
+                evicted += lane.ledger.evicted
+            }
+            #expect(evicted > 0 && evicted == sent.count - late.count, "\(seed)")
+            #expect(store.snapshot.storedBytes == 0, "\(seed)")
+            await store.close()
+        }
+    }
+
+    @Test("where all are behind, storing waits and nothing is given up; so it does for one that is alone")
+    func allAreBehind() async throws {
+        for names in [QueueBehindTests.names, ["dead"]] {
+            let fixture = try QueueFixture(in: "/dev/shm")
+            var maker = ChunkMaker()
+            let store = try fixture.open {
+                $0.destinations = names
+                $0.maxSize = 24 << 10
+                $0.skipping = Set(names)
+            }
+            var result = StoreResult.stored(refused: 0)
+            for _ in 0..<200 where result == .stored(refused: 0) {
+                result = try await store.store(maker.commit(20, to: names))
+            }
+            #expect(result == .wait(.full))
+            #expect(store.snapshot.lanes.allSatisfy { $0.ledger.evicted == 0 })
+            await store.close()
+        }
+    }
+
+    @Test("normal events go before critical ones, the oldest first, and none that is in flight")
+    func order() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.destinations = ["main", "dead"]
+            $0.maxSize = 24 << 10
+            $0.skipping = ["dead"]
+        }
+        let cost = 50 * 16 + 64 * 2
+        _ = try await store.store(maker.commit(50, to: ["dead"], full: true))
+        let inFlight = try #require(try await store.leaseNext(request("dead")))
+        _ = try await store.store(maker.commit(50, priority: .critical, to: ["dead"], full: true))
+        for _ in 2..<(24 << 10) / cost { _ = try await store.store(maker.commit(50, to: ["dead"], full: true)) }
+        #expect(try await store.store(maker.commit(50, to: ["main"], full: true)) == .stored(refused: 0))
+        #expect(store.snapshot.lane("dead", .normal)?.ledger.evicted == 50)
+        #expect(store.snapshot.lane("dead", .critical)?.ledger.evicted == 0)
+        await store.release(inFlight.header.id)
+        #expect(numbers(try #require(try await store.leaseNext(request("dead")))) == Array(0..<50))
+        #expect(numbers(try #require(try await store.leaseNext(request("dead")))).first == 150)
+        #expect(fixture.log.messages.count { $0.text == "queue is full, evicting" } == 1)
+        await store.close()
+    }
+}
