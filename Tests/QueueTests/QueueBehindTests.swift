@@ -49,7 +49,8 @@ struct QueueBehindTests {
                     // The healthy ones are late themselves: their acknowledgements make room.
                     try await take(["main", "other"], from: store, into: &taken)
                     try await store.flush()
-                    #expect(try await store.store(commit) == .stored(refused: 0), "\(seed): an event waits for the dead one")
+                    let again = try await store.store(commit)
+                    #expect(again == .stored(refused: 0), "\(seed): an event waits for the dead one")
                 } else if Int.random(in: 0..<3, using: &random) == 0 {
                     try await take(["main", "other"], from: store, into: &taken)
                 }

@@ -16,7 +16,8 @@ struct QueuePropertyTests {
 
     @Test("thousands of random operations: every event, every figure and the order of eviction as in the model")
     func everythingAsInTheModel() async throws {
-        for (evicts, skipping) in [(true, []), (false, []), (false, ["other", "third"])] as [(Bool, Set<DestinationName>)] {
+        let cases: [(Bool, Set<DestinationName>)] = [(true, []), (false, []), (false, ["other", "third"])]
+        for (evicts, skipping) in cases {
             let seed = Seeds.one(13)
             var run = try PropertyRun(seed: seed, evicts: evicts, skipping: skipping)
             for step in 0..<QueuePropertyTests.operations {

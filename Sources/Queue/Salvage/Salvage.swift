@@ -147,7 +147,9 @@ private struct SalvageCopy {
         var batch: BatchID?
         if case .blob(let bytes) = values[8] { batch = bytes.withUnsafeBytes { BatchID(raw: $0) } }
         var deadlines: DeadlineNames?
-        if case .text(let bytes) = values[10] { deadlines = DeadlineNames(text: String(decoding: bytes, as: UTF8.self)) }
+        if case .text(let bytes) = values[10] {
+            deadlines = DeadlineNames(text: String(decoding: bytes, as: UTF8.self))
+        }
         let row = DeliveryRow(
             chunk: number(2), first: Int(number(3)), events: Int(number(4)), bytes: Int(number(5)),
             firstTime: Timestamp(nanoseconds: number(6)), acceptedAt: Timestamp(nanoseconds: number(7)), batch: batch,
