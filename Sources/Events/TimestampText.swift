@@ -161,7 +161,7 @@ public enum TimestampText {
     }
 
     /// Appends a time as RFC 3339 text in UTC, with as many digits as it has: three, six or nine after the point.
-    static func append(_ time: Timestamp, to bytes: inout [UInt8]) {
+    package static func append(_ time: Timestamp, to bytes: inout [UInt8]) {
         bytes.append(contentsOf: repeatElement(0, count: 24))
         bytes.withUnsafeMutableBufferPointer { buffer in
             guard let end = buffer.baseAddress.map({ $0 + buffer.count }) else { return }
@@ -171,13 +171,13 @@ public enum TimestampText {
         var rest = Int(((time.nanoseconds % 1_000_000) + 1_000_000) % 1_000_000)
         guard rest > 0 else { return }
         bytes.removeLast()
-        var digits: [UInt8] = []
-        for _ in 0..<6 {
-            digits.append(UInt8(ascii: "0") + UInt8(rest % 10))
-            rest /= 10
+        let isInMicroseconds = rest % 1000 == 0
+        if isInMicroseconds { rest /= 1000 }
+        var unit = isInMicroseconds ? 100 : 100_000
+        while unit > 0 {
+            bytes.append(UInt8(ascii: "0") + UInt8(rest / unit % 10))
+            unit /= 10
         }
-        if digits[..<3].allSatisfy({ $0 == 0x30 }) { digits.removeFirst(3) }
-        bytes += digits.reversed()
         bytes.append(UInt8(ascii: "Z"))
     }
 

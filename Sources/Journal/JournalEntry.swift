@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Events
+internal import Glibc
 internal import Model
 
 /// The fields of one entry, and the line that they become. Its buffers are used again for the next entry.
@@ -13,6 +14,12 @@ struct JournalEntry {
     }
 
     private let fields: [JournalField]
+    /// Their names, one after the other, and where each lies: each field of each entry is looked for in them.
+    private let names: [UInt8]
+    private let places: [(start: Int, count: Int)]
+    /// The entry in which each field was last taken, and this one's number.
+    private var lastTaken: [Int]
+    private var number = 0
     private let takesAll: Bool
     private let looksAtUnits: Bool
     private var check = ObjectCheck()
@@ -30,6 +37,13 @@ struct JournalEntry {
         let wanted = takesAll ? JournalField.withOtherNames : options.fields
         for name in wanted where !names.contains(name) { names.append(name) }
         fields = names.map { JournalField($0) }
+        var all: [UInt8] = []
+        places = fields.map { field in
+            defer { all += field.name }
+            return (all.count, field.name.count)
+        }
+        self.names = all
+        lastTaken = Array(repeating: 0, count: fields.count)
         looksAtUnits = !options.units.isEmpty
     }
 
@@ -37,22 +51,40 @@ struct JournalEntry {
     mutating func begin() {
         bytes.removeAll(keepingCapacity: true)
         parts.removeAll(keepingCapacity: true)
+        number += 1
         subject = JournalFilter.Subject()
     }
 
     /// Takes a field as the journal has it, `NAME=value`. Of several of one name the first counts.
     mutating func take(_ text: UnsafeBufferPointer<UInt8>) {
-        guard let equals = text.firstIndex(of: UInt8(ascii: "=")) else { return }
-        let name = UnsafeBufferPointer(rebasing: text[..<equals])
-        let value = UnsafeBufferPointer(rebasing: text[(equals + 1)...])
-        if looksAtUnits { lookAtUnit(name, value) }
-        let field = fields.firstIndex { $0.name.count == name.count && name.elementsEqual($0.name) }
-        guard field != nil || (takesAll && name.allSatisfy(JournalEntry.isNameByte)) else { return }
-        if parts.contains(where: { $0.field == field && (field != nil || bytes[$0.name].elementsEqual(name)) }) {
+        guard let base = text.baseAddress, let found = memchr(base, Int32(UInt8(ascii: "=")), text.count) else {
             return
         }
-        if field == 1, value.count == 1, (0x30...0x37).contains(value[0]) { subject.priority = Int(value[0]) - 0x30 }
-        parts.append(Part(field: field, name: field == nil ? keep(name) : 0..<0, value: keep(value)))
+        let length = UnsafeRawPointer(found) - UnsafeRawPointer(base)
+        let name = UnsafeBufferPointer(start: base, count: length)
+        let value = UnsafeBufferPointer(start: base + length + 1, count: text.count - length - 1)
+        if looksAtUnits { lookAtUnit(name, value) }
+        if let field = field(base, length) {
+            guard lastTaken[field] != number else { return }
+            lastTaken[field] = number
+            if field == 1, value.count == 1, (0x30...0x37).contains(value[0]) {
+                subject.priority = Int(value[0]) - 0x30
+            }
+            parts.append(Part(field: field, name: 0..<0, value: keep(value)))
+        } else if takesAll, name.allSatisfy(JournalEntry.isNameByte),
+            !parts.contains(where: { $0.field == nil && bytes[$0.name].elementsEqual(name) })
+        {
+            parts.append(Part(field: nil, name: keep(name), value: keep(value)))
+        }
+    }
+
+    private func field(_ name: UnsafePointer<UInt8>, _ length: Int) -> Int? {
+        names.withUnsafeBufferPointer { names in
+            guard let base = names.baseAddress else { return nil }
+            for (index, place) in places.enumerated()
+            where place.count == length && memcmp(base + place.start, name, length) == 0 { return index }
+            return nil
+        }
     }
 
     /// Whether journald would take it in a field's name: capital letters, digits, underscores.
@@ -146,7 +178,9 @@ struct JournalEntry {
 
     private func appendText(to lines: inout [UInt8], _ time: Timestamp, cut: (part: Int, bytes: Int)?) {
         lines.append(UInt8(ascii: "{"))
-        append("timestamp", text: "\(time)", to: &lines)
+        lines.append(contentsOf: "\"timestamp\":\"".utf8)
+        TimestampText.append(time, to: &lines)
+        lines.append(contentsOf: "\",".utf8)
         appendMembers(to: &lines, behind: nil)
         if let cut {
             append("truncated_bytes", number: Int64(cut.bytes), to: &lines)
@@ -167,25 +201,34 @@ struct JournalEntry {
     ///   of its members, or might have.
     private func appendMembers(to lines: inout [UInt8], behind object: Range<Int>?) {
         if let object, lines[object].last != UInt8(ascii: "{") { lines.append(UInt8(ascii: ",")) }
-        for part in parts {
-            let name = member(part)
-            if let object {
-                guard part.field != 0, !JournalEntry.has(lines[object], quoted: name) else { continue }
+        bytes.withUnsafeBufferPointer { bytes in
+            for part in parts {
+                if let object {
+                    guard part.field != 0, !JournalEntry.has(lines[object], quoted: member(part)) else { continue }
+                }
+                if let field = part.field {
+                    lines.append(contentsOf: fields[field].opening)
+                } else {
+                    lines.append(UInt8(ascii: "\""))
+                    lines.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[part.name]))
+                    lines.append(contentsOf: "\":".utf8)
+                }
+                let value = UnsafeBufferPointer(rebasing: bytes[part.value])
+                if let field = part.field, fields[field].isNumber, JournalEntry.isNumber(value) {
+                    lines.append(contentsOf: value)
+                } else {
+                    JSONString.append(value, to: &lines)
+                }
+                lines.append(UInt8(ascii: ","))
             }
-            lines.append(UInt8(ascii: "\""))
-            lines.append(contentsOf: name)
-            lines.append(contentsOf: "\":".utf8)
-            let value = bytes[part.value]
-            let isNumber =
-                part.field.map { fields[$0].isNumber } ?? false && (1...18).contains(value.count)
-                && value.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } && (value.count == 1 || value.first != 0x30)
-            if isNumber {
-                lines.append(contentsOf: value)
-            } else {
-                value.withUnsafeBufferPointer { JSONString.append($0, to: &lines) }
-            }
-            lines.append(UInt8(ascii: ","))
         }
+    }
+
+    /// Whether a text is a whole number as JSON writes it, of at most 18 digits.
+    private static func isNumber(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard (1...18).contains(text.count), text.count == 1 || text[0] != 0x30 else { return false }
+        for byte in text where byte < 0x30 || byte > 0x39 { return false }
+        return true
     }
 
     /// A part's member: only capital letters, digits and underscores where journald's name is kept.

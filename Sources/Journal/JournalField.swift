@@ -7,6 +7,8 @@ struct JournalField: Sendable, Equatable {
     let name: [UInt8]
     /// The member's.
     let member: [UInt8]
+    /// What goes before its value: the member with its quotes and colon.
+    let opening: [UInt8]
     /// Whether digits become a number.
     let isNumber: Bool
 
@@ -14,6 +16,7 @@ struct JournalField: Sendable, Equatable {
         let known = JournalField.known[name]
         self.name = Array(name.utf8)
         member = Array((known?.member ?? name).utf8)
+        opening = [UInt8(ascii: "\"")] + member + Array("\":".utf8)
         isNumber = known?.isNumber ?? false
     }
 

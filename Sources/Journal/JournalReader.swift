@@ -22,7 +22,8 @@ public actor JournalReader {
     let options: JournalOptions
     private let filter: JournalFilter
     let log: Log
-    private var entry: JournalEntry
+    /// Its buffers; nil while a piece is read: then they are a local's, whose uses nobody has to check.
+    private var entry: JournalEntry?
     private var place: JournalPlace?
     var open: Open?
     var wakeUp: CheckedContinuation<Void, Never>?
@@ -56,7 +57,6 @@ public actor JournalReader {
         self.log = log
         self.place = place
         filter = JournalFilter(options)
-        entry = JournalEntry(options)
     }
 
     /// Ends waiting, and each later call.
@@ -90,6 +90,7 @@ public actor JournalReader {
             let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
             try handle.match(filter.matches)
             try go(to: place, handle)
+            var entry = JournalEntry(options)
             var found = JournalPlace(cursor: place.cursor, seenUntil: place.seenUntil)
             var left = entries
             while left > 0, try handle.next() {
@@ -124,6 +125,8 @@ public actor JournalReader {
             piece.gap = gap(open.handle, before)
             open.hasOtherFiles = false
         }
+        var entry = self.entry.take() ?? JournalEntry(options)
+        defer { self.entry = entry }
         var looked = 0
         var last: Timestamp?
         while piece.lines.count < JournalReader.pieceBytes, looked < JournalReader.pieceEntries, try open.handle.next()

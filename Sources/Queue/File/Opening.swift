@@ -139,7 +139,7 @@ extension Figures {
 
 extension QueueFile {
     /// Reads both ends of each large table and index, milliseconds, whatever their size; all of the small tables; and all of the
-    /// deliveries, in half a second a million: a page that is torn has rows of another, which would be sent twice.
+    /// deliveries, a fifth of a second of CPU a million: a page that is torn has rows of another, which would be sent twice.
     func checkEnds() throws(QueueError) {
         for table in [
             "destination", "total", "ledger", "discard", "switch", "memory", "checkpoint", "done_record", "container",
