@@ -75,7 +75,7 @@ enum Hashing {
         case .salted(let salt): digest = SHA256.hexadecimal(salt + text)
         case .withoutKey: return Hashing.missing
         }
-        return [UInt8(ascii: "\"")] + digest.utf8 + [UInt8(ascii: "\"")]
+        return [UInt8(ascii: "\"")] + Array(digest.utf8) + [UInt8(ascii: "\"")]
     }
 }
 
