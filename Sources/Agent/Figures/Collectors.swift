@@ -130,8 +130,7 @@ struct IntakeCollector: MetricCollector {
         for (new, old) in zip(counts.events.oddities, old.events.oddities) {
             exposition.set(.oddities, [new.kind], to: new.count + old.count)
         }
-        let fired = counts.rules.fired.map { ($0.key, $0.value + (old.rules.fired[$0.key] ?? 0)) }
-        exposition.set(.tagsFired, by: Dictionary(uniqueKeysWithValues: fired))
+        exposition.set(.tagsFired, by: counts.rules.fired.merging(old.rules.fired, uniquingKeysWith: +))
         let problems = [
             ("event_too_large", counts.rules.tooLarge + old.rules.tooLarge),
             ("function_not_allowed", counts.rules.deniedCalls + old.rules.deniedCalls),

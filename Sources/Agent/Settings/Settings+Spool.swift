@@ -2,7 +2,6 @@ internal import Glibc
 internal import Configuration
 internal import EventLoops
 internal import Journal
-internal import EventLoops
 internal import Model
 internal import Spool
 
