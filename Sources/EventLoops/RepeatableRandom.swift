@@ -1,4 +1,4 @@
-/// Chance that repeats: the same seed gives the same numbers on every machine.
+/// Random numbers that repeat: the same seed gives the same ones on every machine.
 ///
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64).
 public struct RepeatableRandom: RandomNumberGenerator, Sendable {

@@ -22,7 +22,7 @@ public enum DestinationStateName: String, Sendable, CaseIterable {
     case waitingForRetry = "waiting_for_retry"
     /// The configuration does not name it any more.
     case orphaned
-    /// Nothing stands in the way.
+    /// Nothing keeps its events from going.
     case active
 }
 

@@ -172,7 +172,7 @@ struct JournalReaderTests {
         "a journal that moves from memory to the disk: nothing is left out, nothing comes twice",
         arguments: [true, false])
     func movesToDisk(isReading: Bool) async throws {
-        let daemon = try JournalDaemon(movable: ())
+        let daemon = try JournalDaemon(isMachines: true)
         try daemon.write((0..<60).map { "in memory \($0)" })
         var reader = reader(daemon.directory)
         var (found, places) = try await read(40, reader)

@@ -12,42 +12,40 @@ public final class JournalDaemon {
 
     /// Starts a daemon with an empty journal.
     ///
-    /// - Parameter settings: lines for journald.conf; its limits on rates are off.
-    public init(_ settings: String = "") throws {
+    /// - Parameters:
+    ///   - settings: lines for a namespace's journald.conf; its limits on rates are off.
+    ///   - isMachines: whether it is a machine's own journald, in a view of the files of its own: its journal is in memory until
+    ///     `moveToDisk`, and `directory` has both places. A namespace's never moves.
+    public init(_ settings: String = "", isMachines: Bool = false) throws {
         name = "spoolship\(getpid())-\(UInt32.random(in: 0 ... .max))"
-        machine = nil
-        let machine = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
-        directory = "/run/log/journal/\(machine).\(name)"
-        let configuration = "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n\(settings)\n"
-        let file = try Descriptor(checking: open(conf, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644), "open")
-        guard Glibc.write(file.raw, configuration, configuration.utf8.count) == configuration.utf8.count else {
-            throw SystemError("write")
+        let id = try JournalDaemon.machineID()
+        if isMachines {
+            // journald removes what it has moved in memory only.
+            let base = "/dev/shm/\(name)"
+            machine = base
+            directory = "\(base)/both"
+            // libsystemd looks into directories that are named like machines.
+            let script = #"""
+                mkdir -p "$0/sockets" "$0/memory/$1" "$0/log" "$0/both" && cd "$0/both"
+                ln -s "../memory/$1" "$1" && ln -s "../log/journal/$1" "$(echo "$1" | tr 0-9a-f 1-9a-f0)"
+                printf '[Journal]\nStorage=auto\nRateLimitIntervalSec=0\nReadKMsg=no\nAudit=no\n' >"$0/conf"
+                """#
+            try JournalDaemon.finish(JournalDaemon.spawn(["sh", "-ec", script, base, id]), "sh")
+        } else {
+            machine = nil
+            directory = "/run/log/journal/\(id).\(name)"
+            let configuration = "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n\(settings)\n"
+            let file = try Descriptor(checking: open(conf, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644), "open")
+            guard Glibc.write(file.raw, configuration, configuration.utf8.count) == configuration.utf8.count else {
+                throw SystemError("write")
+            }
         }
-        try start()
-    }
-
-    /// Starts a machine's own journald in a view of the files of its own, with its journal in memory until `moveToDisk`: a namespace's never
-    /// moves it. `directory` has both places.
-    public init(movable: Void) throws {
-        name = "spoolship\(getpid())-\(UInt32.random(in: 0 ... .max))"
-        // journald removes what it has moved in memory only.
-        let base = "/dev/shm/\(name)"
-        machine = base
-        directory = "\(base)/both"
-        let id = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
-        // libsystemd looks into directories that are named like machines.
-        let script = #"""
-            mkdir -p "$0/sockets" "$0/memory/$1" "$0/log" "$0/both" && cd "$0/both"
-            ln -s "../memory/$1" "$1" && ln -s "../log/journal/$1" "$(echo "$1" | tr 0-9a-f 1-9a-f0)"
-            printf '[Journal]\nStorage=auto\nRateLimitIntervalSec=0\nReadKMsg=no\nAudit=no\n' >"$0/conf"
-            """#
-        try JournalDaemon.finish(JournalDaemon.spawn(["sh", "-ec", script, base, String(id)]), "sh")
         try start()
     }
 
     /// Moves the journal from memory to the disk, as `systemd-journal-flush` does while a machine starts.
     public func moveToDisk() throws {
-        let id = try JournalDaemon.text(of: "/etc/machine-id").prefix { $0 != "\n" }
+        let id = try JournalDaemon.machineID()
         try JournalDaemon.finish(JournalDaemon.spawn(["mkdir", "-p", "\(machine ?? "")/log/journal/\(id)"]), "mkdir")
         try ask("--flush")
     }
@@ -191,11 +189,11 @@ public final class JournalDaemon {
         return process
     }
 
-    private static func text(of path: String) throws -> String {
-        let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open")
+    private static func machineID() throws -> String {
+        let file = try Descriptor(checking: open("/etc/machine-id", O_RDONLY | O_CLOEXEC), "open")
         var buffer = [UInt8](repeating: 0, count: 256)
         let count = read(file.raw, &buffer, buffer.count)
         guard count > 0 else { throw SystemError("read") }
-        return String(decoding: buffer[..<count], as: UTF8.self)
+        return String(decoding: buffer[..<count].prefix { $0 != 0x0A }, as: UTF8.self)
     }
 }

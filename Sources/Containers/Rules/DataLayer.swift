@@ -243,13 +243,22 @@ struct DataLayers {
         if let hidden, !hidden.isEmpty {
             var pushed = DataLayer()
             // What is too large for a layer by itself is too large for one with more in it.
-            guard pushed.push(members) else { return refused += 1 }
+            guard pushed.push(members) else {
+                refused += 1
+                return
+            }
             if pushed.hide(hidden) { members = pushed.json.members ?? [] }
         }
-        guard layers[app] != nil || layers.count < DataLayers.limit else { return refused += 1 }
+        guard layers[app] != nil || layers.count < DataLayers.limit else {
+            refused += 1
+            return
+        }
         // Most events say again what is known: that needs no copy, and no write with the next commit.
         if let layer = layers[app], layer.holds(members) { return }
-        guard layers[app, default: DataLayer()].push(members) else { return refused += 1 }
+        guard layers[app, default: DataLayer()].push(members) else {
+            refused += 1
+            return
+        }
         changed.insert(app)
     }
 

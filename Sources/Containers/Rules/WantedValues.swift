@@ -146,9 +146,12 @@ struct WantedValues {
     }
 
     private func write(_ node: Int, to text: inout [UInt8]) {
-        if let value = nodes[node].value { return text += value }
-        text.append(UInt8(ascii: "{"))
-        write(nodes[node].members, to: &text)
-        text.append(UInt8(ascii: "}"))
+        if let value = nodes[node].value {
+            text += value
+        } else {
+            text.append(UInt8(ascii: "{"))
+            write(nodes[node].members, to: &text)
+            text.append(UInt8(ascii: "}"))
+        }
     }
 }

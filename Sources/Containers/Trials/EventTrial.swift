@@ -52,7 +52,7 @@ public final class ContainerTrials {
         options.maxAge = nil
         pass = EventPass(options: options)
         self.now = now
-        // Chance that repeats: a test that passes goes on passing.
+        // The same numbers each time: a test that passes goes on passing.
         var random = RepeatableRandom()
         engine = RuleEngine(random: { random.next() })
         engine.use([container])

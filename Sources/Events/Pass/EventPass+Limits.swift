@@ -209,7 +209,10 @@ struct PropertyWalk {
                 // At depth 0 this is the bracket of the object itself, after a number or a literal.
                 if depth == 0 { return }
                 depth -= 1
-                if depth == 0 { return position += 1 }
+                if depth == 0 {
+                    position += 1
+                    return
+                }
             case .comma where depth == 0: return
             case let c where c <= .blank && depth == 0: return
             default: break

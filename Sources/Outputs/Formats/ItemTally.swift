@@ -11,7 +11,10 @@ struct ItemTally {
     /// Notes what became of an event, by the table of statuses.
     mutating func add(_ index: Int, status: Int, type: String, reason: String) {
         let meaning = AnswerTable().meaning(of: status)
-        if meaning == .acknowledge { return acknowledged += 1 }
+        if meaning == .acknowledge {
+            acknowledged += 1
+            return
+        }
         let failure = Failure(
             kind: .status, status: status,
             message:

@@ -81,7 +81,7 @@ public actor S3Output: MeasuredOutput {
         if case .answered(let answer) = result, answer.status == 412,
             let size = await storedSize(of: batch.header, credentials), size != body.count
         {
-            // The key is this batch's alone: what is there is part of it, or was written by another hand.
+            // The key is this batch's alone: what is there is part of it, or somebody else wrote it.
             log.warning(
                 "an object of another size had a batch's key, and is replaced",
                 ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])

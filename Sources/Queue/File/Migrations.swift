@@ -59,7 +59,7 @@ enum Migrations {
             """
         ),
         (
-            // A row that is torn in its middle is known by it. What is stored already has none: all would be written anew.
+            // The check shows that a row is torn. Rows that are stored already have none: each would have to be written again.
             from: 6,
             sql: """
             ALTER TABLE chunk ADD COLUMN row_check INTEGER;

@@ -71,8 +71,8 @@ struct SalvageBalance {
         return loss
     }
 
-    /// Rows that an older version stored say nothing of themselves: what two of them claim is believed of the first, and a
-    /// batch's id of nobody, so that it goes under another one.
+    /// Rows that an older version stored carry no check. Where two claim the same events, the first is believed; a batch's id that two
+    /// claim is dropped, and they go under another.
     private func believeOnce(_ database: Database) throws(QueueError) {
         try database.execute(
             "DELETE FROM delivery WHERE EXISTS (SELECT 1 FROM delivery AS other WHERE other.destination = delivery.destination "

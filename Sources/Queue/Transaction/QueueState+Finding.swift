@@ -69,7 +69,7 @@ extension QueueState {
             return events < request.maxEvents && bytes < request.maxBytes && rows.count < QueueState.mostJoined
         }
         if let cursor { figures.lanes[lane].cursor = cursor }
-        // Whose rows cannot be found is served by those that a salvage makes, and waits for nothing.
+        // Events are counted and their rows are not there: without a salvage, which makes them anew, the lane would wait without end.
         if urgentBefore == nil, cursor == nil, start.waitingEvents > 0 {
             throw file.database.damage("rows of a lane that are missing")
         }
