@@ -201,7 +201,7 @@ let package = Package(
                 "Agent", "CBuild", "CCurl", "CGzip", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
                 "Configuration",
                 "Containers", "Control",
-                "Digests", "EventLoops", "Model", "Receiver", "Spool",
+                "Digests", "EventLoops", "Model", "Outputs", "Receiver", "Spool",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,12 +1,12 @@
 internal import Configuration
 internal import Containers
-internal import Control
+public import Control
 internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Intake
 internal import Logs
-internal import Model
+public import Model
 internal import Queue
 internal import Spool
 
@@ -18,10 +18,10 @@ enum AgentSwitch {
     static let country = "agent.country"
 }
 
-/// What changes while the agent runs: reload, disable, country, sessions.
-extension AgentService {
+/// What changes while the agent runs: reload, disable, country, sessions, the log's level.
+extension AgentService: CollectionControl {
     /// Reads the configuration again: all of it comes into force, or nothing does.
-    func reload() async throws(ControlRefusal) -> ReloadResult {
+    public func reload() async throws(ControlRefusal) -> ReloadResult {
         manager?.notifyReloading()
         defer { manager?.notify("READY=1") }
         do throws(ControlRefusal) {
@@ -123,23 +123,19 @@ extension AgentService {
 
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
-        await parts.intake.use { $0.configure(wanted) }
-        await parts.reader.configure(settings.forPlaces(wanted))
+        await parts.reader.configure(wanted, others: settings.forPlaces(wanted))
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.
-    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
+    public func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
         guard let parts else { throw .starting }
-        guard !isDiscarding else {
-            throw ControlRefusal(
-                status: 409, code: "discarding",
-                message: "what was queued is still being deleted; ask again when it is gone")
-        }
         // Two at a time, one in each direction, could end with events collected and none sent.
-        guard !isSwitching else {
-            throw ControlRefusal(
-                status: 409, code: "discarding",
-                message: "another enable or disable is at work; ask again when it is done")
+        guard !isDiscarding, !isSwitching else {
+            let what =
+                isDiscarding
+                ? "what was queued is still being deleted; ask again when it is gone"
+                : "another enable or disable is at work; ask again when it is done"
+            throw ControlRefusal(status: 409, code: "discarding", message: what)
         }
         isSwitching = true
         defer { isSwitching = false }
@@ -195,13 +191,13 @@ extension AgentService {
 
     private func settleIntake(_ parts: Parts) async {
         await withCheckedContinuation { continuation in
-            let intake = parts.intake
+            let intake = parts.reader.intakes.spool
             readerLoop.post { intake.assumeOnLoop { $0.whenSettled { continuation.resume() } } }
         }
     }
 
     /// Overrides the country of events that name none; nil ends that. Durable.
-    func setCountry(_ code: String?) async throws(ControlRefusal) {
+    public func setCountry(_ code: String?) async throws(ControlRefusal) {
         guard let parts else { throw .starting }
         var wanted: CountryCode?
         if let code {
@@ -220,9 +216,10 @@ extension AgentService {
     }
 
     /// Starts a session of an app, where sessions are manual.
-    func startSession(of app: String) async -> String {
+    public func startSession(app named: String?) async throws(ControlRefusal) -> String {
+        let app = named ?? "default"
         guard let parts else { return "the agent is starting; nothing changed" }
-        let hasStarted = await parts.intake.use { $0.startSession(of: app) }
+        let hasStarted = await parts.reader.intakes.spool.use { $0.startSession(of: app) }
         // Without a line to read it would wait for the next one, and a crash would forget it.
         if hasStarted { await parts.reader.spool.commitSoon() }
         if hasStarted { return "a new session of \(app) has begun" }
@@ -230,6 +227,15 @@ extension AgentService {
             return "\(obstacle); nothing changed"
         }
         return "sessions are \(settings.session.mode.rawValue); nothing changed"
+    }
+
+    /// Changes the log's level until a restart or a reload; `default` is the configured one.
+    public func setLogLevel(_ level: String) async throws(ControlRefusal) {
+        guard let level = level == "default" ? settings.agent.logLevel : LogLevel(name: level) else {
+            let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")
+            throw ControlRefusal(status: 400, code: "out_of_range", message: "the level is one of \(names)")
+        }
+        sink.level = level
     }
 }
 

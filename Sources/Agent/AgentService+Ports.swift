@@ -7,15 +7,14 @@ internal import Metrics
 /// Opens the ports at which the agent is asked: the control socket and the figures.
 extension AgentService {
     func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {
-        var options = ControlServerOptions()
-        options.socket = settings.control.socket
         // The default group exists where the package was installed; elsewhere the agent's own does.
         let isDefault = settings.origin(of: "control.group") == .standard
+        let group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
         // An event may be larger than the usual request.
-        options.largestBody = max(options.largestBody, settings.spool.maxEventSize + 1)
-        options.group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
+        let largestBody = max(1 << 20, settings.spool.maxEventSize + 1)
         do throws(ControlError) {
-            let server = try ControlServer(on: loop, options: options, routes: routes)
+            let server = try ControlServer(
+                on: loop, socket: settings.control.socket, group: group, largestBody: largestBody, routes: routes)
             try await server.start()
             return server
         } catch {
@@ -32,16 +31,13 @@ extension AgentService {
         _ status: AgentStatus, _ collectors: [any MetricCollector]
     ) async throws(AgentError) -> StatsServer? {
         guard task == nil, let listen = settings.stats.listen else { return nil }
-        var options = StatsServerOptions()
-        options.listen = listen.description
-        options.hosts = settings.stats.hosts
         var page: (@Sendable () -> String)?
         if settings.stats.statusPage {
             page = { StatusPage(status.report(), history: status.recorder.history).html }
         }
         let server = StatsServer(
-            on: loop, options: options, collectors: collectors,
-            readiness: { Readiness(obstacles: await status.status().obstacles) }, page: page)
+            on: loop, host: listen.host, port: listen.port, names: settings.stats.hosts, collectors: collectors,
+            obstacles: { await status.status().obstacles }, page: page)
         do throws(ControlError) {
             try await server.start()
             return server

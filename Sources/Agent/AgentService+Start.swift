@@ -15,6 +15,9 @@ internal import Spool
 internal import Synchronization
 
 extension AgentService {
+    /// The intakes of what lies elsewhere than in the spool, and what they count.
+    private typealias OtherIntakes = (intakes: [LoopBound<Intake>], figures: [IntakeFigures])
+
     /// Starts what runs, from the disk to the network: the queue, delivery, the ports, the spool last.
     func start() async throws(AgentError) -> Parts {
         let relay = QueueRelay()
@@ -58,9 +61,10 @@ extension AgentService {
         let keeper = makeKeeper(queue, functions, rules)
         try takeSpool()
         let (spool, intake) = try makeReader(queue, restored, figures, tap, rules)
-        let places = makePlaces(queue, restored, tap, rules)
-        let reader = Reading(
-            spool: spool, places: places, journals: try makeJournals(queue, restored, tap, rules))
+        var others: OtherIntakes = ([], [])
+        let places = makePlaces(queue, restored, tap, rules, &others)
+        let journals = try makeJournals(queue, restored, tap, rules, &others)
+        let reader = Reading(spool: spool, places: places, journals: journals, intakes: (intake, others.intakes))
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
@@ -71,8 +75,7 @@ extension AgentService {
             time: time,
             read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: { max($0, $1) }))
         let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value }
-        let intakes = AllIntakes(
-            spool: figures, backfill: backfillFigures, places: places.intakeFigures + reader.journals.intakeFigures)
+        let intakes = AllIntakes(spool: figures, backfill: backfillFigures, places: others.figures)
         let collectors: [any MetricCollector] = [
             KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),
@@ -105,7 +108,7 @@ extension AgentService {
         let control = try await startControl(
             ControlAPI.routes(
                 status: status, sending: AgentSending(driver: driver, containers: keeper),
-                collection: AgentCollection(agent: self),
+                collection: self,
                 records: AgentRecords(
                     queue: queue, rereader: rereader, spool: spool, maxEventSize: settings.spool.maxEventSize,
                     time: time, deadlines: { await self.deadlines }, log: log),
@@ -128,8 +131,8 @@ extension AgentService {
         let time = self.time
         let expiry = ExpiryRounds(on: loop, queue: queue)
         relay.connect(
-            queue: queue, driver: driver, expiry: expiry, unread: unread, intake: intake, mainLoop: loop,
-            readerLoop: readerLoop, reader: reader
+            queue: queue, driver: driver, expiry: expiry, unread: unread, mainLoop: loop, readerLoop: readerLoop,
+            reader: reader
         ) { snapshot in
             notice.queueAccepts(snapshot.accepting)
             let now = time.wallTime
@@ -149,8 +152,7 @@ extension AgentService {
         // Writers go on; only reading waits, and no longer than the containers' timeouts (tm05).
         await keeper.waitUntilOpen()
         let parts = Parts(
-            queue: queue, driver: driver, reader: reader, intake: intake, stats: stats, control: control,
-            network: network,
+            queue: queue, driver: driver, reader: reader, stats: stats, control: control, network: network,
             notice: notice, backfill: backfill, unread: unread, containers: keeper, functions: functions, ports: ports,
             status: status)
         self.parts = parts
@@ -272,25 +274,25 @@ extension AgentService {
 
     /// What reads files that lie elsewhere.
     private func makePlaces(
-        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
+        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules,
+        _ others: inout OtherIntakes
     ) -> PlaceReaders {
         let pairs = settings.placeOptions.map { options in
-            let (intake, figures) = makeIntake(
-                of: (options.place?.app ?? "") + options.directory, queue, restored, tap, rules)
-            return PlaceReaders.Pair(options: options, intake: intake, figures: figures)
+            let name = (options.place?.app ?? "") + options.directory
+            return (options, makeIntake(of: name, queue, restored, tap, rules, &others))
         }
         return PlaceReaders(pairs, checkpoints: restored.checkpoints, on: readerLoop, time: time, log: log)
     }
 
     /// What reads journals.
     private func makeJournals(
-        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
+        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules,
+        _ others: inout OtherIntakes
     ) throws(AgentError) -> JournalReaders {
         let sources = settings.journals.map { app, options in
             let name = JournalReaders.memoryName(of: app)
-            let (intake, figures) = makeIntake(of: name, queue, restored, tap, rules)
             return JournalReaders.Source(
-                app: app, options: options, intake: intake, figures: figures,
+                app: app, options: options, intake: makeIntake(of: name, queue, restored, tap, rules, &others),
                 place: restored.memory[name].flatMap { JournalPlace(bytes: $0) })
         }
         do throws(SystemError) {
@@ -302,14 +304,18 @@ extension AgentService {
 
     /// An intake of lines that come from elsewhere than the spool.
     private func makeIntake(
-        of name: String, _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules
-    ) -> (LoopBound<Intake>, IntakeFigures) {
+        of name: String, _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules,
+        _ others: inout OtherIntakes
+    ) -> LoopBound<Intake> {
         let figures = IntakeFigures()
         let intake = Intake(
             ofPlace: name, settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize)), store: queue,
             memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules,
             on: readerLoop, time: time, log: log)
-        return (LoopBound(intake, to: readerLoop), figures)
+        let bound = LoopBound(intake, to: readerLoop)
+        others.intakes.append(bound)
+        others.figures.append(figures)
+        return bound
     }
 
     /// When an earlier process last wrote to the queue: a time that is past.

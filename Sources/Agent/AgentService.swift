@@ -88,7 +88,6 @@ public actor AgentService {
         let queue: QueueStore
         let driver: DeliveryDriver
         let reader: Reading
-        let intake: LoopBound<Intake>
         let stats: StatsServer?
         let control: ControlServer
         let network: NetworkMonitor
@@ -252,11 +251,8 @@ public actor AgentService {
     private func stop(_ parts: Parts) async {
         log.info("agent stopping")
         await parts.backfill.stop()
-        await parts.intake.use { $0.stopWaiting() }
-        await parts.reader.stop()
         var left = Commit()
-        left.memory = await parts.intake.use { $0.takeLeftCalls() }
-        left.memory.merge(await parts.reader.places.takeLeftCalls()) { _, new in new }
+        left.memory = await parts.reader.stop()
         do {
             if !left.memory.isEmpty { _ = try await parts.queue.store(left) }
         } catch {

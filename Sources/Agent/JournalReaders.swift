@@ -28,7 +28,6 @@ actor JournalReaders {
         let app: String
         let options: JournalOptions
         let intake: LoopBound<Intake>
-        let figures: IntakeFigures
         /// Where reading ended; nil: it never began.
         let place: JournalPlace?
     }
@@ -59,9 +58,6 @@ actor JournalReaders {
         }
     }
 
-    /// What the intakes count.
-    nonisolated var intakeFigures: [IntakeFigures] { sources.map(\.figures) }
-
     func start() {
         guard let journalLoop, tasks.isEmpty, !isStopping else { return }
         do throws(SystemError) {
@@ -76,20 +72,9 @@ actor JournalReaders {
         }
     }
 
-    /// Takes up changed settings.
-    func configure(_ settings: IntakeSettings) {
-        for source in sources { source.intake.assumeOnLoop { $0.configure(settings) } }
-    }
-
-    /// To be called when the queue may have room again.
-    func queueChanged() {
-        for source in sources { source.intake.assumeOnLoop { $0.queueChanged() } }
-    }
-
     /// Ends reading at commits.
     func stop() async {
         isStopping = true
-        for source in sources { source.intake.assumeOnLoop { $0.stopWaiting() } }
         for app in parked.keys { goOn(app, wasParked: true) }
         for reader in started.withLock({ $0 }) { await reader.stop() }
         for task in tasks { await task.value }

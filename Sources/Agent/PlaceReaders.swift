@@ -24,11 +24,7 @@ actor PlaceReaders {
     private var isStopping = false
 
     /// How a place is read, and the intake of its lines.
-    struct Pair: Sendable {
-        let options: SpoolOptions
-        let intake: LoopBound<Intake>
-        let figures: IntakeFigures
-    }
+    typealias Pair = (options: SpoolOptions, intake: LoopBound<Intake>)
 
     /// A place with what is known of it.
     struct State: Sendable {
@@ -53,9 +49,6 @@ actor PlaceReaders {
             pairs[index].options.place.map { State(place: $0, figures: opened[index]?.figures) }
         }
     }
-
-    /// What the intakes count.
-    nonisolated var intakeFigures: [IntakeFigures] { pairs.map(\.figures) }
 
     /// Begins to read what is there; what is not is looked for again.
     func start() async {
@@ -83,28 +76,10 @@ actor PlaceReaders {
         timer = isMissing ? loop.after(PlaceReaders.look) { Task { await self.openAll() } } : nil
     }
 
-    /// Takes up changed settings.
-    func configure(_ settings: IntakeSettings) {
-        for pair in pairs { pair.intake.assumeOnLoop { $0.configure(settings) } }
-    }
-
-    /// To be called when the queue may have room again.
-    func queueChanged() {
-        for pair in pairs { pair.intake.assumeOnLoop { $0.queueChanged() } }
-    }
-
-    /// The calls of functions that are left once reading has ended.
-    func takeLeftCalls() -> [String: [UInt8]?] {
-        pairs.reduce(into: [:]) { left, pair in
-            left.merge(pair.intake.assumeOnLoop { $0.takeLeftCalls() }) { _, new in new }
-        }
-    }
-
     /// Ends reading at commits.
     func stop() async {
         isStopping = true
         if let timer { loop.cancel(timer) }
-        for pair in pairs { pair.intake.assumeOnLoop { $0.stopWaiting() } }
         for reader in opened.withLock({ Array($0.values) }) { await reader.stop() }
     }
 }
@@ -114,6 +89,8 @@ struct Reading: Sendable {
     let spool: SpoolReader
     let places: PlaceReaders
     let journals: JournalReaders
+    /// The intake of the spool, and those of all that lies elsewhere.
+    let intakes: (spool: LoopBound<Intake>, others: [LoopBound<Intake>])
 
     /// The figures of all of them together.
     var figures: SpoolFigures { places.states.reduce(spool.figures) { $0.adding($1.figures ?? SpoolFigures()) } }
@@ -124,22 +101,28 @@ struct Reading: Sendable {
         await journals.start()
     }
 
-    /// Takes up changed settings, those for what lies elsewhere than in the spool.
-    func configure(_ settings: IntakeSettings) async {
-        await places.configure(settings)
-        await journals.configure(settings)
+    /// Takes up changed settings: those for the spool, and those for what lies elsewhere.
+    func configure(_ settings: IntakeSettings, others: IntakeSettings) async {
+        await intakes.spool.use { $0.configure(settings) }
+        for intake in intakes.others { await intake.use { $0.configure(others) } }
     }
 
     /// Ends reading at commits.
-    func stop() async {
+    ///
+    /// - Returns: the calls of functions that are left.
+    func stop() async -> [String: [UInt8]?] {
+        let all = [intakes.spool] + intakes.others
+        for intake in all { await intake.use { $0.stopWaiting() } }
         await spool.stop()
         await places.stop()
         await journals.stop()
+        var left: [String: [UInt8]?] = [:]
+        for intake in all { left.merge(await intake.use { $0.takeLeftCalls() }) { _, new in new } }
+        return left
     }
 
     /// To be called on the reader's loop when the queue may have room again.
     func queueChanged() {
-        places.assumeIsolated { $0.queueChanged() }
-        journals.assumeIsolated { $0.queueChanged() }
+        for intake in [intakes.spool] + intakes.others { intake.assumeOnLoop { $0.queueChanged() } }
     }
 }

@@ -122,9 +122,9 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// An IPv4 or IPv6 address, without brackets.
     public let host: String
     /// The port; 0 lets the kernel choose one.
-    public let port: Int
+    public let port: UInt16
 
-    package init(host: String, port: Int) {
+    package init(host: String, port: UInt16) {
         self.host = host
         self.port = port
     }
@@ -143,7 +143,7 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
             guard parts.count == 4, parts.allSatisfy({ UInt8($0) != nil }) else { return nil }
         }
         self.host = String(host)
-        self.port = Int(port)
+        self.port = port
     }
 
     /// As it is written.

@@ -51,12 +51,16 @@ public indirect enum SettingValue: Sendable, Hashable {
     }
 
     /// As JSON. Secrets are masked.
-    public var json: String {
+    public var json: JSONValue {
         switch self {
-        case .array(let values): "[" + values.map(\.json).joined(separator: ",") + "]"
-        case .table(let members):
-            "{" + members.map { "\(SettingValue.quote($0.name)):\($0.value.json)" }.joined(separator: ",") + "}"
-        default: toml
+        case .string(let text): .string(text)
+        case .integer(let value): .integer(Int(value))
+        case .double(let value): .double(value)
+        case .boolean(let value): .bool(value)
+        case .array(let values): .array(values.map(\.json))
+        case .table(let members): .object(members.map { JSONValue.Member($0.name, $0.value.json) })
+        case .secret(let secret): .string(secret.masked)
+        case .url(let url): .string(url.description)
         }
     }
 

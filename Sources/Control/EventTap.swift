@@ -53,13 +53,13 @@ public final class EventTap: Sendable {
         private struct State {
             var bytes: [UInt8] = []
             var missed = 0
-            var isOver = false
-            var waiter: CheckedContinuation<Void, Never>?
         }
 
         private let filter: Filter
         private let bufferSize: Int
         private let state = Mutex(State())
+        /// Says that there is something; several times is once.
+        private let (news, newsWriter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
         init(_ filter: Filter, _ bufferSize: Int) {
             self.filter = filter
@@ -71,42 +71,22 @@ public final class EventTap: Sendable {
             if let name = filter.name {
                 guard let event = try? JSONValue(parsing: Array(line)), event["name"]?.string == name else { return }
             }
-            let waiter = state.withLock { state in
+            state.withLock { state in
                 if state.bytes.count + line.count < bufferSize {
                     state.bytes.append(contentsOf: line)
                     if line.last != UInt8(ascii: "\n") { state.bytes.append(UInt8(ascii: "\n")) }
                 } else {
                     state.missed += 1
                 }
-                return state.waiter.take()
             }
-            waiter?.resume()
+            newsWriter.yield()
         }
 
-        /// The next events, as lines, and how many were missed after them; nil when the task is cancelled.
+        /// The next events, as lines, and how many were missed after them, or nothing; nil when the task is cancelled.
         func next() async -> (lines: [UInt8], missed: Int)? {
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let isReady = state.withLock { state in
-                        if state.isOver || !state.bytes.isEmpty || state.missed > 0 { return true }
-                        state.waiter = continuation
-                        return false
-                    }
-                    if isReady { continuation.resume() }
-                }
-            } onCancel: {
-                let waiter = state.withLock { state in
-                    state.isOver = true
-                    return state.waiter.take()
-                }
-                waiter?.resume()
-            }
+            guard await news.first(where: { true }) != nil else { return nil }
             return state.withLock { state in
-                guard !state.isOver else { return nil }
-                defer {
-                    state.bytes = []
-                    state.missed = 0
-                }
+                defer { state = State() }
                 return (state.bytes, state.missed)
             }
         }

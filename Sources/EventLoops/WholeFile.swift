@@ -18,13 +18,7 @@ public enum WholeFile {
             let file = try Descriptor(
                 checking: open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode), "open")
             if isForAll, fchmod(file.raw, mode) != 0 { throw SystemError("fchmod") }
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(file.raw, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw SystemError("write") }
-                rest = rest.dropFirst(count)
-            }
+            try write(bytes, to: file.raw)
             if isDurable, fsync(file.raw) != 0 { throw SystemError("fsync") }
             guard rename(temporary, path) == 0 else { throw SystemError("rename") }
         } catch {
@@ -36,5 +30,16 @@ public enum WholeFile {
         let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let directory = try Descriptor(checking: open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
         guard fsync(directory.raw) == 0 else { throw SystemError("fsync") }
+    }
+
+    /// Writes all of it to an open file.
+    public static func write(_ bytes: [UInt8], to raw: Int32) throws(SystemError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(raw, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemError("write") }
+            rest = rest.dropFirst(count)
+        }
     }
 }

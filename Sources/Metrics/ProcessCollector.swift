@@ -43,12 +43,8 @@ public struct ProcessCollector: MetricCollector {
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
 
     private static func openDescriptors() -> Int? {
-        guard let directory = opendir("/proc/self/fd") else { return nil }
-        defer { closedir(directory) }
-        var count = 0
-        while readdir(directory) != nil { count += 1 }
-        // Without "." and "..", and the one that reads.
-        return max(0, count - 3)
+        // Without the one that reads.
+        (try? WholeFile.names(in: "/proc/self/fd")).map { max(0, $0.count - 1) }
     }
 
     private static func number(after key: String, in text: String) -> Int? {
@@ -59,14 +55,6 @@ public struct ProcessCollector: MetricCollector {
 
     /// A small file of `/proc`; empty when it cannot be read.
     private static func read(_ path: String) -> String {
-        guard let descriptor = try? Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open") else { return "" }
-        var text: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 16_384)
-        while text.count < 1_048_576 {
-            let count = Glibc.read(descriptor.raw, &block, block.count)
-            guard count > 0 else { break }
-            text.append(contentsOf: block[..<count])
-        }
-        return String(decoding: text, as: UTF8.self)
+        String(decoding: (try? WholeFile.bytes(of: path, atMost: 1 << 20)) ?? [], as: UTF8.self)
     }
 }

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Model
 
 /// The settings in force, each with where it comes from. Secrets are masked.
 struct EffectiveConfiguration {
@@ -29,14 +30,14 @@ struct EffectiveConfiguration {
     }
 
     /// A list of settings.
-    var json: SettingValue {
+    var json: JSONValue {
         .array(
             settings.effective.map { setting in
-                var members = [SettingValue.Member("setting", .string(setting.path))]
-                if let value = setting.value { members.append(.init("value", value)) }
+                var members = [JSONValue.Member("setting", .string(setting.path))]
+                if let value = setting.value { members.append(.init("value", value.json)) }
                 members.append(.init("origin", .string("\(settings.origin(of: setting.path))")))
                 if let size = inForce(setting) { members.append(.init("in_force", .string(size))) }
-                return .table(members)
+                return .object(members)
             })
     }
 }

@@ -5,37 +5,30 @@ struct HelpText {
 
     /// All commands, with their summaries.
     var overview: String {
-        let width = (commands.map(\.name.count).max() ?? 0) + 2
-        return """
-            Spoolship ships the events that apps write to a spool directory: each one, once, in order of importance.
+        """
+        Spoolship ships the events that apps write to a spool directory: each one, once, in order of importance.
 
-            \(console.styled("usage:", .bold)) spoolship COMMAND [OPTIONS]
+        \(console.styled("usage:", .bold)) spoolship COMMAND [OPTIONS]
 
-            \(console.styled("commands:", .bold))
-            \(commands.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n"))
+        \(console.styled("commands:", .bold))
+        \(HelpText.columns(commands.map { ($0.name, $0.summary) }))
+        `spoolship help COMMAND` says more of one, `spoolship help configuration` lists all settings.
 
-            `spoolship help COMMAND` says more of one, `spoolship help configuration` lists all settings.
-
-            """
+        """
     }
 
     /// One command, with its options.
     func page(for command: Command) -> String {
         var text = "\(console.styled("usage:", .bold)) \(HelpText.usage(of: command))\n\n\(command.summary)\n"
         if !command.details.isEmpty { text += "\n\(command.details)\n" }
-        let rows = command.allOptions.map { (HelpText.shown($0), $0.help) }
-        let width = (rows.map(\.0.count).max() ?? 0) + 2
         text += "\n\(console.styled("options:", .bold))\n"
-        for row in rows { text += "  \(HelpText.pad(row.0, to: width))\(row.1)\n" }
-        return text
+        return text + HelpText.columns(command.allOptions.map { (HelpText.shown($0), $0.help) })
     }
 
     /// The commands of a family: those whose first word it is.
     func family(_ word: String) -> String? {
         let members = commands.filter { $0.name.hasPrefix(word + " ") }
-        guard !members.isEmpty else { return nil }
-        let width = (members.map(\.name.count).max() ?? 0) + 2
-        return members.map { "  \(HelpText.pad($0.name, to: width))\($0.summary)" }.joined(separator: "\n") + "\n"
+        return members.isEmpty ? nil : HelpText.columns(members.map { ($0.name, $0.summary) })
     }
 
     static func usage(of command: Command) -> String {
@@ -45,6 +38,12 @@ struct HelpText {
     static func shown(_ option: Command.Option) -> String {
         let letter = option.letter.map { "-\($0), " } ?? "    "
         return "\(letter)--\(option.name)\(option.value.map { " \($0)" } ?? "")\(option.repeats ? "…" : "")"
+    }
+
+    /// Lines of a word and what it means.
+    static func columns(_ rows: [(String, String)]) -> String {
+        let width = (rows.map(\.0.count).max() ?? 0) + 2
+        return rows.map { "  \(pad($0.0, to: width))\($0.1)\n" }.joined()
     }
 
     static func pad(_ text: String, to width: Int) -> String {

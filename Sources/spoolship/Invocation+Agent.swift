@@ -44,21 +44,29 @@ extension Invocation {
     /// Asks the agent and gives its answer.
     ///
     /// - Throws: `CommandFailure`: 69 when no agent answers, 77 without permission, and what the agent's refusal means.
+    func answer(
+        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
+        timeout: Duration? = .seconds(10), isForMistakes: Bool = false
+    ) throws(CommandFailure) -> ControlClient.Answer {
+        let agent = try agent(timeout: timeout, isForMistakes: isForMistakes)
+        let answer = try relaying(
+            try agent.request(method, path, query: query, body: body), Invocation.failure)
+        guard answer.status < 300 else {
+            throw Invocation.refusal(try relaying(try answer.json(), Invocation.failure))
+        }
+        return answer
+    }
+
+    /// Asks the agent and gives its answer, which is JSON.
+    ///
+    /// - Throws: `CommandFailure`, as `answer` does.
     func ask(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         timeout: Duration? = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> JSONValue {
-        let answer: ControlClient.Answer
-        let json: JSONValue
-        let agent = try agent(timeout: timeout, isForMistakes: isForMistakes)
-        do throws(ControlError) {
-            answer = try agent.request(method, path, query: query, body: body)
-            json = try answer.json()
-        } catch {
-            throw Invocation.failure(error)
-        }
-        guard answer.status < 300 else { throw Invocation.refusal(json) }
-        return json
+        let answer = try answer(
+            method, path, query: query, body: body, timeout: timeout, isForMistakes: isForMistakes)
+        return try relaying(try answer.json(), Invocation.failure)
     }
 
     /// Asks the agent and hands over each value of its answer as it comes; one that tells an error ends it.

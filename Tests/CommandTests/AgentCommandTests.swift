@@ -241,12 +241,13 @@ struct AgentCommandTests {
             var main = StatusReport.Destination(name: "main", state: .active)
             main.lanes = [.init(priority: .normal, ledger: ledger)]
             report.destinations = [main]
-            return .json(report.json)
+            return .json(.object((report.json.members ?? []) + [.init("text", "the screen")]))
         }
         let agent = try await FakeAgent(routes)
         let (code, kept) = KeptConsole.run(
             "top", "--count", "3", "--interval", "100ms", "--config", agent.configuration)
         #expect(code == .success)
+        #expect(kept.output.contains("\n\nthe screen"))
         #expect(kept.output.contains("150/s"))
         #expect(kept.output.contains("100/s"))
         #expect(kept.output.contains("▅█  300\n") || kept.output.contains("▆█  300\n"))

@@ -214,7 +214,7 @@ struct StartupCheckTests {
             destination("certificate_file = \"\(certificate)\"\nkey_file = \"\(key)\"")
         }
         #expect(try problems(pair(certificate, key)).map(\.text) == [])
-        try expect(pair(certificate, try write("other.key", other.key)), says: "is not the key of the certificate")
+        try expect(pair(certificate, try write("other.key", other.key)), says: "does not belong to the certificate")
         try expect(pair(certificate, certificate), says: "holds no private key")
         try expect(pair(key, key), says: "holds no certificate")
         try expect(pair("\(root)/none", key), says: "\(root)/none: no such file or directory")
@@ -226,7 +226,7 @@ struct StartupCheckTests {
             pair(try write("soon.pem", try identity(days: 5).certificate), key), says: "ends in 5 days; renew it",
             warning: true)
         #expect(try problems(destination("ca_file = \"\(try write("ca.pem", authority.certificate))\"")).isEmpty)
-        try expect(destination("ca_file = \"\(try write("empty.pem", ""))\""), says: "must be in PEM form")
+        try expect(destination("ca_file = \"\(try write("empty.pem", ""))\""), says: "holds no certificate in PEM")
     }
 
     @Test("fault22: files of secrets that are missing, empty, or open to everybody")
@@ -269,7 +269,7 @@ struct StartupCheckTests {
         let found = try problems(container(file)).filter { !$0.message.contains("not in this version") }
         #expect(found.isEmpty)
         chmod(file, 0o664)
-        try expect(container(file), says: "can be written by others (mode 0664)")
+        try expect(container(file), says: "run chown root \(file) && chmod go-w \(file)")
         chmod(file, 0o644)
         _ = try write("GTM-1", #"{"id": "GTM-1", "version": 1}"#, mode: 0o644)
         try expect(

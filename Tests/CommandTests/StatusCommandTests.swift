@@ -20,9 +20,8 @@ final class FakeAgent {
         try writeFile(configuration, "[control]\nsocket = \"\(directory.path)/control.sock\"\n")
         loop = try EventLoop(name: "fake-agent")
         try loop.start()
-        var options = ControlServerOptions()
-        options.socket = "\(directory.path)/control.sock"
-        server = try ControlServer(on: loop, options: options, routes: routes)
+        let socket = "\(directory.path)/control.sock"
+        server = try ControlServer(on: loop, socket: socket, routes: routes)
         try await server.start()
     }
 
@@ -30,6 +29,12 @@ final class FakeAgent {
         await server.stop()
         loop.stop()
     }
+}
+
+/// An agent that stands so.
+private struct FixedStatus: StatusSource {
+    let report: StatusReport
+    func status() async -> StatusReport { report }
 }
 
 @Suite("status", .timeLimit(.minutes(1)))
@@ -47,10 +52,8 @@ struct StatusCommandTests {
 
     @Test("the screen, JSON, and an exit code that says whether the agent is ready")
     func status() async throws {
-        var routes = ControlRoutes()
         let json = report.json
-        routes.add("GET", "/v1/status") { _ in .json(json) }
-        let agent = try await FakeAgent(routes)
+        let agent = try await FakeAgent(ControlAPI.routes(status: FixedStatus(report: report)))
         let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
         #expect(code == .negative)
         let held = "main: held: 401 Unauthorized; fix it or its settings, then reload; nothing waits"
@@ -63,10 +66,7 @@ struct StatusCommandTests {
             var ready = report
             ready.obstacles = []
             ready.isEnabled = isEnabled
-            let answer = ready.json
-            var routes = ControlRoutes()
-            routes.add("GET", "/v1/status") { _ in .json(answer) }
-            let other = try await FakeAgent(routes)
+            let other = try await FakeAgent(ControlAPI.routes(status: FixedStatus(report: ready)))
             // Disabled, it deletes what comes: no health check should pass over that.
             #expect(
                 KeptConsole.run("status", "-q", "--config", other.configuration).0 == (isEnabled ? .success : .negative)

@@ -175,3 +175,16 @@ struct MistakesTests {
         #expect(EndpointURL("http://\(host)/")?.isLoopback == false)
     }
 }
+
+@Suite("Addresses to listen on")
+struct ListenAddressTests {
+    @Test("an IP address and a port, and nothing else")
+    func texts() {
+        for text in ["127.0.0.1:9464", "[::1]:9464", "0.0.0.0:0"] {
+            #expect(ListenAddress(text)?.description == text)
+        }
+        for text in ["", "9464", "localhost", "127.0.0.1:", "127.0.0.1:99999", "example.com:80", "::1:80", ":80"] {
+            #expect(ListenAddress(text) == nil, "\(text)")
+        }
+    }
+}

@@ -232,7 +232,7 @@ struct SettingsTests {
             """
         let settings = try SettingsTests.read(text)
         #expect(settings.destinations[0].url?.text.hasSuffix(secret) == true)
-        var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
+        var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json.description } }.joined()
         let changes = Settings().changes(to: settings).map(\.description).joined()
         #expect(changes.contains("destination.main.token (a secret)") && !changes.contains(secret.suffix(3)))
         shown += changes

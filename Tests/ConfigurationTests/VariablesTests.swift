@@ -91,7 +91,7 @@ struct VariablesTests {
         let settings = try VariablesTests.read(
             "[[destination]]\nname = \"a\"\nurl = \"https://${HOST}/?key=${TOKEN}\"\ntoken = \"${TOKEN}\"")
         #expect(settings.destinations[0].token.source == .inline(Secret("hunter2-hunter2-hunter2")))
-        let shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json } }.joined()
+        let shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json.description } }.joined()
         #expect(shown.contains("collector.example.com"))
         #expect(!shown.contains("hunter2-hunter2"))
     }

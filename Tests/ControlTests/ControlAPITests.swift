@@ -1,8 +1,9 @@
-import Control
 import Model
 import Synchronization
 import TestKit
 import Testing
+
+@testable import Control
 
 /// An agent that notes what it is asked.
 private final class NotingAgent: StatusSource, SendingControl, CollectionControl, RecordControl, BackfillControl {
@@ -182,7 +183,16 @@ struct ControlAPITests {
     @Test("requests reach the agent with what they ask")
     func requests() async throws {
         try await withAgent { (client, agent) async throws in
-            #expect(try StatusReport(json: client.request("GET", "/v1/status").json()) == SampleReport.healthy)
+            let (report, words) = (SampleReport.healthy, StatusText(SampleReport.healthy))
+            func status(_ query: (String, String)...) throws -> JSONValue {
+                try client.request("GET", "/v1/status", query: query).json()
+            }
+            #expect(try status() == report.json)
+            #expect(try status(("text", "screen")) == report.json.adding("text", .string(words.screen)))
+            #expect(try status(("text", "apps"))["text"]?.string == words.apps)
+            let coloured = StatusText(report, hasColours: true).screen
+            #expect(try status(("text", "screen"), ("colours", "true"))["text"]?.string == coloured)
+            #expect(try status(("text", "poem"))["error"]?["status"] == 400)
             #expect(try client.request("POST", "/v1/dispatch").status == 202)
             #expect(try client.request("POST", "/v1/dispatch", body: ["destination": "nowhere"]).status == 404)
             _ = try client.request(

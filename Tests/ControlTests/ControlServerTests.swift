@@ -188,17 +188,16 @@ struct ControlServerTests {
                     ended.withLock { $0 += 1 }
                 }
             }
-            var options = ControlServerOptions()
-            options.socket = "\(directory.path)/s"
-            let server = try ControlServer(on: loop, options: options, routes: routes)
+            let socket = "\(directory.path)/s"
+            let server = try ControlServer(on: loop, socket: socket, routes: routes)
             try await server.start()
-            let descriptor = try connected(to: options.socket)
+            let descriptor = try connected(to: socket)
             let text = "GET /v1/watch HTTP/1.1\r\nHost: x\r\n\r\n"
             #expect(write(descriptor.raw, text, text.utf8.count) == text.utf8.count)
             #expect(await eventually { waiting.withLock { $0 } == 1 })
             await server.stop()
             #expect(await eventually { ended.withLock { $0 } == 1 })
-            #expect(access(options.socket, F_OK) != 0)
+            #expect(access(socket, F_OK) != 0)
         }
     }
 

@@ -16,7 +16,7 @@ struct HTTPRequestTests {
                     "\(request.method) \(request.path) \(request.query.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }) "
                         + "\(String(decoding: request.body, as: UTF8.self))\n")
             }
-            let listener = try InternetSocket.listen(at: "127.0.0.1:0")
+            let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
             let port = InternetSocket.port(of: listener.raw)
             try await server.start(listener)
             var answers: [String] = []
@@ -95,10 +95,7 @@ struct HTTPRequestTests {
     )
     func hosts() async throws {
         try await withLoop("hosts") { loop in
-            var options = StatsServerOptions()
-            options.listen = "127.0.0.1:0"
-            options.hosts = ["Web1.example.com"]
-            let server = StatsServer(on: loop, options: options, collectors: [], readiness: { Readiness() })
+            let server = StatsServer(on: loop, names: ["Web1.example.com"])
             let port = try await server.start()
             var name = [CChar](repeating: 0, count: 256)
             try #require(gethostname(&name, 255) == 0)
@@ -125,7 +122,7 @@ struct HTTPRequestTests {
             options.needsPeer = true
             let server = HTTPServer(on: loop, options: options) { _ in .text("secret\n") }
             // A TCP socket has no such credentials.
-            let listener = try InternetSocket.listen(at: "127.0.0.1:0")
+            let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
             let port = InternetSocket.port(of: listener.raw)
             try await server.start(listener)
             let client = try Client(port: port)
@@ -144,7 +141,7 @@ struct HTTPRequestTests {
             options.request = .milliseconds(300)
             options.idle = .milliseconds(300)
             let server = HTTPServer(on: loop, options: options) { _ in .text("ok\n") }
-            let listener = try InternetSocket.listen(at: "127.0.0.1:0")
+            let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
             let port = InternetSocket.port(of: listener.raw)
             try await server.start(listener)
             let began = SystemTime().bootTime
@@ -179,16 +176,15 @@ struct SelfAnsweringTests {
     func removedSocket() async throws {
         let directory = try TemporaryDirectory()
         try await withLoop { loop in
-            var options = ControlServerOptions()
-            options.socket = "\(directory.path)/s"
-            let server = try ControlServer(on: loop, options: options, routes: ControlRoutes())
+            let socket = "\(directory.path)/s"
+            let server = try ControlServer(on: loop, socket: socket, routes: ControlRoutes())
             try await server.start()
             #expect(await server.isAnswering())
-            unlink(options.socket)
+            unlink(socket)
             #expect(await !server.isAnswering())
             try await server.openAgain()
             #expect(await server.isAnswering())
-            #expect(try ControlClient(socket: options.socket).request("GET", "/").status == 404)
+            #expect(try ControlClient(socket: socket).request("GET", "/").status == 404)
             await server.stop()
             #expect(await !server.isAnswering())
         }
@@ -197,9 +193,7 @@ struct SelfAnsweringTests {
     @Test("a stats port answers itself, also when it is full of silent connections; one that was closed does not")
     func statsPort() async throws {
         try await withLoop { loop in
-            var options = StatsServerOptions()
-            options.listen = "127.0.0.1:0"
-            let server = StatsServer(on: loop, options: options, collectors: [], readiness: { Readiness() })
+            let server = StatsServer(on: loop)
             let port = try await server.start()
             let silent = try (0..<64).map { _ in try Client(port: port) }
             #expect(await server.isAnswering())

@@ -11,10 +11,7 @@ struct HostileClientTests {
     /// A stats port and what listens on it.
     private func withStatsPort(_ body: (UInt16) async throws -> Void) async throws {
         try await withLoop("stats") { loop in
-            var options = StatsServerOptions()
-            options.listen = "127.0.0.1:0"
-            let server = StatsServer(
-                on: loop, options: options, collectors: [], readiness: { Readiness() }, page: nil)
+            let server = StatsServer(on: loop)
             let port = try await server.start()
             try await body(port)
             await server.stop()

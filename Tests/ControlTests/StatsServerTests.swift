@@ -10,15 +10,13 @@ import Testing
 @Suite("Stats port", .timeLimit(.minutes(2)))
 struct StatsServerTests {
     private func withServer(
-        thread: String = "stats", readiness: @escaping @Sendable () -> Readiness = { Readiness() },
+        thread: String = "stats", obstacles: @escaping @Sendable () -> [String] = { [] },
         page: (@Sendable () -> String)? = nil,
         _ body: (String, EventLoop) async throws -> Void
     ) async throws {
         try await withLoop(thread) { loop in
-            var options = StatsServerOptions()
-            options.listen = "127.0.0.1:0"
             let server = StatsServer(
-                on: loop, options: options, collectors: [ProcessCollector()], readiness: readiness, page: page)
+                on: loop, collectors: [ProcessCollector()], obstacles: obstacles, page: page)
             let port = try await server.start()
             try await body("http://127.0.0.1:\(port)", loop)
             await server.stop()
@@ -46,7 +44,7 @@ struct StatsServerTests {
     @Test("health is being alive; readiness judges, and says why not")
     func readiness() async throws {
         let obstacles = Mutex<[String]>([])
-        try await withServer(readiness: { Readiness(obstacles: obstacles.withLock { $0 }) }) {
+        try await withServer(obstacles: { obstacles.withLock { $0 } }) {
             (address, _) async throws in
             #expect(try curl("-w '%{http_code}' \(address)/healthz") == "ok\n200")
             #expect(try curl("-w '%{http_code}' \(address)/readyz") == "ready\n200")
@@ -88,11 +86,9 @@ struct StatsServerTests {
     @Test("a port in use, and an address that is none, say what to do")
     func badAddresses() async throws {
         try await withServer { (address, loop) async throws in
-            let taken = String(address.dropFirst("http://".count))
-            func start(_ listen: String) async -> ControlError? {
-                var options = StatsServerOptions()
-                options.listen = listen
-                let server = StatsServer(on: loop, options: options, collectors: [], readiness: { Readiness() })
+            let taken = try #require(UInt16(address.split(separator: ":")[2]))
+            func start(_ host: String, _ port: UInt16) async -> ControlError? {
+                let server = StatsServer(on: loop, host: host, port: port)
                 do {
                     try await server.start()
                     await server.stop()
@@ -101,15 +97,16 @@ struct StatsServerTests {
                     return error
                 }
             }
-            let inUse = await start(taken)
+            let inUse = await start("127.0.0.1", taken)
             #expect(inUse?.code == .addressInUse)
             #expect(inUse?.message.contains("ss -ltnp") == true)
             #expect(inUse?.message.contains("stats.listen") == true)
-            for text in ["", "9464", "localhost", "127.0.0.1:", "127.0.0.1:99999", "example.com:80", "::1:80", ":80"] {
-                #expect(await start(text)?.code == .badAddress, "\(text)")
+            for text in ["localhost", "127.0.0.1:", "example.com", "[::1]", "192.0.2.1"] {
+                #expect(await start(text, 9464)?.code == .badAddress, "\(text)")
             }
-            #expect(await start("192.0.2.1:9464")?.code == .badAddress)
-            #expect(await start("localhost:0") == nil)
+            let refusal = await start("192.0.2.1", 1)?.message
+            #expect(refusal == "192.0.2.1:1 is no address of this machine: change stats.listen")
+            #expect(await start("127.0.0.1", 0) == nil)
         }
     }
 
@@ -118,7 +115,7 @@ struct StatsServerTests {
         try await withLoop { loop in
             let options = HTTPServerOptions(connections: 4, request: .seconds(1))
             let server = HTTPServer(on: loop, options: options) { _ in .text("ok\n") }
-            let listener = try InternetSocket.listen(at: "127.0.0.1:0")
+            let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
             let port = InternetSocket.port(of: listener.raw)
             try await server.start(listener)
             let script = """

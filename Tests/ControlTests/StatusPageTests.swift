@@ -39,10 +39,7 @@ struct StatusPageTests {
     /// Serves a page as the agent does, and runs Chromium on it.
     private func chromium(_ html: String, _ arguments: String) async throws -> String {
         try await withLoop { loop in
-            var options = StatsServerOptions()
-            options.listen = "127.0.0.1:0"
-            let server = StatsServer(
-                on: loop, options: options, collectors: [], readiness: { Readiness() }, page: { html })
+            let server = StatsServer(on: loop, page: { html })
             let port = try await server.start()
             let home = try TemporaryDirectory()
             let command =

@@ -23,12 +23,11 @@ func withControlServer<Value>(
 ) async throws -> Value {
     let directory = try TemporaryDirectory()
     return try await withLoop { loop in
-        var options = ControlServerOptions()
-        options.socket = "\(directory.path)/control.sock"
-        let server = try ControlServer(on: loop, options: options, routes: routes)
+        let socket = "\(directory.path)/control.sock"
+        let server = try ControlServer(on: loop, socket: socket, routes: routes)
         try await server.start()
         do {
-            let value = try await body(ControlClient(socket: options.socket), server)
+            let value = try await body(ControlClient(socket: socket), server)
             await server.stop()
             return value
         } catch {

@@ -1,6 +1,5 @@
 internal import Delivery
 internal import EventLoops
-internal import Intake
 internal import Queue
 internal import Synchronization
 
@@ -30,9 +29,8 @@ final class QueueRelay: Sendable {
     ///
     /// - Parameter watch: told of every change, on the store's loop; must be quick.
     func connect(
-        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard,
-        intake: LoopBound<Intake>, mainLoop: EventLoop, readerLoop: EventLoop,
-        reader: Reading,
+        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard, mainLoop: EventLoop,
+        readerLoop: EventLoop, reader: Reading,
         watch: @escaping @Sendable (QueueSnapshot) -> Void
     ) {
         // Several changes while the main loop is busy make one call.
@@ -57,12 +55,7 @@ final class QueueRelay: Sendable {
                 defer { open = snapshot.isOpen }
                 return snapshot.isOpen && !open
             }
-            if hasOpened {
-                readerLoop.post {
-                    intake.assumeOnLoop { $0.queueChanged() }
-                    reader.queueChanged()
-                }
-            }
+            if hasOpened { readerLoop.post { reader.queueChanged() } }
         }
     }
 }

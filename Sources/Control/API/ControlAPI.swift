@@ -1,4 +1,4 @@
-internal import Model
+package import Model
 
 /// The paths of the control API, and what of the agent answers them.
 ///
@@ -11,7 +11,16 @@ public enum ControlAPI {
         containers: (any ContainerControl)? = nil
     ) -> ControlRoutes {
         var routes = ControlRoutes()
-        routes.add("GET", "/v1/status") { _ in .json(await status.status().json) }
+        routes.answer("GET", "/v1/status", takes: ["text", "colours"]) { request, _ async throws(ControlRefusal) in
+            let report = await status.status()
+            let words = StatusText(report, hasColours: request.query["colours"] == "true")
+            switch request.query["text"] {
+            case nil: return .json(report.json)
+            case "screen": return .json(report.json.adding("text", .string(words.screen)))
+            case "apps": return .json(report.json.adding("text", .string(words.apps)))
+            default: throw .bad("text is screen or apps")
+            }
+        }
         if let sending { add(sending, to: &routes) }
         if let collection { add(collection, to: &routes) }
         if let records { add(records, to: &routes) }
@@ -109,6 +118,11 @@ extension ControlRefusal {
 }
 
 extension JSONValue {
+    /// The object with one member more.
+    package func adding(_ key: String, _ value: JSONValue) -> JSONValue {
+        .object((members ?? []) + [Member(key, value)])
+    }
+
     /// A text that may be missing or null.
     func text(_ key: String) throws(ControlRefusal) -> String? {
         switch self[key] {

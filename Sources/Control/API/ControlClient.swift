@@ -36,22 +36,15 @@ public struct ControlClient: Sendable {
 
     /// Asks and waits for the whole answer.
     ///
+    /// - Parameter content: a body that need not be JSON.
     /// - Throws: `ControlError`: `unreachable`, `notPermitted` or `badAnswer`.
     public func request(
-        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil
-    ) throws(ControlError) -> Answer {
-        try request(method, path, query: query, content: body.map { Array($0.description.utf8) })
-    }
-
-    /// Asks, with a body that need not be JSON, and waits for the whole answer.
-    ///
-    /// - Throws: `ControlError`: `unreachable`, `notPermitted` or `badAnswer`.
-    public func request(
-        _ method: String, _ path: String, query: [(String, String)] = [], content: [UInt8]?
+        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
+        content: [UInt8]? = nil
     ) throws(ControlError) -> Answer {
         var answer: [UInt8] = []
         var isTooLarge = false
-        let status = try stream(method, path, query: query, content: content) { piece in
+        let status = try stream(method, path, query: query, body: body, content: content) { piece in
             isTooLarge = answer.count + piece.count > largestAnswer
             if !isTooLarge { answer.append(contentsOf: piece) }
             return !isTooLarge
@@ -67,15 +60,9 @@ public struct ControlClient: Sendable {
     /// - Returns: the HTTP status.
     public func stream(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        take: (ArraySlice<UInt8>) -> Bool
+        content: [UInt8]? = nil, take: (ArraySlice<UInt8>) -> Bool
     ) throws(ControlError) -> Int {
-        try stream(method, path, query: query, content: body.map { Array($0.description.utf8) }, take: take)
-    }
-
-    private func stream(
-        _ method: String, _ path: String, query: [(String, String)], content: [UInt8]?,
-        take: (ArraySlice<UInt8>) -> Bool
-    ) throws(ControlError) -> Int {
+        let content = content ?? body.map { Array($0.description.utf8) }
         guard socket.utf8.count <= UnixSocket.longestPath else {
             throw ControlError(
                 .unreachable, "the socket's path is longer than \(UnixSocket.longestPath) bytes: \(socket)")

@@ -2,34 +2,28 @@ public import EventLoops
 internal import Glibc
 public import Metrics
 
-/// What the API on the Unix socket needs to know.
-public struct ControlServerOptions: Sendable, Equatable {
-    /// Where the socket lies; its directory must exist. Default `/run/spoolship/control.sock`.
-    public var socket = "/run/spoolship/control.sock"
-    /// The group whose members may control the agent; nil means the agent's own.
-    public var group: String?
-    /// The largest body of a request, in bytes. Default 1 MiB.
-    public var largestBody = 1_048_576
-
-    package init() {}
-}
-
 /// The control API: HTTP on a Unix socket, for root, the agent's own user and the members of one group.
 ///
 /// The kernel keeps others out by the socket's mode (0660) and vouches for who connects; both are asked.
 public final class ControlServer: Sendable {
-    private let options: ControlServerOptions
+    private let socket: String
     private let group: UInt32?
     private let server: HTTPServer
-    private let counters: CounterSet
-    private let cuts: CounterSet
+    private let figures = ServerFigures(of: "control")
 
     /// A server that does not listen yet.
     ///
+    /// - Parameters:
+    ///   - socket: where the socket lies; its directory must exist.
+    ///   - group: whose members may control the agent; nil means the agent's own.
+    ///   - largestBody: of a request, in bytes; default 1 MiB.
     /// - Throws: `ControlError` when there is no such group.
-    public init(on loop: EventLoop, options: ControlServerOptions, routes: ControlRoutes) throws(ControlError) {
-        self.options = options
-        if let name = options.group {
+    public init(
+        on loop: EventLoop, socket: String, group name: String? = nil, largestBody: Int = 1_048_576,
+        routes: ControlRoutes
+    ) throws(ControlError) {
+        self.socket = socket
+        if let name {
             guard let entry = getgrnam(name) else {
                 throw ControlError(.badAddress, "there is no group \(name): make it, or change control.group")
             }
@@ -37,14 +31,10 @@ public final class ControlServer: Sendable {
         } else {
             group = nil
         }
-        let counters = CounterSet(.requests)
-        self.counters = counters
         let allowed = group ?? getegid()
         var bounds = HTTPServerOptions()
-        bounds.bodyBytes = options.largestBody
+        bounds.bodyBytes = largestBody
         bounds.needsPeer = true
-        let cuts = CounterSet(.connectionsCut)
-        self.cuts = cuts
         server = HTTPServer(
             on: loop, options: bounds,
             judge: { _, peer in
@@ -57,28 +47,23 @@ public final class ControlServer: Sendable {
                     : ControlRefusal(
                         status: 403, code: "not_permitted", message: "user \(peer.userID) may not control the agent")
             },
-            note: { note in
-                switch note {
-                case .answered(let status): counters.add(["control", "\(status / 100)xx"])
-                case .cut(let reason): cuts.add(["control", reason])
-                }
-            }, handler: { request in await routes.answer(request) })
+            figures: figures, handler: { request in await routes.answer(request) })
     }
 
     /// Requests by status class, and connections that were cut.
-    public var collectors: [any MetricCollector] { [counters, cuts] }
+    public var collectors: [any MetricCollector] { figures.collectors }
 
     /// Makes the socket and answers from now on.
     ///
     /// - Throws: `ControlError`: `addressInUse` when another agent answers there.
     public func start() async throws(ControlError) {
-        try await server.start(try UnixSocket.listen(at: options.socket, group: group))
+        try await server.start(try UnixSocket.listen(at: socket, group: group))
     }
 
     /// Ends all requests and removes the socket.
     public func stop() async {
         // Another agent can only have put its own there after ours stopped answering: so it goes first.
-        unlink(options.socket)
+        unlink(socket)
         await server.stop()
     }
 }
@@ -91,7 +76,7 @@ extension ControlServer: SelfAnswering {
 
     /// Whether the path leads to this process, and it answers.
     public func isAnswering() async -> Bool {
-        let socket = options.socket
+        let socket = socket
         return await server.answers(within: SelfAnswer.limit) {
             guard let connection = UnixSocket.connect(to: socket, waits: false),
                 UnixSocket.peer(of: connection.raw)?.processID == getpid()
@@ -103,8 +88,8 @@ extension ControlServer: SelfAnswering {
     /// Makes the socket anew.
     public func openAgain() async throws(ControlError) {
         // Only ours goes: one that another process answers at stays.
-        if let other = UnixSocket.connect(to: options.socket, waits: false) {
-            if UnixSocket.peer(of: other.raw)?.processID == getpid() { unlink(options.socket) }
+        if let other = UnixSocket.connect(to: socket, waits: false) {
+            if UnixSocket.peer(of: other.raw)?.processID == getpid() { unlink(socket) }
         }
         try await start()
     }

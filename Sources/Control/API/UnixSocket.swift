@@ -1,15 +1,15 @@
-internal import EventLoops
+package import EventLoops
 internal import Glibc
 
 /// Sockets in the file system.
-enum UnixSocket {
+package enum UnixSocket {
     /// The longest path that the kernel takes, in bytes.
-    static let longestPath = 107
+    package static let longestPath = 107
 
     /// Connects; nil with `errno` set when that fails.
     ///
     /// - Parameter waits: whether to wait for a server that has many to accept; a loop does not.
-    static func connect(to path: String, waits: Bool = true) -> Descriptor? {
+    package static func connect(to path: String, waits: Bool = true) -> Descriptor? {
         let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | (waits ? 0 : SOCK_NONBLOCK.rawValue)
         let raw = socket(AF_UNIX, Int32(type), 0)
         guard raw >= 0 else { return nil }

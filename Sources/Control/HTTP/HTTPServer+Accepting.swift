@@ -27,7 +27,7 @@ extension HTTPServer {
 
     /// Gives up a connection, or tries again in a second: the listener would report itself ready at every turn of the loop.
     private func outOfDescriptors() {
-        note(.cut("shortage"))
+        figures.cut("shortage")
         if let victim = victim(for: nil) { return leave(victim.id) }
         guard let listener, retry == nil else { return }
         loop.forget(listener)
@@ -49,14 +49,14 @@ extension HTTPServer {
         let owner = peer.map { "user \($0.userID)" } ?? InternetSocket.address(ofPeer: socket.raw)
         if connections.count >= options.connections {
             guard let victim = victim(for: owner) else {
-                note(.cut("busy"))
+                figures.cut("busy")
                 let refusal = ControlResponse.error(503, "busy", "too many requests are being answered: ask again")
                 let answer = HTTPServer.bytes(refusal, at: time.wallTime)
                 // To whoever reads it; the connection ends either way.
                 _ = send(socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
                 return
             }
-            note(.cut("crowded"))
+            figures.cut("crowded")
             leave(victim.id)
         }
         let id = nextID

@@ -22,7 +22,7 @@ extension HTTPServer {
     }
 
     private func finish(_ id: UInt, _ response: ControlResponse, counts: Bool) {
-        if counts { note(.answered(response.status)) }
+        if counts { figures.answered(response.status) }
         guard let connection = connections[id], connection.phase == .answering, let head = connection.head else {
             return
         }
@@ -54,7 +54,7 @@ extension HTTPServer {
     /// Answers what is no request that can be asked, and ends the connection.
     func refuse(_ id: UInt, _ refusal: ControlRefusal) {
         guard let connection = connections[id] else { return }
-        note(.answered(refusal.status))
+        figures.answered(refusal.status)
         connection.phase = .draining
         connection.input = []
         let answer = HTTPServer.bytes(.json(refusal.json, status: refusal.status), at: time.wallTime)

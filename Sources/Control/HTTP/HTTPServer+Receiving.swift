@@ -11,7 +11,7 @@ extension HTTPServer {
             }
             return true
         } catch {
-            note(.cut("shortage"))
+            figures.cut("shortage")
             leave(id)
             return false
         }

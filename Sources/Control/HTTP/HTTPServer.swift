@@ -1,13 +1,23 @@
 internal import EventLoops
 internal import Glibc
+internal import Metrics
 
-/// What a server counts.
-enum HTTPServerNote: Sendable, Equatable {
-    /// A request was answered with that status.
-    case answered(Int)
-    /// A connection was cut before its time: `slow` (its request or its reading), `crowded` (another one needed the place),
-    /// `busy` (it found no place), `shortage` (of descriptors or memory).
-    case cut(String)
+/// What a server counts: the requests that it answered, and the connections that it cut before their time.
+struct ServerFigures: Sendable {
+    private let server: String
+    private let requests = CounterSet(.requests)
+    private let cuts = CounterSet(.connectionsCut)
+
+    /// - Parameter server: what metrics call it.
+    init(of server: String) { self.server = server }
+
+    var collectors: [any MetricCollector] { [requests, cuts] }
+
+    func answered(_ status: Int) { requests.add([server, "\(status / 100)xx"]) }
+
+    /// - Parameter reason: `slow` (its request or its reading), `crowded` (another one needed the place), `busy` (it found no
+    ///   place), `shortage` (of descriptors or memory).
+    func cut(_ reason: String) { cuts.add([server, reason]) }
 }
 
 /// An HTTP/1.1 server on an event loop, without a thread of its own.
@@ -24,7 +34,7 @@ actor HTTPServer {
     let time: any TimeSource
     let judge: @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal?
     let handler: Handler
-    let note: @Sendable (HTTPServerNote) -> Void
+    let figures: ServerFigures
     private(set) var listener: Int32?
     var retry: EventLoop.TimerID?
     private var timer: (id: EventLoop.TimerID, due: BootInstant)?
@@ -39,18 +49,17 @@ actor HTTPServer {
 
     /// - Parameters:
     ///   - judge: whether a request may be asked at all, by its headers and who sends it; called before its body is read.
-    ///   - note: told of each answer and each cut, on the loop.
     ///   - handler: called on the loop for each request that is within bounds; cancelled when the client goes away.
     init(
         on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),
         judge: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },
-        note: @escaping @Sendable (HTTPServerNote) -> Void = { _ in }, handler: @escaping Handler
+        figures: ServerFigures = ServerFigures(of: "stats"), handler: @escaping Handler
     ) {
         self.loop = loop
         self.options = options
         self.time = time
         self.judge = judge
-        self.note = note
+        self.figures = figures
         self.handler = handler
     }
 
@@ -115,12 +124,12 @@ actor HTTPServer {
             if connection.isIdle || connection.phase == .draining {
                 leave(connection.id)
             } else if connection.phase == .receiving {
-                note(.cut("slow"))
+                figures.cut("slow")
                 refuse(
                     connection.id,
                     ControlRefusal(status: 408, code: "slow", message: "the request took too long to come"))
             } else {
-                note(.cut("slow"))
+                figures.cut("slow")
                 leave(connection.id)
             }
         }

@@ -1,41 +1,30 @@
-internal import EventLoops
+package import EventLoops
 internal import Glibc
 
 /// Listening sockets for numeric addresses.
-enum InternetSocket {
+package enum InternetSocket {
     /// Makes a listening socket.
     ///
     /// - Parameters:
-    ///   - text: `127.0.0.1:9464`, `[::1]:9464` or `localhost:9464`; port 0 lets the system choose.
-    ///   - chosen: the port that it has chosen before.
-    static func listen(at text: String, port chosen: UInt16? = nil) throws(ControlError) -> Descriptor {
-        guard let (host, asked) = split(text) else {
-            throw ControlError(
-                .badAddress,
-                "stats.listen is \"\(text)\": give a numeric address and a port, such as \"127.0.0.1:9464\"")
-        }
-        let port = chosen.map { "\($0)" } ?? asked
+    ///   - host: an address in numbers, without brackets.
+    ///   - port: 0 lets the system choose.
+    /// - Throws: `SystemError`: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` (also for a text that is no address) and others.
+    package static func listen(at host: String, port: UInt16) throws(SystemError) -> Descriptor {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host == "localhost" ? "127.0.0.1" : host, port, &hints, &list) == 0, let list else {
-            throw ControlError(
-                .badAddress,
-                "stats.listen is \"\(text)\": give a numeric address and a port, such as \"127.0.0.1:9464\"")
+        guard getaddrinfo(host, "\(port)", &hints, &list) == 0, let address = list?.pointee else {
+            throw SystemError("getaddrinfo", number: EADDRNOTAVAIL)
         }
         defer { freeaddrinfo(list) }
-        let address = list.pointee
-        let raw = socket(
-            address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-        guard raw >= 0 else { throw ControlError(.system, "no socket for \(text): \(SystemError.message(errno))") }
-        let descriptor = Descriptor(raw)
+        let type = address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let descriptor = try Descriptor(checking: socket(address.ai_family, type, 0), "socket")
         var one: Int32 = 1
         // Without it a restart has to wait for old connections; failing to set it shows in bind.
-        _ = setsockopt(raw, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-        guard bind(raw, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(raw, 128) == 0 else {
-            throw failure(errno, text, port)
-        }
+        _ = setsockopt(descriptor.raw, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        guard bind(descriptor.raw, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(descriptor.raw, 128) == 0
+        else { throw SystemError("bind") }
         return descriptor
     }
 
@@ -92,33 +81,5 @@ enum InternetSocket {
                 return socket
             }
         }
-    }
-
-    private static func failure(_ number: Int32, _ text: String, _ port: String) -> ControlError {
-        switch number {
-        case EADDRINUSE:
-            ControlError(
-                .addressInUse,
-                "\(text) is in use by another program (ss -ltnp 'sport = :\(port)' shows which): "
-                    + "stop it, or set stats.listen to another address")
-        case EACCES:
-            ControlError(.notPermitted, "\(text) may not be listened on: choose a port above 1023 for stats.listen")
-        case EADDRNOTAVAIL:
-            ControlError(.badAddress, "\(text) is no address of this machine: change stats.listen")
-        default: ControlError(.system, "\(text) cannot be listened on: \(SystemError.message(number))")
-        }
-    }
-
-    private static func split(_ text: String) -> (host: String, port: String)? {
-        guard let colon = text.lastIndex(of: ":") else { return nil }
-        var host = text[..<colon]
-        if host.hasPrefix("["), host.hasSuffix("]") {
-            host = host.dropFirst().dropLast()
-        } else if host.contains(":") {
-            return nil
-        }
-        let port = text[text.index(after: colon)...]
-        guard !host.isEmpty, let number = UInt16(port) else { return nil }
-        return (String(host), "\(number)")
     }
 }

@@ -3,49 +3,32 @@ internal import Glibc
 public import Metrics
 internal import Synchronization
 
-/// What the stats port needs to know.
-public struct StatsServerOptions: Sendable, Equatable {
-    /// Address and port: `127.0.0.1:9464` (the default), `[::1]:9464`, `localhost:9464`.
-    public var listen = "127.0.0.1:9464"
-    /// Names under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
-    public var hosts: [String] = []
-
-    package init() {}
-}
-
-/// Whether the agent gets on with its work, and if not, why not.
-public struct Readiness: Sendable, Equatable {
-    /// What stands in the way, each a sentence for a person; empty means ready.
-    public var obstacles: [String]
-
-    /// Ready unless something stands in the way.
-    public init(obstacles: [String] = []) { self.obstacles = obstacles }
-
-    /// Whether nothing stands in the way.
-    public var isReady: Bool { obstacles.isEmpty }
-}
-
 /// The stats port: metrics, health, readiness and the status page. It only tells; nothing can be changed through it.
 public final class StatsServer: Sendable {
-    private let options: StatsServerOptions
+    private let host: String
+    private let port: UInt16
     private let server: HTTPServer
     private let bound = Mutex<UInt16?>(nil)
 
     /// A server that does not listen yet.
     ///
     /// - Parameters:
+    ///   - host: where to listen, an address in numbers, without brackets.
+    ///   - port: 0 lets the system choose.
+    ///   - names: under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
     ///   - collectors: asked for each scrape, on the loop; they read what others have published.
-    ///   - readiness: asked for each `/readyz`, on the loop.
+    ///   - obstacles: what stands in the way of being ready, each a sentence for a person; asked for each `/readyz`, on the loop.
     ///   - page: makes the status page as HTML; nil when it is switched off.
     public init(
-        on loop: EventLoop, options: StatsServerOptions, collectors: [any MetricCollector],
-        readiness: @escaping @Sendable () async -> Readiness, page: (@Sendable () -> String)? = nil
+        on loop: EventLoop, host: String = "127.0.0.1", port: UInt16 = 0, names: [String] = [],
+        collectors: [any MetricCollector] = [], obstacles: @escaping @Sendable () async -> [String] = { [] },
+        page: (@Sendable () -> String)? = nil
     ) {
-        self.options = options
-        let counters = CounterSet(.requests)
-        let cuts = CounterSet(.connectionsCut)
-        let collectors = collectors + [counters, cuts]
-        let hosts = AcceptedHosts(options.hosts)
+        self.host = host
+        self.port = port
+        let figures = ServerFigures(of: "stats")
+        let collectors = collectors + figures.collectors
+        let hosts = AcceptedHosts(names)
         server = HTTPServer(
             on: loop, options: HTTPServerOptions(bodyBytes: 1024),
             judge: { head, _ in
@@ -54,32 +37,48 @@ public final class StatsServer: Sendable {
                     status: 421, code: "unknown_host",
                     message: "this port is not known as \(host): ask for its address, or add the name to stats.hosts")
             },
-            note: { note in
-                switch note {
-                case .answered(let status): counters.add(["stats", "\(status / 100)xx"])
-                case .cut(let reason): cuts.add(["stats", reason])
-                }
-            }, handler: { request in await StatsServer.answer(request, collectors, readiness, page) })
+            figures: figures, handler: { request in await StatsServer.answer(request, collectors, obstacles, page) })
     }
 
     /// Answers from now on.
     ///
-    /// - Returns: the port; of use when the address asked for port 0, which lets the system choose.
+    /// - Returns: the port that the system has chosen, or the one that it was told.
     /// - Throws: `ControlError`: `addressInUse`, `badAddress` or `notPermitted`, each saying what to do.
     @discardableResult
     public func start() async throws(ControlError) -> UInt16 {
-        let listener = try InternetSocket.listen(at: options.listen, port: bound.withLock { $0 })
+        let listener: Descriptor
+        do throws(SystemError) {
+            listener = try InternetSocket.listen(at: host, port: bound.withLock { $0 } ?? port)
+        } catch {
+            throw failure(error)
+        }
         let port = InternetSocket.port(of: listener.raw)
         bound.withLock { $0 = port }
         try await server.start(listener)
         return port
     }
 
+    private func failure(_ error: SystemError) -> ControlError {
+        let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        return switch error.number {
+        case EADDRINUSE:
+            ControlError(
+                .addressInUse,
+                "\(place) is in use by another program (ss -ltnp 'sport = :\(port)' shows which): "
+                    + "stop it, or set stats.listen to another address")
+        case EACCES:
+            ControlError(.notPermitted, "\(place) may not be listened on: choose a port above 1023 for stats.listen")
+        case EADDRNOTAVAIL:
+            ControlError(.badAddress, "\(place) is no address of this machine: change stats.listen")
+        default: ControlError(.system, "\(place) cannot be listened on: \(SystemError.message(error.number))")
+        }
+    }
+
     /// Ends all connections.
     public func stop() async { await server.stop() }
 
     private static func answer(
-        _ request: ControlRequest, _ collectors: [any MetricCollector], _ readiness: @Sendable () async -> Readiness,
+        _ request: ControlRequest, _ collectors: [any MetricCollector], _ obstacles: @Sendable () async -> [String],
         _ page: (@Sendable () -> String)?
     ) async -> ControlResponse {
         guard request.method == "GET" || request.method == "HEAD" else {
@@ -96,9 +95,9 @@ public final class StatsServer: Sendable {
                 body: .bytes(Array(text.utf8)))
         case "/healthz": return .text("ok\n")
         case "/readyz":
-            let readiness = await readiness()
-            guard !readiness.isReady else { return .text("ready\n") }
-            return .text("not ready\n" + readiness.obstacles.map { "- \($0)\n" }.joined(), status: 503)
+            let obstacles = await obstacles()
+            guard !obstacles.isEmpty else { return .text("ready\n") }
+            return .text("not ready\n" + obstacles.map { "- \($0)\n" }.joined(), status: 503)
         case "/":
             guard let page else { return .text("see /metrics, /healthz and /readyz\n") }
             return ControlResponse(

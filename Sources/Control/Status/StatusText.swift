@@ -2,30 +2,34 @@ internal import EventLoops
 internal import Model
 
 /// A status report as one screen of text. Pure: the same report gives the same screen.
-public struct StatusText: Sendable {
-    /// How a piece of text looks on a terminal.
-    public enum Style: Sendable {
-        /// As it should be.
-        case good
-        /// Worth a look.
-        case warning
-        /// A person must look.
-        case bad
-        /// A heading.
-        case heading
+struct StatusText: Sendable {
+    /// How a piece of text looks on a terminal, by the number of its escape sequence.
+    private enum Style: String {
+        /// As it should be: green.
+        case good = "32"
+        /// Worth a look: yellow.
+        case warning = "33"
+        /// A person must look: red.
+        case bad = "31"
+        /// A heading: bold.
+        case heading = "1"
     }
 
     private let report: StatusReport
-    private let styled: @Sendable (String, Style) -> String
+    private let hasColours: Bool
 
-    /// - Parameter styled: puts text in a style; default: leaves it as it is.
-    public init(_ report: StatusReport, styled: @escaping @Sendable (String, Style) -> String = { text, _ in text }) {
+    /// - Parameter hasColours: whether the text is for a terminal that shows colours.
+    init(_ report: StatusReport, hasColours: Bool = false) {
         self.report = report
-        self.styled = styled
+        self.hasColours = hasColours
+    }
+
+    private func styled(_ text: String, _ style: Style) -> String {
+        hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     /// The whole screen, each line ended.
-    public var screen: String {
+    var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
         lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) }
         if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the spool") }
@@ -41,7 +45,7 @@ public struct StatusText: Sendable {
     }
 
     /// What each app has written, the busiest first.
-    public var apps: String {
+    var apps: String {
         let rows = report.busiestApps.map { name, app in
             [
                 name, HumanText.count(app.events - app.records), HumanText.count(app.records),
@@ -74,7 +78,7 @@ public struct StatusText: Sendable {
     // MARK: Destinations
 
     /// One destination in one line that says why.
-    public func destinationLine(_ destination: StatusReport.Destination) -> String {
+    func destinationLine(_ destination: StatusReport.Destination) -> String {
         let style: Style =
             switch destination.state {
             case .active: .good
@@ -94,7 +98,7 @@ public struct StatusText: Sendable {
     }
 
     /// Why a destination stands as it does, and what comes next.
-    public func reason(_ destination: StatusReport.Destination) -> String {
+    func reason(_ destination: StatusReport.Destination) -> String {
         let next = next(destination)
         switch destination.state {
         case .active: return active(destination)

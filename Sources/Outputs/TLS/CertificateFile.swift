@@ -1,16 +1,16 @@
 internal import COpenSSL
-internal import EventLoops
+package import EventLoops
 internal import Glibc
 
 /// The certificates of a PEM file, the first one the owner's.
-struct CertificateFile: ~Copyable {
+package struct CertificateFile: ~Copyable {
     private let leaf: OpaquePointer
     private let path: String
-    /// When the first of them expires.
-    let firstExpiry: Timestamp
+    /// When they expire, in their order; never empty.
+    package let expiries: [Timestamp]
 
     /// - Throws: `OutputError` with code `badFile` when there is no certificate in it.
-    init(pem: [UInt8], path: String) throws(OutputError) {
+    package init(pem: [UInt8], path: String) throws(OutputError) {
         ERR_clear_error()
         let memory = shim_openssl_copy(pem, pem.count)
         defer { BIO_free(memory) }
@@ -19,20 +19,23 @@ struct CertificateFile: ~Copyable {
         }
         self.leaf = leaf
         self.path = path
-        var first = CertificateFile.expiry(of: leaf)
+        var expiries = [CertificateFile.expiry(of: leaf)]
         while let next = PEM_read_bio_X509(memory, nil, nil, nil) {
-            first = min(first, CertificateFile.expiry(of: next))
+            expiries.append(CertificateFile.expiry(of: next))
             X509_free(next)
         }
         // The last reading fails for want of another certificate.
         ERR_clear_error()
-        firstExpiry = first
+        self.expiries = expiries
     }
 
     deinit { X509_free(leaf) }
 
+    /// When the first of them expires.
+    var firstExpiry: Timestamp { expiries.reduce(expiries[0], min) }
+
     /// - Throws: `OutputError` with code `badFile` when there is no key, it is encrypted, or not this certificate's.
-    func checkKey(pem: [UInt8], path keyPath: String) throws(OutputError) {
+    package func checkKey(pem: [UInt8], path keyPath: String) throws(OutputError) {
         ERR_clear_error()
         let memory = shim_openssl_copy(pem, pem.count)
         defer { BIO_free(memory) }

@@ -251,7 +251,7 @@ struct BackfillRun: Sendable {
 
     /// How many events wait, by destination.
     private func waiting() throws(CommandFailure) -> [String: Int] {
-        let report = try StatusReport.read(try request("GET", "/v1/status", [], nil).json)
-        return Dictionary(report.destinations.map { ($0.name, $0.queued) }) { $1 }
+        let destinations = try request("GET", "/v1/status", [], nil).json["destinations"]?.array ?? []
+        return Dictionary(destinations.map { ($0["name"]?.string ?? "", $0.sum("queued")) }) { $1 }
     }
 }

@@ -17,8 +17,7 @@ extension Command {
             """,
         options: [.yes]
     ) { invocation in
-        let report = try StatusReport.read(try invocation.ask("GET", "/v1/status"))
-        let queued = report.destinations.map(\.queued).reduce(0, +)
+        let queued = try invocation.status().sum("queued")
         try invocation.confirm("\(HumanText.count(queued)) queued deliveries will be deleted")
         let answer = try invocation.ask("PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
         var text = "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries discarded"

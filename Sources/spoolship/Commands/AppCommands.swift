@@ -2,6 +2,7 @@ internal import CLinux
 internal import Configuration
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// The apps' directories in the spool. These commands need no running agent: it finds a new directory by itself.
 extension Command {
@@ -38,14 +39,13 @@ extension Command {
         let spool = try invocation.loadSettings().settings.spool.directory
         let entries = try AppDirectory.list(in: spool)
         guard !invocation.has("json") else {
-            let values = entries.map { entry in
-                SettingValue.table([
-                    .init("app", .string(entry.name)), .init("user", .string(entry.status.ownerName)),
-                    .init("mode", .string(entry.status.shownMode)),
-                    .init("problem", .string(entry.problem ?? "")),
-                ])
+            let values = entries.map { entry -> JSONValue in
+                [
+                    "app": .string(entry.name), "user": .string(entry.status.ownerName),
+                    "mode": .string(entry.status.shownMode), "problem": .string(entry.problem ?? ""),
+                ]
             }
-            try invocation.console.print(SettingValue.array(values).json)
+            try invocation.console.print(JSONValue.array(values).description)
             return .success
         }
         guard !entries.isEmpty else {

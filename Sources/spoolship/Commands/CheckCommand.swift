@@ -1,7 +1,9 @@
 internal import Agent
 internal import Configuration
+internal import Control
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 extension Command {
     static let check = Command(
@@ -59,7 +61,7 @@ extension Command {
         defer { free(whole) }
         let report = try SampleReport(String(cString: whole), settings)
         if invocation.has("json") {
-            try invocation.console.print(report.json.json)
+            try invocation.console.print(report.json.description)
         } else {
             try invocation.console.write(report.text)
         }
@@ -132,7 +134,7 @@ private struct CheckReport {
 
     func print() throws(CommandFailure) -> ExitCode {
         if invocation.has("json") {
-            try invocation.console.print(json.json)
+            try invocation.console.print(json.description)
         } else {
             try printText()
         }
@@ -164,44 +166,32 @@ private struct CheckReport {
         }
     }
 
-    private var json: SettingValue {
-        var members = [SettingValue.Member("good", .boolean(code == .success))]
+    private var json: JSONValue {
+        var json: JSONValue = ["good": .bool(code == .success)]
         if let loaded {
-            members.append(.init("files", .array(loaded.files.map { .string($0) })))
-            if invocation.has("print") {
-                members.append(.init("settings", EffectiveConfiguration(loaded.settings).json))
-            }
+            json = json.adding("files", .array(loaded.files.map(JSONValue.string)))
+            if invocation.has("print") { json = json.adding("settings", EffectiveConfiguration(loaded.settings).json) }
         }
         if invocation.has("connect") {
-            let list = connections.map { connection in
-                SettingValue.table([
-                    .init("destination", .string(connection.destination)),
-                    .init("connected", .boolean(connection.problem == nil)),
-                    .init("milliseconds", .integer(Int64(connection.milliseconds))),
-                ])
+            let list = connections.map { connection -> JSONValue in
+                [
+                    "destination": .string(connection.destination), "connected": .bool(connection.problem == nil),
+                    "milliseconds": .integer(connection.milliseconds),
+                ]
             }
-            members.append(.init("connections", .array(list)))
+            json = json.adding("connections", .array(list))
         }
-        members.append(
-            .init(
-                "problems",
-                .array(
-                    (problems + connections.flatMap { [$0.problem, $0.note].compactMap { $0 } }).map(CheckReport.value))
-            ))
-        return .table(members)
+        let all = problems + connections.flatMap { [$0.problem, $0.note].compactMap { $0 } }
+        return json.adding("problems", .array(all.map(CheckReport.value)))
     }
 
-    private static func value(_ problem: Problem) -> SettingValue {
-        var members = [
-            SettingValue.Member("severity", .string(problem.severity.rawValue)),
-            .init("code", .string(problem.code.rawValue)), .init("message", .string(problem.message)),
+    private static func value(_ problem: Problem) -> JSONValue {
+        let json: JSONValue = [
+            "severity": .string(problem.severity.rawValue), "code": .string(problem.code.rawValue),
+            "message": .string(problem.message),
         ]
-        if let position = problem.position {
-            members += [
-                .init("file", .string(position.file)), .init("line", .integer(Int64(position.line))),
-                .init("column", .integer(Int64(position.column))),
-            ]
-        }
-        return .table(members)
+        guard let place = problem.position else { return json }
+        return json.adding("file", .string(place.file)).adding("line", .integer(place.line))
+            .adding("column", .integer(place.column))
     }
 }

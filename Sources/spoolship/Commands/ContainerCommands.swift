@@ -1,4 +1,5 @@
 internal import Containers
+internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -92,12 +93,7 @@ extension Command {
         details: "Each refresh begins and ends, with its type (saved, network) and result; drafts, takeovers, expiry.",
         options: [Option(name: "count", letter: "n", value: "N", help: "end after so many")]
     ) { invocation in
-        var left = try invocation.value("count").map { text throws(CommandFailure) in
-            guard let count = Int(text), count > 0 else {
-                throw CommandFailure(.usage, "--count \(text): give a number above 0")
-            }
-            return count
-        }
+        var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/container-events") { line throws(CommandFailure) in
             try invocation.console.write(bytes: line + [UInt8(ascii: "\n")])
             left = left.map { $0 - 1 }
@@ -117,7 +113,7 @@ extension Command {
         options: [Option(name: "directory", value: "DIRECTORY", help: "where to write it; - for standard output")]
     ) { invocation in
         let id = invocation.arguments[0]
-        let document = try invocation.bytes("/v1/containers/\(id)/document")
+        let document = try invocation.answer("GET", "/v1/containers/\(id)/document").body
         let directory = invocation.value("directory") ?? "."
         let state = try invocation.ask("GET", "/v1/containers/\(id)")
         if state["source"] == "preview" {

@@ -45,22 +45,6 @@ extension CommandFailure {
 }
 
 extension Invocation {
-    /// The bytes of an answer.
-    func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
-        let answer: ControlClient.Answer
-        let agent = try agent()
-        do throws(ControlError) {
-            answer = try agent.request("GET", path)
-        } catch {
-            throw Invocation.failure(error)
-        }
-        guard answer.status < 300 else {
-            throw CommandFailure(
-                .badData, (try? answer.json())?["error"]?["message"]?.string ?? "the agent refuses without saying why")
-        }
-        return answer.body
-    }
-
     /// What is published, in a file or at an address.
     func published(_ place: String) throws(CommandFailure) -> [UInt8] {
         guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
@@ -76,15 +60,20 @@ extension Invocation {
         }
     }
 
-    /// A document's bytes.
-    static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
+    /// The bytes of a file that a command line names; `-` is standard input.
+    ///
+    /// - Throws: `CommandFailure` with 74 when it cannot be read, with 65 when it is larger than `most`.
+    static func contents(
+        of path: String, atMost most: Int = SignedDocument.largest
+    ) throws(CommandFailure) -> [UInt8] {
         do throws(SystemError) {
-            let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open")
-            if let bytes = try WholeFile.bytes(of: file.raw, atMost: SignedDocument.largest) { return bytes }
+            let file = try Descriptor(
+                checking: path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC), "open")
+            if let bytes = try WholeFile.bytes(of: file.raw, atMost: most) { return bytes }
         } catch {
             throw CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
         }
-        throw CommandFailure(.badData, "\(path) is larger than \(SignedDocument.largest) bytes")
+        throw CommandFailure(.badData, "\(path) is larger than \(most) bytes")
     }
 
     /// Writes a file as a whole: a web server that reads it meanwhile serves the old one or the new one.

@@ -57,7 +57,7 @@ private struct ContainerTest {
     private func readDocument() throws(CommandFailure) -> ContainerDocument {
         let path = invocation.arguments[0]
         // A signature does not matter here: nothing is put in force.
-        let bytes = SignedDocument.document(in: try InputFile.read(path, most: 2 << 20))
+        let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
         guard try !invocation.review(bytes, path, facts) else {
             throw CommandFailure(.badData, "\(path) cannot be used")
         }
@@ -127,7 +127,7 @@ private struct ContainerTest {
         }
         var shown: [JSONValue] = []
         var hasRefused = false
-        let lines = try InputFile.read(path, most: 1 << 30).split(separator: UInt8(ascii: "\n"))
+        let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
         for (index, line) in lines.enumerated() where line.contains(where: { $0 > 0x20 }) {
             let said = try? JSONValue(parsing: Array(line))
             let app = invocation.value("app") ?? said?["app"]?.string ?? "default"
@@ -190,52 +190,47 @@ private struct ContainerTest {
     // MARK: JSON
 
     private func json(_ document: ContainerDocument, _ failures: [[String]], _ events: [JSONValue]) -> JSONValue {
-        let tests = zip(document.tests, failures).map { test, failures in
-            JSONValue.object([
-                .init("name", .string(test.name)), .init("passes", .bool(failures.isEmpty)),
-                .init("failures", .array(failures.map { .string($0) })),
-            ])
+        let tests = zip(document.tests, failures).map { test, failures -> JSONValue in
+            [
+                "name": .string(test.name), "passes": .bool(failures.isEmpty),
+                "failures": .array(failures.map(JSONValue.string)),
+            ]
         }
-        return .object([
-            .init("id", .string(document.id)), .init("version", .integer(document.version)),
-            .init("passes", .bool(failures.allSatisfy(\.isEmpty))), .init("tests", .array(tests)),
-            .init("events", .array(events)),
-        ])
+        return [
+            "id": .string(document.id), "version": .integer(document.version),
+            "passes": .bool(failures.allSatisfy(\.isEmpty)), "tests": .array(tests), "events": .array(events),
+        ]
     }
 
     private static func json(_ trial: EventTrial, line: Int) -> JSONValue {
-        let tags = trial.tags.map { tag in
-            JSONValue.object([
-                .init("tag", .string(tag.tag)), .init("fires", .bool(tag.fires)),
-                .init("not_reached", .bool(tag.isCutOff)),
-                .init("rules", .array(tag.rules.map { json($0) })),
-            ])
+        let tags = trial.tags.map { tag -> JSONValue in
+            [
+                "tag": .string(tag.tag), "fires": .bool(tag.fires), "not_reached": .bool(tag.isCutOff),
+                "rules": .array(tag.rules.map { json($0) }),
+            ]
         }
         func parsed(_ text: String?) -> JSONValue { text.flatMap { try? JSONValue(parsing: $0) } ?? .null }
-        return .object([
-            .init("line", .integer(line)), .init("tags", .array(tags)),
-            .init("fired", .array(trial.fired.map { .string($0) })),
-            .init("discarded_by", JSONValue(trial.discardedBy)), .init("priority", .string(trial.priority.name)),
-            .init("destinations", trial.destinations.map { .array($0.map { .string($0) }) } ?? .null),
-            .init("calls", .array(trial.calls.map(\.request))), .init("before", parsed(trial.before)),
-            .init("after", parsed(trial.after)),
-        ])
+        return [
+            "line": .integer(line), "tags": .array(tags), "fired": .array(trial.fired.map(JSONValue.string)),
+            "discarded_by": JSONValue(trial.discardedBy), "priority": .string(trial.priority.name),
+            "destinations": JSONValue(trial.destinations.map { .array($0.map(JSONValue.string)) }),
+            "calls": .array(trial.calls.map(\.request)), "before": parsed(trial.before), "after": parsed(trial.after),
+        ]
     }
 
     private static func json(_ rule: TagExplanation.RuleExplanation) -> JSONValue {
-        let conditions = rule.conditions.map { explained in
-            JSONValue.object([
-                .init("macro", .string(explained.condition.macro)), .init("value", explained.value),
-                .init("predicate", .string(explained.condition.predicate.rawValue)),
-                .init("comparand", explained.comparand), .init("negate", .bool(explained.condition.negate)),
-                .init("ignore_case", .bool(explained.condition.ignoreCase)), .init("holds", .bool(explained.holds)),
-            ])
+        let conditions = rule.conditions.map { explained -> JSONValue in
+            [
+                "macro": .string(explained.condition.macro), "value": explained.value,
+                "predicate": .string(explained.condition.predicate.rawValue), "comparand": explained.comparand,
+                "negate": .bool(explained.condition.negate), "ignore_case": .bool(explained.condition.ignoreCase),
+                "holds": .bool(explained.holds),
+            ]
         }
-        return .object([
-            .init("rule", .string(rule.name)), .init("blocking", .bool(rule.isBlocking)),
-            .init("holds", .bool(rule.holds)), .init("when", JSONValue(rule.expression)),
-            .init("conditions", .array(conditions)),
-        ])
+        return [
+            "rule": .string(rule.name), "blocking": .bool(rule.isBlocking), "holds": .bool(rule.holds),
+            "when": JSONValue(rule.expression), "conditions": .array(conditions),
+        ]
     }
 }
 
@@ -252,7 +247,7 @@ extension Command {
             """
     ) { invocation in
         let path = invocation.arguments[0]
-        let bytes = SignedDocument.document(in: try InputFile.read(path, most: 2 << 20))
+        let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
         return try invocation.review(bytes, path, try invocation.trialFacts()) ? .badData : .success
     }
 }
@@ -287,22 +282,5 @@ extension Invocation {
             console.printError("\(file):\(line):\(column): \(word)\(finding)")
         }
         return review.hasMistakes
-    }
-}
-
-/// A file that a command line names; `-` is standard input.
-enum InputFile {
-    /// Its bytes.
-    ///
-    /// - Throws: `CommandFailure` with 74 when it cannot be read, with 65 when it is larger than `most`.
-    static func read(_ path: String, most: Int) throws(CommandFailure) -> [UInt8] {
-        do throws(SystemError) {
-            let file = try Descriptor(
-                checking: path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC), "open")
-            if let bytes = try WholeFile.bytes(of: file.raw, atMost: most) { return bytes }
-        } catch {
-            throw CommandFailure(.inputOutput, "cannot read \(path): \(SystemError.message(error.number))")
-        }
-        throw CommandFailure(.badData, "\(path): larger than \(most) bytes")
     }
 }

@@ -107,7 +107,7 @@ extension Invocation {
     /// The events to plant the marker in.
     fileprivate func sampleEvents() throws(CommandFailure) -> [JSONValue] {
         guard let file = value("events") else { return [["name": "Proof"]] }
-        let lines = try InputFile.read(file, most: 1 << 20).split(separator: UInt8(ascii: "\n"))
+        let lines = try Invocation.contents(of: file).split(separator: UInt8(ascii: "\n"))
         let events = lines.compactMap { try? JSONValue(parsing: Array($0)) }.filter { $0.members != nil }
         guard !events.isEmpty, events.count == lines.count else {
             throw CommandFailure(.badData, "\(file): each line must be a JSON object")

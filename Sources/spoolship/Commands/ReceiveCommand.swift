@@ -89,8 +89,8 @@ struct ReceiveProgram: Sendable {
 
     private func serve(on loop: EventLoop) async throws {
         // Before the receiver's threads are made, so that they leave the signals to this one.
-        let ends = SignalQueue()
-        let watcher = try SignalWatcher([SIGINT, SIGTERM], on: loop) { _ in ends.arrived() }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let watcher = try SignalWatcher([SIGINT, SIGTERM], on: loop) { _ in end.yield() }
         defer { watcher.cancel() }
         var options = options
         var trust = ""
@@ -101,7 +101,7 @@ struct ReceiveProgram: Sendable {
         }
         let receiver = try DevelopmentReceiver(options)
         console.printError("receiving url=\(receiver.url)\(trust)")
-        await ends.next()
+        _ = await ends.first { true }
         receiver.stop()
         let stats = receiver.stats
         if printsJSON {
@@ -150,12 +150,7 @@ struct ReceiveProgram: Sendable {
         plan.seed = UInt64(try invocation.number("seed", 0...Int.max) ?? 1)
         plan.first = try invocation.number("first", 0...Int.max)
         plan.retryAfter = try invocation.number("retry-after", 0...1_000_000)
-        if let text = invocation.value("delay") {
-            guard let delay = DurationText.parse(text), delay >= .zero else {
-                throw CommandFailure(.usage, "--delay \(text): give a duration such as 500ms or 2s")
-            }
-            plan.delay = delay
-        }
+        if let delay = try invocation.duration("delay") { plan.delay = delay }
         if let text = invocation.value("largest-body") {
             guard let size = SizeText.parse(text) else {
                 throw CommandFailure(.usage, "--largest-body \(text): give a size such as 64KiB or 1MB")
@@ -164,41 +159,5 @@ struct ReceiveProgram: Sendable {
         }
         plan.marker = invocation.value("marker")
         return plan
-    }
-}
-
-extension Invocation {
-    /// The value of an option that is a whole number.
-    fileprivate func number(_ option: String, _ range: ClosedRange<Int>) throws(CommandFailure) -> Int? {
-        guard let text = value(option) else { return nil }
-        guard let number = Int(text), range.contains(number) else {
-            let bound =
-                range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
-            throw CommandFailure(.usage, "--\(option) \(text): give a whole number, \(bound)")
-        }
-        return number
-    }
-}
-
-/// Signals that arrived, and who waits for one. Lives on its loop's thread.
-private final class SignalQueue {
-    private var count = 0
-    private var waiting: CheckedContinuation<Void, Never>?
-
-    func arrived() {
-        if let waiting {
-            self.waiting = nil
-            waiting.resume()
-        } else {
-            count += 1
-        }
-    }
-
-    func next() async {
-        if count > 0 {
-            count -= 1
-            return
-        }
-        await withCheckedContinuation { waiting = $0 }
     }
 }

@@ -131,7 +131,7 @@ private struct RecordList {
     let filters: [Command.Option]
 
     func run() throws(CommandFailure) -> ExitCode {
-        let limit = try self.limit()
+        let limit = try invocation.number("limit") ?? 100
         var left = limit
         var after: String?
         repeat {
@@ -147,14 +147,6 @@ private struct RecordList {
         } while left > 0 && after != nil
         if after != nil { invocation.console.printError("there are more; --limit N shows more than \(limit)") }
         return .success
-    }
-
-    private func limit() throws(CommandFailure) -> Int {
-        guard let text = invocation.value("limit") else { return 100 }
-        guard let number = Int(text), number > 0 else {
-            throw CommandFailure(.usage, "--limit \(text): give a number above 0")
-        }
-        return number
     }
 
     /// A record as `id key=value …`; times as text. Values are quoted as JSON where they are more than a word.

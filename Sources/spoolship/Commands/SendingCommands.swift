@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Control
 internal import Model
 
 /// Commands that change when and whether the agent sends.
@@ -138,6 +139,17 @@ extension Invocation {
         .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
     }
 
+    /// The whole number that an option gives; nil when it does not stand there.
+    func number(_ option: String, _ range: ClosedRange<Int> = 1...Int.max) throws(CommandFailure) -> Int? {
+        guard let text = value(option) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            let bound =
+                range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
+            throw CommandFailure(.usage, "--\(option) \(text): give a whole number, \(bound)")
+        }
+        return number
+    }
+
     /// The duration that an option gives; nil when it does not stand there.
     func duration(_ option: String) throws(CommandFailure) -> Duration? {
         guard let text = value(option) else { return nil }
@@ -173,13 +185,6 @@ extension Invocation {
         let waiting = line["waiting"]?.integer.map { ", \($0) waiting" } ?? ""
         let reason = line["reason"]?.string.map { ": \($0)" } ?? ""
         return "\(line["destination"]?.string ?? "?"): \(line["outcome"]?.string ?? "?")\(reason)\(waiting)"
-    }
-}
-
-extension JSONValue {
-    /// The object with one member more.
-    func adding(_ key: String, _ value: JSONValue) -> JSONValue {
-        .object((members ?? []) + [Member(key, value)])
     }
 }
 

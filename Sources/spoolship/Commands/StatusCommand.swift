@@ -1,5 +1,3 @@
-internal import Control
-internal import EventLoops
 internal import Model
 
 extension Command {
@@ -16,37 +14,35 @@ extension Command {
             Option(name: "quiet", letter: "q", help: "print nothing: only the exit code counts"),
         ]
     ) { invocation in
-        let json = try invocation.ask("GET", "/v1/status")
-        let report = try StatusReport.read(json)
-        if invocation.has("json") {
-            try invocation.console.print(json.pretty)
-        } else if !invocation.has("quiet") {
-            let text = StatusText(report, console: invocation.console)
-            try invocation.console.write(invocation.has("apps") ? text.apps : text.screen)
+        let words = invocation.has("json") || invocation.has("quiet") ? nil : invocation.has("apps") ? "apps" : "screen"
+        let status = try invocation.status(in: words)
+        if let text = status["text"]?.string {
+            try invocation.console.write(text)
+        } else if invocation.has("json") {
+            try invocation.console.print(status.pretty)
         }
-        return report.obstacles.isEmpty && report.isEnabled ? .success : .negative
+        return status["ready"] == true && status["collection_enabled"] == true ? .success : .negative
     }
 }
 
-extension StatusReport {
-    /// The report that an agent sent.
-    static func read(_ json: JSONValue) throws(CommandFailure) -> StatusReport {
-        return try relaying(try StatusReport(json: json)) { (error: ControlError) in
-            CommandFailure(.software, error.message)
+extension Invocation {
+    /// How the agent stands.
+    ///
+    /// - Parameter words: which text is to be in it: `screen`, `apps` or none.
+    func status(in words: String? = nil) throws(CommandFailure) -> JSONValue {
+        let query = words.map { [("text", $0), ("colours", "\(console.hasColour)")] } ?? []
+        let status = try ask("GET", "/v1/status", query: query)
+        guard status["ready"] != nil, words == nil || status["text"] != nil else {
+            throw CommandFailure(.software, "the agent's answer is no status report; is it another version?")
         }
+        return status
     }
 }
 
-extension StatusText {
-    /// The report in the console's colours.
-    init(_ report: StatusReport, console: Console) {
-        self.init(report) { text, style in
-            switch style {
-            case .good: console.styled(text, .green)
-            case .warning: console.styled(text, .yellow)
-            case .bad: console.styled(text, .red)
-            case .heading: console.styled(text, .bold)
-            }
-        }
+extension JSONValue {
+    /// A figure of the ledger, of all lanes of a status report, or of one of its destinations, together.
+    func sum(_ figure: String) -> Int {
+        let lanes = self["lanes"]?.array ?? (self["destinations"]?.array ?? []).flatMap { $0["lanes"]?.array ?? [] }
+        return lanes.reduce(0) { $0 + ($1[figure]?.integer ?? 0) }
     }
 }

@@ -14,12 +14,7 @@ extension Command {
         ]
     ) { invocation in
         let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) } }
-        var left = try invocation.value("count").map { text throws(CommandFailure) in
-            guard let count = Int(text), count > 0 else {
-                throw CommandFailure(.usage, "--count \(text): give a number above 0")
-            }
-            return count
-        }
+        var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/tap", query: query) { line throws(CommandFailure) in
             let json = try? JSONValue(parsing: line)
             if let message = json?["error"]?["message"]?.string, json?["error"]?["status"] != nil, json?["name"] == nil

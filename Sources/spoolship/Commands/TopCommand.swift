@@ -16,12 +16,7 @@ extension Command {
         guard interval >= .milliseconds(100) else {
             throw CommandFailure(.usage, "--interval must be at least 100ms")
         }
-        var left = try invocation.value("count").map { text throws(CommandFailure) in
-            guard let count = Int(text), count > 0 else {
-                throw CommandFailure(.usage, "--count \(text): give a number above 0")
-            }
-            return count
-        }
+        var left = try invocation.number("count")
         guard left != nil || (invocation.console.isTerminal && isatty(STDIN_FILENO) == 1) else {
             throw CommandFailure(.usage, "top needs a terminal; `spoolship status` prints once")
         }
@@ -29,9 +24,9 @@ extension Command {
         let terminal = TerminalKeys()
         defer { terminal?.restore() }
         while true {
-            let report = try StatusReport.read(try invocation.ask("GET", "/v1/status"))
-            rates.add(report)
-            let screen = rates.text + "\n" + StatusText(report, console: invocation.console).screen
+            let status = try invocation.status(in: "screen")
+            rates.add(status)
+            let screen = "\(rates.text)\n\(status["text"]?.string ?? "")"
             if invocation.console.canMove {
                 try invocation.console.draw(screen: screen)
             } else {
@@ -55,26 +50,21 @@ struct TopRates {
     }
 
     private static let width = 30
-    private var last: StatusReport?
+    private var last: JSONValue?
     private var points: [Point] = []
 
     /// Takes the next report.
-    mutating func add(_ report: StatusReport) {
+    mutating func add(_ report: JSONValue) {
         defer { last = report }
         guard let last else { return }
-        let seconds = Double((report.now - last.now).nanosecondsClamped) / 1e9
-        guard seconds > 0, last.started == report.started else {
+        let seconds = ((report["now_ms"]?.number ?? 0) - (last["now_ms"]?.number ?? 0)) / 1000
+        guard seconds > 0, last["process_id"] == report["process_id"] else {
             points = []
             return
         }
-        func rate(_ figure: (StatusReport.Lane) -> Int) -> Double {
-            func sum(_ report: StatusReport) -> Int { report.destinations.flatMap(\.lanes).map(figure).reduce(0, +) }
-            return max(0, Double(sum(report) - sum(last)) / seconds)
-        }
+        func rate(_ figure: String) -> Double { max(0, Double(report.sum(figure) - last.sum(figure)) / seconds) }
         points.append(
-            Point(
-                accepted: rate(\.ledger.accepted), acknowledged: rate(\.ledger.acknowledged),
-                waiting: report.destinations.map(\.queued).reduce(0, +)))
+            Point(accepted: rate("accepted"), acknowledged: rate("acknowledged"), waiting: report.sum("queued")))
         points.removeFirst(max(0, points.count - TopRates.width))
     }
 

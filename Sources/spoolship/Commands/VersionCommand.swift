@@ -1,4 +1,4 @@
-internal import Configuration
+internal import Model
 
 extension Command {
     static let version = Command(
@@ -9,8 +9,8 @@ extension Command {
             [("version", Build.version), ("commit", Build.commit), ("toolchain", Build.toolchain)]
             + Build.libraries.map { ($0.name, $0.version) }
         if invocation.has("json") {
-            let members = facts.map { SettingValue.Member($0.0, .string($0.1)) }
-            try invocation.console.print(SettingValue.table(members).json)
+            let members = facts.map { JSONValue.Member($0.0, .string($0.1)) }
+            try invocation.console.print(JSONValue.object(members).description)
         } else {
             try invocation.console.print("spoolship \(Build.version)")
             for fact in facts.dropFirst() {

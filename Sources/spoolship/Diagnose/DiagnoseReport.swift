@@ -85,8 +85,9 @@ struct DiagnoseReport {
         var client = ControlClient(socket: socket)
         client.timeout = .seconds(10)
         do throws(ControlError) {
-            let json = try client.request("GET", "/v1/status").json()
-            return "\(StatusText(try StatusReport(json: json)).screen)\n\(json.pretty)"
+            let status = try client.request("GET", "/v1/status", query: [("text", "screen")]).json()
+            let rest = JSONValue.object((status.members ?? []).filter { $0.key != "text" })
+            return "\(status["text"]?.string ?? "")\n\(rest.pretty)"
         } catch {
             return error.message
         }
@@ -134,30 +135,16 @@ struct Redaction {
     /// The text without them.
     func redacted(_ text: String) -> String {
         let mask = Array("****".utf8)
-        let masked = secrets.reduce(Array(text.utf8)) { Redaction.replace(Array($1.utf8), in: $0, with: mask) }
+        let ends = Array("\"'& \t\n#,".utf8)
         var result: [UInt8] = []
-        var rest = masked[...]
-        // A mask shows the last characters of a secret, so that its owner knows it again; nobody else needs to.
-        while let start = Redaction.first(mask, in: rest) {
-            result += rest[..<(start + mask.count)]
-            rest = rest[(start + mask.count)...].drop { !Array("\"'& \t\n#,".utf8).contains($0) }
+        var rest = Array(secrets.reduce(text) { $0.replacingAll($1, with: "****") }.utf8)[...]
+        while let first = rest.first {
+            let isMask = first == mask[0] && rest.starts(with: mask)
+            result += isMask ? mask : [first]
+            rest = rest.dropFirst(isMask ? mask.count : 1)
+            // A mask shows the last characters of a secret, so that its owner knows it again; nobody else needs to.
+            if isMask { rest = rest.drop { !ends.contains($0) } }
         }
-        return String(decoding: result + rest, as: UTF8.self)
-    }
-
-    /// Byte by byte: the library's search for a text in a text brings the regular expressions' 1.5 MB along.
-    private static func replace(_ wanted: [UInt8], in text: [UInt8], with other: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        var rest = text[...]
-        while let start = first(wanted, in: rest) {
-            result += rest[..<start] + other
-            rest = rest[(start + wanted.count)...]
-        }
-        return result + rest
-    }
-
-    private static func first(_ wanted: [UInt8], in text: ArraySlice<UInt8>) -> Int? {
-        guard let head = wanted.first else { return nil }
-        return text.indices.first { text[$0] == head && text[$0...].starts(with: wanted) }
+        return String(decoding: result, as: UTF8.self)
     }
 }

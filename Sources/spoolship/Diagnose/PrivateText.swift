@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// A text in a file that only its owner may read.
 enum PrivateText {
@@ -12,13 +13,8 @@ enum PrivateText {
             throw CommandFailure(.cannotCreate, "cannot make \(path): \(SystemError.message(errno).lowercased())")
         }
         let file = Descriptor(raw)
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file.raw, $0.baseAddress, $0.count) }
-            guard count > 0 || errno == EINTR else {
-                throw CommandFailure(.inputOutput, "cannot write \(path): \(SystemError.message(errno).lowercased())")
-            }
-            rest = rest.dropFirst(max(0, count))
+        try relaying(try WholeFile.write(Array(text.utf8), to: file.raw)) { (error: SystemError) in
+            CommandFailure(.inputOutput, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
         }
     }
 }

@@ -17,6 +17,10 @@ struct PrivacyProof {
         var found = 0
         /// How often the control does.
         var controls = 0
+
+        static func + (left: Place, right: Place) -> Place {
+            Place(name: left.name, found: left.found + right.found, controls: left.controls + right.controls)
+        }
     }
 
     /// The marked value's place, and where in events the marker is put.
@@ -226,17 +230,8 @@ struct PrivacyProof {
     }
 
     private func files(_ folder: String, as name: String) -> [Place] {
-        var place = Place(name: name)
-        guard let list = opendir("\(directory)/\(folder)") else { return [place] }
-        defer { closedir(list) }
-        while let entry = readdir(list) {
-            let file = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            let found = searched(contents("\(folder)/\(file)"), file)
-            (place.found, place.controls) = (place.found + found.found, place.controls + found.controls)
-        }
-        return [place]
+        let files = (try? WholeFile.names(in: "\(directory)/\(folder)")) ?? []
+        return [files.map { searched(contents("\(folder)/\($0)"), name) }.reduce(Place(name: name), +)]
     }
 
     /// The rows of the queue's tables: pages of the file may cut a value in two.
@@ -261,10 +256,7 @@ struct PrivacyProof {
                     let bytes = UnsafeRawBufferPointer(
                         start: sqlite3_column_blob(statement, column),
                         count: Int(sqlite3_column_bytes(statement, column)))
-                    let found = searched(Array(bytes), name)
-                    place = Place(
-                        name: name, found: (place?.found ?? 0) + found.found,
-                        controls: (place?.controls ?? 0) + found.controls)
+                    place = (place ?? Place(name: name)) + searched(Array(bytes), name)
                 }
             }
             return place

@@ -1,6 +1,7 @@
 internal import Agent
 internal import Configuration
 internal import EventLoops
+internal import Model
 
 /// What `check --sample FILE` prints: what would become of each line of a file.
 struct SampleReport {
@@ -63,22 +64,18 @@ struct SampleReport {
     }
 
     /// The same for programs, with each line.
-    var json: SettingValue {
-        func value(_ text: String?) -> SettingValue { text.map { .string($0) } ?? .string("") }
-        return .table([
-            .init("app", .string(sample.app)), .init("read", .boolean(sample.isRead)),
-            .init("added", .array(sample.added.map { .string($0) })),
-            .init(
-                "lines",
-                .array(
-                    sample.lines.map { line in
-                        .table([
-                            .init("line", .integer(Int64(line.number))), .init("fate", .string(line.fate.rawValue)),
-                            .init("name", .string(line.name)), .init("time", .string(line.time)),
-                            .init("time_member", value(line.timeMember)), .init("level", value(line.level?.level)),
-                            .init("level_member", value(line.level?.member)), .init("problem", value(line.problem)),
-                        ])
-                    })),
-        ])
+    var json: JSONValue {
+        let lines = sample.lines.map { line -> JSONValue in
+            [
+                "line": .integer(line.number), "fate": .string(line.fate.rawValue), "name": .string(line.name),
+                "time": .string(line.time), "time_member": .string(line.timeMember ?? ""),
+                "level": .string(line.level?.level ?? ""), "level_member": .string(line.level?.member ?? ""),
+                "problem": .string(line.problem ?? ""),
+            ]
+        }
+        return [
+            "app": .string(sample.app), "read": .bool(sample.isRead),
+            "added": .array(sample.added.map(JSONValue.string)), "lines": .array(lines),
+        ]
     }
 }

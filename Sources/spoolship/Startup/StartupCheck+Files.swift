@@ -3,11 +3,12 @@ internal import Containers
 internal import EventLoops
 internal import Glibc
 internal import Model
+internal import Outputs
 
 /// The files that settings name: secrets, certificates, containers, programs, databases, time zones.
 extension StartupCheck {
     /// So long before a certificate ends, it is time to renew it.
-    private static let renewal = 14 * 86_400
+    private static let renewal = 14
 
     mutating func checkFiles(of destination: DestinationSettings) {
         let path = "destination.\(destination.name)"
@@ -19,7 +20,14 @@ extension StartupCheck {
         }
         if let file = tls.keyFile, let key = checkReadable(file, "\(path).tls.key_file") {
             warnIfReadableByAll(file, "\(path).tls.key_file")
-            if let certificate { checkKey(key, certificate: certificate, file, "\(path).tls.key_file") }
+            if let certificate {
+                do throws(OutputError) {
+                    let owner = try CertificateFile(pem: certificate, path: tls.certificateFile ?? "")
+                    try owner.checkKey(pem: key, path: file)
+                } catch {
+                    add("\(path).tls.key_file", error.message)
+                }
+            }
         }
         if let file = destination.path, let directory = StartupCheck.directory(of: file),
             let refusal = FileStatus(file) == nil
@@ -36,24 +44,12 @@ extension StartupCheck {
         guard let file = container.defaultFile else { return }
         let setting = "\(path).default_file"
         let name = String(file.split(separator: "/").last ?? "")
-        if let mistake = DefaultFile.mistake(name, id: container.id) {
-            add(setting, "\(name) \(mistake)")
-            return
-        }
-        guard checkReadable(file, setting) != nil, let status = FileStatus(file) else { return }
-        // It is not signed: that only its owner can change it is what makes it trustworthy.
-        if status.owner != 0 && status.owner != access.userID {
-            add(setting, "\(file) belongs to \(status.ownerName); it must belong to root or \(access.user)")
-        }
-        if status.isWritableByOthers {
-            add(setting, "\(file) can be written by others (mode \(status.shownMode)); run chmod go-w \(file)")
-        }
+        if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
         guard let directory = StartupCheck.directory(of: file) else { return }
         let better = [container.id, "\(container.id).plist"].prefix { $0 != name }
         for other in better where FileStatus("\(directory)/\(other)") != nil {
             add(setting, "\(name) stands behind \(other), which lies beside it and wins", severity: .warning)
         }
-        guard !problems.contains(where: { $0.severity == .error }) else { return }
         do throws(ContainerError) {
             let found = try DefaultFile(path: file, id: container.id, user: access.userID)
             let standard = found.document
@@ -154,30 +150,24 @@ extension StartupCheck {
         }
     }
 
+    /// Looks at certificates.
+    ///
+    /// - Parameter chain: whether the first one counts (our own, then its issuers), or the one that lasts longest (authorities).
     @discardableResult
     private mutating func checkCertificates(_ file: String, _ setting: String, chain: Bool) -> [UInt8]? {
         guard let bytes = checkReadable(file, setting) else { return nil }
-        guard let left = try? PEMFile.secondsLeft(of: bytes, chain: chain) else {
-            add(setting, "\(file) holds no certificate; it must be in PEM form (-----BEGIN CERTIFICATE-----)")
-            return nil
-        }
-        if left < 0 {
-            add(setting, "\(file): the certificate ended \(-left / 86_400) days ago; renew it")
-        } else if left < StartupCheck.renewal {
-            add(setting, "\(file): the certificate ends in \(left / 86_400) days; renew it", severity: .warning)
-        }
-        return bytes
-    }
-
-    private mutating func checkKey(_ key: [UInt8], certificate: [UInt8], _ file: String, _ setting: String) {
-        do throws(PEMFile.Mistake) {
-            try PEMFile.matchKey(key, certificate: certificate)
-        } catch {
-            switch error {
-            case .otherKey: add(setting, "\(file) is not the key of the certificate")
-            case .noKey, .noCertificate:
-                add(setting, "\(file) holds no private key without a passphrase; it must be in PEM form")
+        do throws(OutputError) {
+            let ends = try CertificateFile(pem: bytes, path: file).expiries
+            let seconds = ((chain ? ends[0] : ends.reduce(ends[0], max)) - SystemTime().wallTime).components.seconds
+            if seconds < 0 {
+                add(setting, "\(file): the certificate ended \(-seconds / 86_400) days ago; renew it")
+            } else if seconds / 86_400 < StartupCheck.renewal {
+                add(setting, "\(file): the certificate ends in \(seconds / 86_400) days; renew it", severity: .warning)
             }
+            return bytes
+        } catch {
+            add(setting, error.message)
+            return nil
         }
     }
 

@@ -90,7 +90,7 @@ struct StartupCheck {
         if free < needed - used {
             add(
                 "queue.max_size",
-                "lets \(path) grow to \(StartupCheck.rounded(needed)), and only \(StartupCheck.rounded(free)) are free"
+                "lets \(path) grow to \(HumanText.bytes(needed)), and only \(HumanText.bytes(free)) are free"
                     + " there; make room or lower it",
                 severity: .warning)
         }
@@ -226,51 +226,20 @@ struct StartupCheck {
 
     /// The error number that listening on an address fails with; nil when it works.
     private static func bindFailure(_ address: ListenAddress) -> Int32? {
-        var hints = addrinfo()
-        hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(address.host, "\(address.port)", &hints, &list) == 0, let first = list else {
-            return EADDRNOTAVAIL
+        do throws(SystemError) {
+            _ = try InternetSocket.listen(at: address.host, port: address.port)
+            return nil
+        } catch {
+            return error.number
         }
-        defer { freeaddrinfo(list) }
-        let raw = socket(first.pointee.ai_family, first.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard raw >= 0 else { return errno }
-        let descriptor = Descriptor(raw)
-        var yes: Int32 = 1
-        setsockopt(descriptor.raw, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
-        guard bind(descriptor.raw, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0, listen(descriptor.raw, 1) == 0
-        else { return errno }
-        return nil
     }
 
     /// Whether somebody listens on a Unix socket: an agent that runs already has its own port.
     private static func answers(_ path: String) -> Bool {
-        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard raw >= 0 else { return false }
-        let descriptor = Descriptor(raw)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor.raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 || errno == EACCES
-            }
-        }
+        path.utf8.count <= UnixSocket.longestPath && (UnixSocket.connect(to: path) != nil || errno == EACCES)
     }
 
     static func directory(of path: String) -> String? {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
-    }
-
-    /// A size for a person: three digits or so.
-    static func rounded(_ bytes: Int) -> String {
-        for (name, unit) in [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] where bytes >= unit
-        {
-            let tenths = bytes * 10 / unit
-            return tenths < 100 ? "\(tenths / 10).\(tenths % 10) \(name)" : "\(tenths / 10) \(name)"
-        }
-        return "\(bytes) B"
     }
 }
