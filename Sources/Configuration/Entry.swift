@@ -11,6 +11,13 @@ struct Entry<Owner: Sendable>: Sendable {
     var use = DestinationUse()
 
     var name: String { description.name }
+
+    /// The same setting of what holds this one's owner.
+    func inside<Holder>(_ place: any WritableKeyPath<Holder, Owner> & Sendable) -> Entry<Holder> {
+        Entry<Holder>(
+            description: description, read: { read($0, $1, &$2[keyPath: place], &$3) },
+            list: { list($0[keyPath: place], $1) }, use: use)
+    }
 }
 
 /// What a key is, for help, the shipped file and the manual.

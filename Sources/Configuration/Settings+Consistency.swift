@@ -92,6 +92,7 @@ extension ReadContext {
             if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
                 add(.conflict, "\(path) has user and token; keep one", at: position(of: "\(path).user"))
             }
+            checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
                 add(
                     .missing,
@@ -115,6 +116,25 @@ extension ReadContext {
             checkNames(
                 section.destinations ?? [], among: names, "destination",
                 at: "apps.\(SettingValue.key(app)).destinations")
+        }
+    }
+
+    /// A proof that is fetched or computed is the only one, and is whole.
+    private mutating func checkProof(of destination: DestinationSettings, path: String) {
+        let sections = [
+            ("oauth2", destination.oauth2 != OAuth2Settings(), destination.oauth2.missing),
+            ("aws", destination.aws != AWSSettings(), destination.aws.missing),
+        ].filter(\.1)
+        for (name, _, missing) in sections where !missing.isEmpty {
+            let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
+            add(.missing, "\(path) has no \(keys)", at: position(of: "\(path).\(name)") ?? position(of: path))
+        }
+        let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(\.1)
+        let proofs = others.map(\.0) + sections.map(\.0)
+        if !sections.isEmpty, proofs.count > 1 {
+            add(
+                .conflict, "\(path) has \(proofs.joined(separator: " and ")); keep one",
+                at: position(of: "\(path).\(proofs[1])") ?? position(of: path))
         }
     }
 

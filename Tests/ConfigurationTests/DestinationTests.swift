@@ -29,7 +29,16 @@ struct DestinationTests {
         "s3.storage_class": .string("STANDARD_IA"), "s3.server_side_encryption": .string("AES256"),
         "s3.credentials": .string("instance"), "s3.access_key_id": .string("a"),
         "s3.secret_access_key": .string("secret-1"), "s3.secret_access_key_file": .string("/a"),
-        "s3.secret_access_key_credential": .string("a"), "nats.subject": .string("a"),
+        "s3.secret_access_key_credential": .string("a"), "s3.assume_role": .string("arn:aws:iam::1:role/a"),
+        "s3.external_id": .string("a"), "aws.region": .string("eu-central-1"), "aws.service": .string("aoss"),
+        "aws.credentials": .string("web_identity"), "aws.access_key_id": .string("a"),
+        "aws.secret_access_key": .string("secret-1"), "aws.secret_access_key_file": .string("/a"),
+        "aws.secret_access_key_credential": .string("a"), "aws.assume_role": .string("arn:aws:iam::1:role/a"),
+        "aws.external_id": .string("a"), "oauth2.token_url": .string("https://a/token"),
+        "oauth2.client_id": .string("a"), "oauth2.client_secret": .string("secret-1"),
+        "oauth2.client_secret_file": .string("/a"), "oauth2.client_secret_credential": .string("a"),
+        "oauth2.scope": .string("a"), "oauth2.audience": .string("a"), "oauth2.ca_file": .string("/a"),
+        "nats.subject": .string("a"),
         "nats.servers": .array([.string("tls://b")]), "nats.follow_cluster": .boolean(false),
         "nats.stream": .string("A"), "nats.message": .string("event"), "nats.duplicate_window": .string("1h"),
         "nats.nkey": .string("secret-1"), "nats.nkey_file": .string("/a"), "nats.nkey_credential": .string("a"),
@@ -162,8 +171,8 @@ struct DestinationTests {
                 keys: ["s3.bucket", "s3.region", "s3.access_key_id", "s3.secret_access_key_file"])
         ) { try settings.target() }
         settings.s3.bucket = "events"
-        settings.s3.region = "eu-central-1"
-        settings.s3.credentials = .instance
+        settings.s3.aws.region = "eu-central-1"
+        settings.s3.aws.credentials = .instance
         #expect(try settings.target() == .s3(url, settings.s3))
         settings.url = nil
         #expect(settings.address?.text == "https://s3.eu-central-1.amazonaws.com")

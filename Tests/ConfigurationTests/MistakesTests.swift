@@ -129,6 +129,18 @@ struct MistakesTests {
             ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"", "keep one"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nuser = \"u\"", "no password_file"),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\noauth2.client_id = \"a\"",
+                "has no oauth2.token_url and no oauth2.client_secret_file"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\naws.credentials = \"instance\"",
+                "has no aws.region"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\naws.region = \"r\"\n"
+                    + "aws.credentials = \"instance\"", "token and aws; keep one"
+            ),
             ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a\"]", "has no kafka.topic"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
             ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),

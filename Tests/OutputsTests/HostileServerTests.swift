@@ -18,6 +18,11 @@ func retried(_ outcome: Outcome) -> Failure? {
     if case .retry(let failure) = outcome { failure } else { nil }
 }
 
+/// The failure of an outcome that a person must look at.
+func held(_ outcome: Outcome) -> Failure? {
+    if case .held(let failure) = outcome { failure } else { nil }
+}
+
 @Suite("Servers that misbehave")
 struct HostileServerTests {
     private let good = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

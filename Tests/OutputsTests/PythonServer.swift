@@ -1,6 +1,9 @@
+import EventLoops
 import Foundation
 import TestKit
 import Testing
+
+@testable import Outputs
 
 /// A server of Tests/OutputsTests/Fixtures, with the packages that scripts/bootstrap installs, as a child of the tests.
 final class PythonServer: Sendable {
@@ -39,6 +42,26 @@ final class PythonServer: Sendable {
         var status = siginfo_t()
         return waitid(P_PID, id_t(child), &status, WEXITED | WNOHANG | WNOWAIT) == 0 && status.si_signo == 0
     }
+
+    /// Asks the server's own test address `/_test/…`.
+    func steer(
+        _ method: HTTPRequest.Method, _ what: String, _ body: String = "", on loop: EventLoop
+    ) async throws -> Data {
+        var options = HTTPOptions(url: "http://127.0.0.1:\(port)")
+        options.proxy = .none
+        let settings = TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
+        let client = try HTTPClient(on: loop, settings: settings)
+        let request = HTTPRequest(
+            method: method, url: "\(options.url)/_test/\(what)", headers: ["Content-Type: application/json"],
+            body: Array(body.utf8),
+            answerLimit: 1 << 24)
+        guard case .answered(let answer) = await client.perform(request), answer.status == 200, answer.isWhole else {
+            throw SteeringError()
+        }
+        return Data(answer.body)
+    }
+
+    struct SteeringError: Error {}
 
     deinit {
         kill(child, SIGKILL)

@@ -50,19 +50,6 @@ final class S3Server: Sendable {
     func metadata(_ answers: String) async throws { _ = try await ask(.put, "metadata", answers) }
 
     private func ask(_ method: HTTPRequest.Method, _ what: String, _ body: String = "") async throws -> Data {
-        var options = HTTPOptions(url: url)
-        options.proxy = .none
-        let settings = TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
-        let client = try HTTPClient(on: loop, settings: settings)
-        let request = HTTPRequest(
-            method: method, url: "\(url)/_test/\(what)", headers: ["Content-Type: application/json"],
-            body: Array(body.utf8),
-            answerLimit: 1 << 24)
-        guard case .answered(let answer) = await client.perform(request), answer.status == 200, answer.isWhole else {
-            throw SteeringError()
-        }
-        return Data(answer.body)
+        try await server.steer(method, what, body, on: loop)
     }
-
-    struct SteeringError: Error {}
 }

@@ -12,13 +12,17 @@ import Testing
 struct S3Tests {
     private let installation = "6e0dfba6-e924-4eb2-84a6-50c613814f97"
 
+    private func aws(_ secret: String) -> AWSOptions {
+        AWSOptions(
+            region: "eu-central-1", service: "s3", source: .key(id: "AKIDEXAMPLE", secret: .inline(Secret(secret))))
+    }
+
     private func output(
         _ bench: Bench, _ server: S3Server, time: any TimeSource = SystemTime(),
         _ change: (inout S3Options) -> Void = { _ in }
     ) throws -> S3Output {
         var options = S3Options(
-            bucket: "events", region: "eu-central-1", endpoint: server.url,
-            credentials: .key(id: "AKIDEXAMPLE", secret: .inline(Secret("secret/with+signs="))))
+            bucket: "events", endpoint: server.url, aws: aws("secret/with+signs="))
         options.usesPathStyle = true
         options.http.proxy = .none
         change(&options)
@@ -58,8 +62,7 @@ struct S3Tests {
         let server = try await S3Server(bench)
         func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") throws -> Failure? {
             var options = S3Options(
-                bucket: bucket, region: "eu-central-1", endpoint: server.url,
-                credentials: .key(id: "AKIDEXAMPLE", secret: .inline(Secret(secret))))
+                bucket: bucket, endpoint: server.url, aws: aws(secret))
             options.usesPathStyle = true
             options.http.proxy = .none
             return try S3Probe.attempt(options, log: Log(bench.log))
@@ -155,13 +158,13 @@ struct S3Tests {
             return failure.message
         }
         #expect(
-            try await hint { $0.credentials = .key(id: "AKIDEXAMPLE", secret: .inline(Secret("wrong"))) }.contains(
+            try await hint { $0.aws.source = .key(id: "AKIDEXAMPLE", secret: .inline(Secret("wrong"))) }.contains(
                 "secret key"))
         #expect(
-            try await hint { $0.credentials = .key(id: "AKIDOTHER", secret: .inline(Secret("x"))) }.contains(
+            try await hint { $0.aws.source = .key(id: "AKIDOTHER", secret: .inline(Secret("x"))) }.contains(
                 "access_key_id"))
         #expect(try await hint { $0.bucket = "elsewhere" }.contains("no such bucket"))
-        #expect(try await hint { $0.region = "us-east-1" }.contains("region"))
+        #expect(try await hint { $0.aws.region = "us-east-1" }.contains("region"))
     }
 
     @Test(
@@ -228,7 +231,7 @@ struct S3Tests {
         try PrivateFile.replace(file, with: "old\n")
         let time = ManualTime()
         let output = try output(bench, server, time: time) {
-            $0.credentials = .key(id: "AKIDEXAMPLE", secret: .file(file))
+            $0.aws.source = .key(id: "AKIDEXAMPLE", secret: .file(file))
         }
         guard case .held = await output.send(try Sample.batch(1)) else {
             Issue.record("the old secret did not hold")
@@ -252,7 +255,7 @@ struct S3Tests {
             "SecretAccessKey": "role-secret-\(number)", "Token": "token-\(number)", "Expiration": "\(time.wallTime + ends)"}}
             """
         }
-        let output = try output(bench, server, time: time) { $0.credentials = .instance(endpoint: server.url) }
+        let output = try output(bench, server, time: time) { $0.aws.source = .instance(endpoint: server.url) }
         func asked() async throws -> Int { try await server.log().count { $0.path.hasSuffix("/agents") } }
         func uploads() async throws -> [S3Server.Request] {
             try await server.log().filter { $0.path.hasPrefix("/events") }
@@ -285,10 +288,10 @@ struct S3Tests {
             (#"{"role": "r", "document": {"Code": "Failed"}}"#, "no credentials"), (#"{"status": 404}"#, "404"),
         ] {
             try await server.metadata(answers)
-            let output = try output(bench, server) { $0.credentials = .instance(endpoint: server.url) }
+            let output = try output(bench, server) { $0.aws.source = .instance(endpoint: server.url) }
             #expect(retried(await output.send(try Sample.batch(1)))?.message.contains(said) == true, "\(answers)")
         }
-        let output = try output(bench, server) { $0.credentials = .instance(endpoint: "http://127.0.0.1:1") }
+        let output = try output(bench, server) { $0.aws.source = .instance(endpoint: "http://127.0.0.1:1") }
         #expect(retried(await output.send(try Sample.batch(1)))?.message.contains("metadata service") == true)
     }
 
@@ -306,7 +309,8 @@ struct S3Tests {
 
     @Test("addresses: Amazon's by region, path style and host style")
     func addresses() throws {
-        var options = S3Options(bucket: "my-events", region: "eu-west-1", credentials: .environment)
+        var options = S3Options(
+            bucket: "my-events", aws: AWSOptions(region: "eu-west-1", service: "s3", source: .instance()))
         #expect(try options.baseURL() == "https://my-events.s3.eu-west-1.amazonaws.com/")
         options.usesPathStyle = true
         #expect(try options.baseURL() == "https://s3.eu-west-1.amazonaws.com/my-events/")
@@ -316,14 +320,5 @@ struct S3Tests {
         #expect(try options.baseURL() == "https://my-events.minio.example:9000/")
         options.endpoint = "ftp://x"
         #expect(throws: OutputError.self) { try options.baseURL() }
-    }
-
-    @Test("credentials of the environment: both parts, and the session's token")
-    func environment() throws {
-        #expect(throws: OutputError.self) { try S3Credentials.environment { _ in nil } }
-        #expect(throws: OutputError.self) { try S3Credentials.environment { $0 == "AWS_ACCESS_KEY_ID" ? "id" : nil } }
-        let all = ["AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"]
-        let found = try S3Credentials.environment { all[$0] }
-        #expect(found == S3Credentials(accessKeyID: "id", secret: Secret("secret"), sessionToken: Secret("token")))
     }
 }

@@ -31,8 +31,8 @@ struct OutputMaker {
         case .http(let url, let format):
             let encoder = try format.encoder(installID: installID, hostName: hostName, version: version)
             let http = try HTTPOutput(
-                name, destination.httpOptions(url, userAgent: userAgent), format: encoder, on: loop, log: log,
-                time: time)
+                name, try destination.httpOptions(url, userAgent: userAgent), format: encoder,
+                installID: installID ?? "unknown", on: loop, log: log, time: time)
             return (http, { http.assumeIsolated { $0.certificates } })
         case .s3(let endpoint, let settings):
             let options = try destination.s3Options(endpoint, settings, userAgent: userAgent)

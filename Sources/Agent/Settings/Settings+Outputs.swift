@@ -14,12 +14,14 @@ extension DestinationSettings {
     }
 
     /// How this destination is reached over HTTP.
-    func httpOptions(_ url: EndpointURL, userAgent: String) -> HTTPOptions {
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting` where the environment lacks credentials that the settings expect there.
+    func httpOptions(_ url: EndpointURL, userAgent: String) throws(OutputError) -> HTTPOptions {
         var options = HTTPOptions(url: url.text)
         setConnection(of: &options, userAgent: userAgent)
         options.contentType = contentType
         options.headers = headers.sorted { $0.key < $1.key }.map { HTTPOptions.Header($0.key, $0.value.revealed) }
-        options.authorization = authorization
+        options.authorization = try authorization()
         options.allowHTTP2 = httpVersion == .http2
         options.answers = answerTable
         options.batchIDParameter = batchIDParameter
@@ -42,20 +44,13 @@ extension DestinationSettings {
 
     /// How batches become objects.
     ///
-    /// - Throws: `OutputError` with code `invalidSetting` for a template without meaning.
+    /// - Throws: `OutputError` with code `invalidSetting` for a template without meaning, and as above.
     func s3Options(
         _ endpoint: EndpointURL?, _ settings: S3Settings, userAgent: String
     ) throws(OutputError) -> S3Options {
-        let source: S3Options.CredentialSource =
-            switch settings.credentials {
-            case .key:
-                .key(id: settings.accessKeyID ?? "", secret: settings.secret.source ?? .inline(Secret("")))
-            case .environment: .environment
-            case .instance: .instance(endpoint: S3Options.metadataEndpoint)
-            }
         var options = S3Options(
-            bucket: settings.bucket ?? "", region: settings.region ?? "", endpoint: endpoint?.text,
-            key: try ObjectKey(settings.key), credentials: source)
+            bucket: settings.bucket ?? "", endpoint: endpoint?.text, key: try ObjectKey(settings.key),
+            aws: try settings.aws.options(service: "s3"))
         options.usesPathStyle = settings.pathStyle
         options.neverOverwrites = settings.ifNoneMatch
         options.storageClass = settings.storageClass
@@ -115,7 +110,9 @@ extension DestinationSettings {
     /// How many events a request may hold, where the format bounds that; nil: a whole batch.
     var eventsPerRequest: Int? { kind == .http && format == .ga4 ? GA4Encoder.eventsInRequest : nil }
 
-    private var authorization: HTTPOptions.Authorization {
+    private func authorization() throws(OutputError) -> HTTPOptions.Authorization {
+        if aws.region != nil { return .aws(try aws.options(service: aws.service)) }
+        if let options = oauth2.options { return .oauth2(options) }
         if let user, let password = password.source { return .basic(user: user, password: password) }
         guard let token = token.source else { return .none }
         return .token(token, scheme: tokenScheme)
@@ -131,6 +128,36 @@ extension DestinationSettings {
             }
         }
         return table
+    }
+}
+
+extension OAuth2Settings {
+    /// How access tokens are asked for; nil when they are not.
+    fileprivate var options: OAuth2Options? {
+        guard let tokenURL, let clientID, let source = secret.source else { return nil }
+        var options = OAuth2Options(tokenURL: tokenURL.text, clientID: clientID, clientSecret: source)
+        options.scope = scope
+        options.audience = audience
+        options.caFile = caFile
+        return options
+    }
+}
+
+extension AWSSettings {
+    /// Whom requests are signed for.
+    fileprivate func options(service: String) throws(OutputError) -> AWSOptions {
+        let source: AWSOptions.Source =
+            switch credentials {
+            case .key: .key(id: accessKeyID ?? "", secret: secret.source ?? .inline(Secret("")))
+            case .environment: try .environment()
+            case .instance: .instance()
+            case .container: try .container()
+            case .webIdentity: try .webIdentity()
+            }
+        var options = AWSOptions(region: region ?? "", service: service, source: source)
+        options.role = assumeRole.map { AWSOptions.Role(arn: $0, externalID: externalID) }
+        options.tokenService = AWSOptions.variable("AWS_ENDPOINT_URL_STS")
+        return options
     }
 }
 

@@ -136,7 +136,8 @@ public struct StartupRehearsal: Sendable {
         do {
             switch try destination.completeTarget() {
             case .http(let url, _):
-                return try HTTPHandshake.attempt(destination.httpOptions(url, userAgent: "spoolship/\(version)"))?
+                let options = try destination.httpOptions(url, userAgent: "spoolship/\(version)")
+                return try (HTTPHandshake.attempt(options) ?? AuthorizationProbe.attempt(options, log: Log(NoLog())))?
                     .message
             case .s3(let endpoint, let settings):
                 let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
@@ -170,7 +171,7 @@ public struct StartupRehearsal: Sendable {
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
-            let options = destination.httpOptions(url, userAgent: "spoolship/\(version)")
+            let options = try destination.httpOptions(url, userAgent: "spoolship/\(version)")
             switch try ClickHouseProbe.attempt(options, members: members) {
             case .notClickHouse, .columns(_, [], _): return nil
             case .failed(let failure): return ("its table cannot be looked at: \(failure.message)", false)

@@ -48,12 +48,32 @@ extension HTTPOptions {
         return address.scheme == "https" || authorization == .none && headers.isEmpty
     }
 
+    /// Takes over how another server is reached: the proxy, and whether plain HTTP may leave the machine.
+    mutating func takeWay(of other: HTTPOptions) {
+        proxy = other.proxy
+        allowPlainHTTP = other.allowPlainHTTP
+        userAgent = other.userAgent
+    }
+
     /// Where the secret of `authorization` is.
     var secretSource: SecretSource? {
         switch authorization {
         case .none: nil
         case .token(let source, _): source
         case .basic(_, let source): source
+        case .oauth2(let oauth2): oauth2.clientSecret
+        case .aws(let aws): aws.source.secret
+        }
+    }
+
+    /// What adds to each request a proof that has to be fetched or computed; nil where a header that stays the same is enough.
+    ///
+    /// - Throws: `OutputError`: an address that is none.
+    func authorizer(installID: String, on loop: EventLoop) throws(OutputError) -> (any RequestAuthorizer)? {
+        switch authorization {
+        case .none, .token, .basic: nil
+        case .oauth2(let oauth2): try OAuth2Client(oauth2, self, on: loop)
+        case .aws(let aws): try AWSSigner(aws, session: "spoolship-\(installID)", self, on: loop)
         }
     }
 
@@ -66,7 +86,7 @@ extension HTTPOptions {
             throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") holds a control character")
         }
         switch (authorization, place) {
-        case (.none, _): return nil
+        case (.none, _), (.oauth2, _), (.aws, _): return nil
         case (.basic(let user, _), _):
             return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.revealed)".utf8)))")
         case (.token(_, let scheme), .authorization(let usual)):
@@ -83,7 +103,8 @@ extension HTTPOptions {
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
         var own = [Header("Content-Type", contentType ?? format.traits.contentType)] + format.traits.headers
         own.removeAll { header in headers.contains { $0.name.lowercased() == header.name.lowercased() } }
-        var lines = ["Expect:"]
+        // The library signs a header that takes its own away, and does not send it.
+        var lines = if case .aws = authorization { [String]() } else { ["Expect:"] }
         for header in own + headers {
             // The library takes a header without a value only with a semicolon.
             let value = header.value.revealed

@@ -24,6 +24,10 @@ public struct HTTPOptions: Sendable, Equatable {
         case token(SecretSource, scheme: String? = nil)
         /// `Authorization: Basic …`.
         case basic(user: String, password: SecretSource)
+        /// By an access token that a server gives for a time.
+        case oauth2(OAuth2Options)
+        /// By AWS's signature, version 4.
+        case aws(AWSOptions)
     }
 
     /// Which proxy is used.

@@ -1,7 +1,7 @@
 internal import Digests
-package import EventLoops
+public import EventLoops
 internal import Glibc
-package import Logs
+public import Logs
 public import Model
 
 /// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
@@ -25,6 +25,7 @@ public actor HTTPOutput: MeasuredOutput {
     private let staticHeaders: [String]
     private var files: FollowedFiles
     private var credential: Credential?
+    private let authorizer: (any RequestAuthorizer)?
     /// Whether a token, key or certificate is in a file.
     public nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -35,10 +36,11 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
+    /// - Parameter installID: what logs of AWS call this agent.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     package init(
-        _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, on loop: EventLoop, log: Log,
-        time: any TimeSource
+        _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, installID: String = "unknown",
+        on loop: EventLoop, log: Log, time: any TimeSource
     ) throws(OutputError) {
         try options.check()
         self.loop = loop
@@ -54,6 +56,9 @@ public actor HTTPOutput: MeasuredOutput {
         self.files = files
         files.note(in: &measures.certificates)
         credential = try options.credential(files.secret, in: format.traits.tokenPlace)
+        let authorizer = try options.authorizer(installID: installID, on: loop)
+        self.authorizer = authorizer
+        if let secret = files.secret { authorizer?.use(secret) }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
         followsFiles = files.areAny
         staticHeaders = options.staticHeaders(format)
@@ -132,7 +137,10 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// One request: all of a batch, or a piece of it.
     private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
-        let result = await client.perform(request(body, of: batch, key: key))
+        let result: HTTPResult
+        do throws(CredentialFailure) { result = try await perform(request(body, of: batch, key: key)) } catch {
+            return error.outcome
+        }
         if case .answered(let answer) = result, !options.answers.isOverridden(answer.status),
             let other = encoder.alternative(afterAnswer: answer)
         {
@@ -143,14 +151,25 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// The same events in another form, which an answer asks for: seldom.
     private func send(_ batch: Batch, as form: any BatchEncoder, key: String) async -> Outcome {
-        do throws(OutputError) {
-            let body = try BodyBuilder(form, options.compression).body(of: batch)
-            let result = await client.perform(request(body, of: batch, key: key))
+        let body: [UInt8]
+        do throws(OutputError) { body = try BodyBuilder(form, options.compression).body(of: batch) } catch {
+            return .held(Failure(kind: .local, message: error.message))
+        }
+        do throws(CredentialFailure) {
+            let result = try await perform(request(body, of: batch, key: key))
             let reader = AnswerReader(table: options.answers, encoder: form)
             return await judge(result, reader, of: batch, wireBytes: body.count)
         } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.outcome
         }
+    }
+
+    /// Sends a request with what shows that the agent may write.
+    private func perform(_ request: HTTPRequest) async throws(CredentialFailure) -> HTTPResult {
+        guard let authorizer else { return await client.perform(request) }
+        var request = request
+        try await authorizer.authorize(&request, checksum: nil) { time.wallTime }
+        return await client.perform(request)
     }
 
     private func request(_ body: [UInt8], of batch: Batch, key: String) -> HTTPRequest {
@@ -175,6 +194,11 @@ public actor HTTPOutput: MeasuredOutput {
         case .answered(let answer):
             let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: wireBytes, now: time.wallTime) {
                 () throws(OutputError) in try builder.lines(of: batch)
+            }
+            if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
+                authorizer?.renewRefused(at: time.wallTime) == true
+            {
+                return .retry(failure)
             }
             guard outcome == .acknowledged, let question = encoder.confirmation(ofAnswer: answer, url: options.url)
             else { return outcome }
@@ -201,7 +225,7 @@ public actor HTTPOutput: MeasuredOutput {
             let request = HTTPRequest(
                 url: question.url, headers: headers, body: question.body,
                 answerLimit: encoder.traits.answerLimit(events: 1))
-            if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
+            if case .answered(let answer)? = try? await perform(request), (200...299).contains(answer.status),
                 question.isGiven(answer)
             {
                 return .acknowledged
@@ -236,10 +260,38 @@ public actor HTTPOutput: MeasuredOutput {
     private func lookAtFiles() -> FollowedFiles.Changes {
         files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
             credential = try options.credential(secret, in: encoder.traits.tokenPlace)
+            authorizer?.use(secret)
         }
     }
 
     private func useCertificates() async {
         await client.use(TransferSettings(options: options, tls: files.tls))
+    }
+}
+
+/// Asks for what shows that the agent may write, where that is fetched, and sends nothing to the destination.
+public enum AuthorizationProbe {
+    /// One attempt. Blocks, for the options' `requestTimeout` at most.
+    ///
+    /// - Returns: what failed, in words that say what to do; nil when it was given, or nothing is to be fetched.
+    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
+    public static func attempt(_ options: HTTPOptions, log: Log) throws(OutputError) -> Failure? {
+        try ConnectionProbe.run { loop throws(OutputError) in
+            let output = try HTTPOutput(
+                "check", options, format: NDJSONEncoder(), installID: "check", on: loop, log: log, time: SystemTime())
+            return { await output.probeAuthorization() }
+        } ?? nil
+    }
+}
+
+extension HTTPOutput {
+    fileprivate func probeAuthorization() async -> Failure? {
+        var request = HTTPRequest(url: options.url, headers: [], body: [], answerLimit: 0)
+        do throws(CredentialFailure) {
+            try await authorizer?.authorize(&request, checksum: nil) { time.wallTime }
+            return nil
+        } catch {
+            return error.failure
+        }
     }
 }

@@ -74,14 +74,22 @@ enum S3Answer {
         "BadDigest", "EntityTooLarge", "InvalidArgument", "InvalidBucketName", "InvalidDigest", "InvalidRequest",
         "InvalidStorageClass", "KMS.DisabledException", "KMS.NotFoundException", "KeyTooLongError",
         "MissingContentLength", "NoSuchKey", "PreconditionFailed", "XAmzContentSHA256Mismatch",
+        // The token service's. Source: AWS Security Token Service API Reference, Common Error Types.
+        "ExpiredTokenException", "IDPCommunicationError", "IDPRejectedClaim", "InvalidClientTokenId",
+        "InvalidIdentityToken", "RegionDisabledException", "ValidationError",
     ]
 
     /// The known code that an error document names; nil without one.
     static func errorCode(in body: [UInt8]) -> String? {
-        let open = Array("<Code>".utf8)
-        guard let start = body.indices.first(where: { body[$0...].starts(with: open) }) else { return nil }
-        let code = String(
-            decoding: body[(start + open.count)...].prefix { $0 != UInt8(ascii: "<") }.prefix(64), as: UTF8.self)
+        guard let code = element("Code", in: body, atMost: 64) else { return nil }
         return held[code] != nil || passing.contains(code) || others.contains(code) ? code : nil
+    }
+
+    /// The text of the first element of that name in an XML document; nil without one.
+    static func element(_ name: String, in body: [UInt8], atMost limit: Int) -> String? {
+        let open = Array("<\(name)>".utf8)
+        guard let start = body.indices.first(where: { body[$0...].starts(with: open) }) else { return nil }
+        return String(
+            decoding: body[(start + open.count)...].prefix { $0 != UInt8(ascii: "<") }.prefix(limit), as: UTF8.self)
     }
 }

@@ -19,11 +19,9 @@ public actor S3Output: MeasuredOutput {
     private let builder: BodyBuilder
     private let client: HTTPClient
     private let baseURL: String
-    private let scope: String
     private let staticHeaders: [String]
     private var files: FollowedFiles
-    private var metadata: InstanceMetadata?
-    private var credentials: S3Credentials?
+    private let signer: AWSSigner
     /// Whether a key or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
@@ -49,18 +47,15 @@ public actor S3Output: MeasuredOutput {
         self.loop = loop
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), options.http.compression)
-        var secret: SecretProvider?
-        if case .key(_, let source) = options.credentials { secret = try SecretProvider(source) }
+        let signer = try AWSSigner(
+            options.aws, session: "spoolship-\(installID)", options.http, on: loop)
+        self.signer = signer
+        let secret = try options.aws.source.secret.map { source throws(OutputError) in try SecretProvider(source) }
         let files = try FollowedFiles(name, options.http.tls, secret: secret, log: log, at: time.bootTime)
         self.files = files
         files.note(in: &measures.certificates)
-        switch options.credentials {
-        case .key(let id, _): credentials = files.secret.map { S3Credentials(accessKeyID: id, secret: $0) }
-        case .environment: credentials = try S3Credentials.environment()
-        case .instance(let endpoint): metadata = try InstanceMetadata(endpoint: endpoint, on: loop)
-        }
+        if let secret = files.secret { signer.use(secret) }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options.http, tls: files.tls))
-        scope = "aws:amz:\(options.region):s3"
         staticHeaders = options.staticHeaders
         followsFiles = files.areAny
     }
@@ -69,24 +64,29 @@ public actor S3Output: MeasuredOutput {
     /// cancelled.
     public func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
-        let credentials: S3Credentials
         let body: [UInt8]
         do throws(OutputError) { body = try builder.body(of: batch) } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
-        do throws(MetadataFailure) { credentials = try await currentCredentials() } catch {
-            return .retry(error.failure)
+        let checksum = SHA256.bytes(body)
+        do throws(CredentialFailure) {
+            var result = try await perform(upload(body, checksum, of: batch.header), checksum)
+            if case .answered(let answer) = result, answer.status == 412,
+                let size = try await storedSize(of: batch.header), size != body.count
+            {
+                // The key is this batch's alone: what is there is part of it, or somebody else wrote it.
+                log.warning(
+                    "an object of another size had a batch's key, and is replaced",
+                    ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])
+                result = try await perform(upload(body, checksum, of: batch.header, isReplacing: true), checksum)
+            }
+            return judge(result, wireBytes: body.count)
+        } catch {
+            return error.outcome
         }
-        var result = await client.perform(upload(body, of: batch.header, credentials))
-        if case .answered(let answer) = result, answer.status == 412,
-            let size = await storedSize(of: batch.header, credentials), size != body.count
-        {
-            // The key is this batch's alone: what is there is part of it, or somebody else wrote it.
-            log.warning(
-                "an object of another size had a batch's key, and is replaced",
-                ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])
-            result = await client.perform(upload(body, of: batch.header, credentials, isReplacing: true))
-        }
+    }
+
+    private func judge(_ result: HTTPResult, wireBytes: Int) -> Outcome {
         if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
@@ -94,10 +94,8 @@ public actor S3Output: MeasuredOutput {
         case .failed(let failure):
             return failure.kind == .local ? .held(failure) : .retry(failure)
         case .answered(let answer):
-            let outcome = S3Answer.outcome(of: answer, wireBytes: body.count, now: time.wallTime)
-            // What the metadata service gave can be asked for again; what a person gave cannot.
-            if metadata != nil, S3Answer.saysExpired(answer), case .held(let failure) = outcome {
-                self.credentials = nil
+            let outcome = S3Answer.outcome(of: answer, wireBytes: wireBytes, now: time.wallTime)
+            if case .held(let failure) = outcome, S3Answer.saysExpired(answer), signer.renewRefused(at: time.wallTime) {
                 return .retry(failure)
             }
             return outcome
@@ -109,9 +107,11 @@ public actor S3Output: MeasuredOutput {
     ///
     /// - Returns: what is wrong; nil where the store knows of no such object, or does not let us know.
     func probe() async -> Failure? {
-        let credentials: S3Credentials
-        do throws(MetadataFailure) { credentials = try await currentCredentials() } catch { return error.failure }
-        switch await client.perform(question("spoolship-check", credentials)) {
+        let result: HTTPResult
+        do throws(CredentialFailure) { result = try await perform(question("spoolship-check"), nil) } catch {
+            return error.failure
+        }
+        switch result {
         case .failed(let failure), .noRoute(let failure): return failure
         case .answered(let answer):
             if answer.status < 300 || ["NoSuchKey", "AccessDenied"].contains(S3Answer.errorCode(in: answer.body)) {
@@ -125,10 +125,8 @@ public actor S3Output: MeasuredOutput {
     }
 
     /// How large the object is that has a batch's key; nil where the store does not let us know.
-    private func storedSize(of header: BatchHeader, _ credentials: S3Credentials) async -> Int? {
-        guard
-            case .answered(let answer) = await client.perform(
-                question(path(of: header), credentials, "Range: bytes=0-0")),
+    private func storedSize(of header: BatchHeader) async throws(CredentialFailure) -> Int? {
+        guard case .answered(let answer) = try await perform(question(path(of: header), "Range: bytes=0-0"), nil),
             answer.status == 206 || answer.status == 416, let range = answer.contentRange,
             let slash = range.lastIndex(of: "/")
         else { return nil }
@@ -140,56 +138,35 @@ public actor S3Output: MeasuredOutput {
     }
 
     /// A request that writes nothing.
-    private func question(_ path: String, _ credentials: S3Credentials, _ headers: String...) -> HTTPRequest {
-        signed(.get, path, headers + ["x-amz-content-sha256: \(Hexadecimal.text(SHA256.bytes([])))"], [], credentials)
+    private func question(_ path: String, _ headers: String...) -> HTTPRequest {
+        HTTPRequest(method: .get, url: baseURL + path, headers: headers, body: [], answerLimit: S3Output.answerLimit)
     }
 
     private func upload(
-        _ body: [UInt8], of header: BatchHeader, _ credentials: S3Credentials, isReplacing: Bool = false
+        _ body: [UInt8], _ checksum: [UInt8], of header: BatchHeader, isReplacing: Bool = false
     ) -> HTTPRequest {
         var headers = staticHeaders
         if options.neverOverwrites, !isReplacing { headers.append("If-None-Match: *") }
-        let checksum = SHA256.bytes(body)
-        headers.append("x-amz-content-sha256: \(Hexadecimal.text(checksum))")
         // Kept with the object; a bucket with Object Lock takes none without. The hash is there, so it costs no other pass.
         headers.append("x-amz-checksum-sha256: \(Base64.encode(checksum))")
         measures.sentBytes += body.count
-        return signed(.put, path(of: header), headers, body, credentials)
-    }
-
-    private func signed(
-        _ method: HTTPRequest.Method, _ path: String, _ headers: [String], _ body: [UInt8], _ credentials: S3Credentials
-    ) -> HTTPRequest {
-        let token = credentials.sessionToken.map { ["x-amz-security-token: \($0.revealed)"] } ?? []
         return HTTPRequest(
-            method: method, url: baseURL + path, headers: headers + token, body: body, answerLimit: 4096,
-            signature: AWSSignature(scope: scope, accessKeyID: credentials.accessKeyID, secret: credentials.secret))
+            method: .put, url: baseURL + path(of: header), headers: headers, body: body,
+            answerLimit: S3Output.answerLimit)
     }
 
-    /// The credentials to sign with, renewed when their end is near.
-    private func currentCredentials() async throws(MetadataFailure) -> S3Credentials {
-        if let credentials, !credentials.isDue(time.wallTime) { return credentials }
-        guard let metadata else {
-            guard let credentials else { throw MetadataFailure(kind: .local, "there are no credentials") }
-            return credentials
-        }
-        do throws(MetadataFailure) {
-            let renewed = try await metadata.credentials()
-            credentials = renewed
-            return renewed
-        } catch {
-            // Those in hand are good until their end.
-            if let credentials, !credentials.isOver(time.wallTime) { return credentials }
-            throw error
-        }
+    private static let answerLimit = 4096
+
+    /// Sends a request, signed.
+    private func perform(_ request: HTTPRequest, _ checksum: [UInt8]?) async throws(CredentialFailure) -> HTTPResult {
+        var request = request
+        try await signer.authorize(&request, checksum: checksum) { time.wallTime }
+        return await client.perform(request)
     }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult public func hasNewCredentials() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in
-            guard case .key(let id, _) = options.credentials else { return }
-            credentials = secret.map { S3Credentials(accessKeyID: id, secret: $0) }
-        }
+        let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in signer.use(secret) }
         if changes.hasCertificates { await client.use(TransferSettings(options: options.http, tls: files.tls)) }
         return changes.areAny
     }
@@ -212,7 +189,7 @@ public enum S3Probe {
 extension S3Options {
     /// The headers that are the same for every object. All of them are signed.
     fileprivate var staticHeaders: [String] {
-        // No `Expect:` to take the library's own away: it would be signed and not sent. Object stores answer it as they should.
+        // No `Expect:`, as in `HTTPOptions.staticHeaders`. Object stores answer it as they should.
         var lines = ["Content-Type: application/x-ndjson"]
         if http.compression != .none { lines.append("Content-Encoding: \(http.compression.name)") }
         if let storageClass { lines.append("x-amz-storage-class: \(storageClass)") }

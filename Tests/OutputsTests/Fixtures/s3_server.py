@@ -2,11 +2,12 @@
 """An S3 server for tests: moto, behind a gate that recomputes each signature with botocore.
 
 Usage: s3_server.py FILE. Writes its port into FILE, and serves until it is killed or its parent ends. It has the bucket `events` and, at
-/latest/…, an instance metadata service. Requests to /_test/… steer it:
+/latest/…, an instance metadata service; POST / is the token service (moto's), whose credentials are good afterwards, and /es/… takes
+anything that is signed for the service es. Requests to /_test/… steer it:
 
   PUT  /_test/faults      a JSON list; each PUT of an object takes the next: null, "lose-answer", "cut", or
                           {"status": 503, "code": "SlowDown", "headers": {}}
-  PUT  /_test/metadata    what the metadata service answers: {"role", "document", "status"}
+  PUT  /_test/metadata    what the metadata service, and the container's service at /container, answer: {"role", "document", "status"}
   GET  /_test/log         each request to the store: method, path, status, headers
   GET  /_test/objects     {key: {"body": Base64, "headers": {}}}
 """
@@ -16,15 +17,17 @@ import io
 import json
 import logging
 import os
+import re
 import socket
 import sys
 import threading
+import urllib.parse
 
 os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 sys.dont_write_bytecode = True
 
-from botocore.auth import S3SigV4Auth
+from botocore.auth import S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from moto.server import DomainDispatcherApplication, create_backend_app
@@ -49,6 +52,13 @@ class Gate:
             return self.steer(environ, path[len("/_test/"):], body, start_response)
         if path.startswith("/latest/"):
             return self.ask_metadata(environ, path, start_response)
+        if path == "/container":
+            return self.ask_container(environ, path, start_response)
+        if path == "/" and environ["REQUEST_METHOD"] == "POST":
+            return self.ask_token_service(environ, path, body, start_response)
+        if path.startswith("/es/"):
+            code = self.signature_error(environ, path, body, "es")
+            return self.answer(environ, path, 403 if code else 200, code, start_response)
         with self.lock:
             fault = self.faults.pop(0) if self.faults and environ["REQUEST_METHOD"] == "PUT" else None
         if isinstance(fault, dict):
@@ -67,7 +77,34 @@ class Gate:
         start_response(kept["status"], kept["headers"])
         return [result]
 
-    def signature_error(self, environ, path, body):
+    def ask_container(self, environ, path, start_response):
+        with self.lock:
+            status = 200 if environ.get("HTTP_AUTHORIZATION") == "the-container's-token" else 401
+            text = json.dumps(self.metadata.get("document"))
+        self.note(environ, path, status)
+        start_response(f"{status} X", [("Content-Type", "application/json")])
+        return [text.encode()]
+
+    def ask_token_service(self, environ, path, body, start_response):
+        form = urllib.parse.parse_qs(body.decode())
+        if form["Action"] == ["AssumeRole"]:
+            code = self.signature_error(environ, path, body, "sts")
+            if not code and form.get("ExternalId") != ["the-external-id"]:
+                code = "AccessDenied"
+        else:
+            code = None if form["WebIdentityToken"] == ["a.web.token"] else "InvalidIdentityToken"
+        if code:
+            return self.answer(environ, path, 403, code, start_response)
+        environ["wsgi.input"] = io.BytesIO(body)
+        kept = {}
+        text = b"".join(self.moto(environ, lambda status, headers, *_: kept.update(status=status, headers=headers)))
+        found = {name: re.search(f"<{name}>([^<]+)<", text.decode()) for name in ("AccessKeyId", "SecretAccessKey")}
+        KEYS[found["AccessKeyId"].group(1)] = found["SecretAccessKey"].group(1)
+        self.note(environ, path, int(kept["status"].split()[0]))
+        start_response(kept["status"], kept["headers"])
+        return [text]
+
+    def signature_error(self, environ, path, body, wanted="s3"):
         """What is wrong with a request's signature, as S3 calls it; None for nothing."""
         header = environ.get("HTTP_AUTHORIZATION", "")
         if not header.startswith("AWS4-HMAC-SHA256 "):
@@ -76,17 +113,19 @@ class Gate:
         key, date, region, service, _ = parts["Credential"].split("/")
         if key not in KEYS:
             return "InvalidAccessKeyId"
-        if environ.get("HTTP_X_AMZ_CONTENT_SHA256") != hashlib.sha256(body).hexdigest():
+        if wanted != "sts" and environ.get("HTTP_X_AMZ_CONTENT_SHA256") != hashlib.sha256(body).hexdigest():
             return "XAmzContentSHA256Mismatch"
         checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
         # As a bucket with Object Lock wants it. Source: Amazon S3, "PutObject", Content-MD5.
-        if environ["REQUEST_METHOD"] == "PUT" and environ.get("HTTP_X_AMZ_CHECKSUM_SHA256") != checksum:
+        if wanted == "s3" and environ["REQUEST_METHOD"] == "PUT" and environ.get("HTTP_X_AMZ_CHECKSUM_SHA256") != checksum:
             return "InvalidRequest"
-        if region != REGION or service != "s3" or not environ["HTTP_X_AMZ_DATE"].startswith(date):
+        if region != REGION or service != wanted or not environ["HTTP_X_AMZ_DATE"].startswith(date):
             return "AuthorizationHeaderMalformed"
         signed = parts["SignedHeaders"].split(";")
         sent = {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
         sent |= {name.lower().replace("_", "-"): environ[name] for name in ("CONTENT_TYPE",) if name in environ}
+        if any(name not in sent for name in signed):
+            return "SignatureDoesNotMatch"
         missing = [name for name in sent if name.startswith("x-amz-") and name not in signed]
         if missing or "host" not in signed:
             return "AccessDenied"
@@ -94,7 +133,7 @@ class Gate:
                              headers={name: sent[name] for name in signed})
         request.context["timestamp"] = environ["HTTP_X_AMZ_DATE"]
         request.context["payload_signing_enabled"] = True
-        signer = S3SigV4Auth(Credentials(key, KEYS[key]), service, region)
+        signer = (S3SigV4Auth if service == "s3" else SigV4Auth)(Credentials(key, KEYS[key]), service, region)
         signature = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
         return None if signature == parts["Signature"] else "SignatureDoesNotMatch"
 

@@ -58,6 +58,8 @@ public struct DestinationSettings: Sendable, Equatable {
     package var tokenScheme: String?
     package var user: String?
     package var password = SecretSetting()
+    package var oauth2 = OAuth2Settings()
+    package var aws = AWSSettings()
     package var tls = TLSOptions()
     package var s3 = S3Settings()
     package var nats = NATSSettings()
@@ -242,6 +244,8 @@ extension DestinationSettings: SettingsSection {
     /// The sections in it: TOML has them after all settings.
     private static let sectionEntries: [Entry<DestinationSettings>] = [
         .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
+        .section("oauth2", \.oauth2, "The server that gives access tokens, and who asks for them.").only(.type(.http)),
+        .section("aws", \.aws, "Requests are signed for a service of AWS.").only(.type(.http)),
         .section("s3", \.s3, "Which bucket, what objects are called, and who writes them.").only(.type(.s3)),
         .section("nats", \.nats, "Which subject, at which servers, and who publishes.").only(.type(.nats)),
         .section("kafka", \.kafka, "Which topic, at which brokers, and what a record is.").only(.type(.kafka)),

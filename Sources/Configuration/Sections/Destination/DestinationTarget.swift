@@ -112,7 +112,7 @@ extension DestinationSettings {
     /// Where it is on the network: as set, Amazon's for a bucket without an address, the first broker. Nil for files.
     public var address: EndpointURL? {
         switch kind {
-        case .s3 where url == nil: s3.region.flatMap { EndpointURL("https://s3.\($0).amazonaws.com") }
+        case .s3 where url == nil: s3.aws.region.flatMap { EndpointURL("https://s3.\($0).amazonaws.com") }
         case .kafka: kafka.addresses.first
         default: url
         }

@@ -2,50 +2,28 @@ package import Model
 
 /// `[destination.s3]`: which bucket, what objects are called, and who writes them.
 public struct S3Settings: Sendable, Equatable {
-    /// Where the credentials come from.
-    public enum Credentials: String, SettingChoice {
-        /// From these settings.
-        case key
-        /// From the agent's environment.
-        case environment
-        /// From the machine's role.
-        case instance
-    }
-
     package var bucket: String?
-    package var region: String?
     package var pathStyle = false
     /// The template of an object's key.
     public var key = "spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}"
     package var ifNoneMatch = true
     package var storageClass: String?
     package var serverSideEncryption: S3Encryption?
-    package var credentials = Credentials.key
-    package var accessKeyID: String?
-    package var secret = SecretSetting()
+    package var aws = AWSSettings()
 
     /// What is missing, as keys below `[[destination]]`.
     var missing: [String] {
-        var keys = (bucket == nil ? ["s3.bucket"] : []) + (region == nil ? ["s3.region"] : [])
-        if credentials == .key {
-            if accessKeyID == nil { keys.append("s3.access_key_id") }
-            if secret.source == nil { keys.append("s3.secret_access_key_file") }
-        }
-        return keys
+        (bucket == nil ? ["s3.bucket"] : []) + aws.missing.map { "s3.\($0)" }
     }
 }
 
 extension S3Settings: SettingsSection {
-    static let entries: [Entry<S3Settings>] =
-        bucketEntries
-        + Entry.secret(
-            "secret_access_key", inline: (\.secret.inline, "The key itself. Better: secret_access_key_file."),
-            file: \.secret.file, credential: \.secret.credential, "the key", example: ("…", "archive.key"))
+    static let entries: [Entry<S3Settings>] = bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws) }
 
     private static let bucketEntries: [Entry<S3Settings>] = [
         .setting("bucket", \.bucket, optional: .bucketName, "The bucket; it must exist.", example: "\"events\""),
         .setting(
-            "region", \.region, optional: .regionName,
+            "region", \.aws.region, optional: .awsName("region"),
             "The bucket's region; servers that have none take any, often us-east-1.", example: "\"eu-central-1\""),
         .setting(
             "path_style", \.pathStyle, .boolean,
@@ -64,12 +42,6 @@ extension S3Settings: SettingsSection {
         .setting(
             "server_side_encryption", \.serverSideEncryption, optional: .choice,
             "Encryption by the server; by default the bucket's, which may name a key of yours.", example: "\"aws:kms\""),
-        .setting(
-            "credentials", \.credentials, .choice,
-            "key: the settings below; environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; instance:"
-                + " the machine's role, by its metadata service (IMDSv2)."),
-        .setting(
-            "access_key_id", \.accessKeyID, optional: .text(), "The id of the agent's key.", example: "\"AKIA…\""),
     ]
 }
 
@@ -82,13 +54,6 @@ extension ValueType where Value == String {
         ) { name in
             (3...63).contains(name.utf8.count) && name.allSatisfy { isSmall($0) || $0 == "-" || $0 == "." }
                 && name.first.map(isSmall) == true && name.last.map(isSmall) == true
-        }
-    }
-
-    /// A region: it becomes part of a host's name and of the signature.
-    static var regionName: ValueType {
-        checked("region", mustBe: "a region's name: small letters, digits and -") { name in
-            (1...64).contains(name.utf8.count) && name.allSatisfy { isSmall($0) || $0 == "-" }
         }
     }
 

@@ -1,0 +1,89 @@
+internal import Model
+
+/// Whom requests to AWS are signed for: `[destination.aws]`, and part of `[destination.s3]`.
+public struct AWSSettings: Sendable, Equatable {
+    /// Where credentials come from.
+    public enum Credentials: String, SettingChoice {
+        /// From these settings.
+        case key
+        /// From the agent's environment.
+        case environment
+        /// From the machine's role.
+        case instance
+        /// From the container's role.
+        case container
+        /// From a token that a role is given for.
+        case webIdentity = "web_identity"
+    }
+
+    package var region: String?
+    package var service = "es"
+    package var credentials = Credentials.key
+    package var accessKeyID: String?
+    package var secret = SecretSetting()
+    package var assumeRole: String?
+    package var externalID: String?
+
+    /// What is missing, as keys of its section.
+    var missing: [String] {
+        var keys = region == nil ? ["region"] : []
+        if credentials == .key {
+            if accessKeyID == nil { keys.append("access_key_id") }
+            if secret.source == nil { keys.append("secret_access_key_file") }
+        }
+        return keys
+    }
+}
+
+extension AWSSettings: SettingsSection {
+    static let entries: [Entry<AWSSettings>] =
+        [
+            .setting(
+                "region", \.region, optional: .awsName("region"),
+                "The region that requests are signed for; signing is on with it.",
+                example: "\"eu-central-1\""),
+            .setting(
+                "service", \.service, .awsName("service"),
+                "The service that requests are signed for: es (OpenSearch Service), aoss (OpenSearch Serverless) and others."
+            ),
+        ] + credentialEntries
+
+    /// Who sends.
+    static let credentialEntries: [Entry<AWSSettings>] =
+        [
+            .setting(
+                "credentials", \.credentials, .choice,
+                "key: the settings below; environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; instance:"
+                    + " the machine's role, by its metadata service (IMDSv2); container: the container's role (ECS, EKS Pod"
+                    + " Identity), and web_identity: a service account's (EKS), as the environment says."),
+            .setting(
+                "access_key_id", \.accessKeyID, optional: .text(), "The id of the agent's key.", example: "\"AKIA…\""),
+            .setting(
+                "assume_role", \.assumeRole, optional: .roleName,
+                "A role that is taken on with these credentials, as for a bucket of another account.",
+                example: "\"arn:aws:iam::123456789012:role/events\""),
+            .setting(
+                "external_id", \.externalID, optional: .text(), "What the owner of that role asks for beside it.",
+                example: "\"…\""),
+        ]
+        + Entry.secret(
+            "secret_access_key", inline: (\.secret.inline, "The key itself. Better: secret_access_key_file."),
+            file: \.secret.file, credential: \.secret.credential, "the key", example: ("…", "archive.key"))
+}
+
+extension ValueType where Value == String {
+    /// A region or a service: it becomes part of a host's name and of the signature.
+    static func awsName(_ what: String) -> ValueType {
+        checked(what, mustBe: "a \(what)'s name: small letters, digits and -") { name in
+            (1...64).contains(name.utf8.count)
+                && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber) || $0 == "-" }
+        }
+    }
+
+    /// A role.
+    fileprivate static var roleName: ValueType {
+        checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") { name in
+            name.hasPrefix("arn:") && name.utf8.count <= 2048 && name.hasOnlyLettersDigits(and: ":/+=,.@_-")
+        }
+    }
+}

@@ -1,0 +1,77 @@
+internal import EventLoops
+internal import Model
+
+/// Asks AWS for the credentials of a role.
+///
+/// Source: AWS Security Token Service API Reference, AssumeRole and AssumeRoleWithWebIdentity.
+struct SecurityTokenService {
+    private let service: CredentialService
+    private let region: String
+    private let session: String
+
+    /// - Parameters:
+    ///   - connection: how it is reached: the destination's proxy and authorities.
+    ///   - session: what AWS's logs call this agent.
+    init(
+        _ endpoint: String, region: String, session: String, _ connection: HTTPOptions, on loop: EventLoop
+    ) throws(OutputError) {
+        var options = HTTPOptions(url: endpoint)
+        options.takeWay(of: connection)
+        options.tls.caFile = connection.tls.caFile
+        service = try CredentialService("AWS's token service", options, on: loop)
+        self.region = region
+        self.session = session
+    }
+
+    /// The credentials of a role that others may take on.
+    ///
+    /// - Parameter base: who takes it on.
+    func assume(
+        _ role: AWSOptions.Role, with base: AWSCredentials
+    ) async throws(CredentialFailure) -> AWSCredentials {
+        let external = role.externalID.map { [(name: "ExternalId", value: $0)] } ?? []
+        return try await ask(
+            "AssumeRole", of: role.arn, external, base.tokenHeaders,
+            base.signature(scope: "aws:amz:\(region):sts"))
+    }
+
+    /// The credentials of a role that a token of an identity provider stands for, as Kubernetes has it in a file.
+    func exchange(_ token: String, for role: String) async throws(CredentialFailure) -> AWSCredentials {
+        try await ask("AssumeRoleWithWebIdentity", of: role, [(name: "WebIdentityToken", value: token)])
+    }
+
+    private func ask(
+        _ action: String, of role: String, _ arguments: [(name: String, value: String)], _ headers: [String] = [],
+        _ signature: AWSSignature? = nil
+    ) async throws(CredentialFailure) -> AWSCredentials {
+        let form =
+            [("Action", action), ("Version", "2011-06-15"), ("RoleArn", role), ("RoleSessionName", session)] + arguments
+        let body = try await service.ask(
+            "the credentials of \(role)", .post, "/", headers, form: form, signature: signature,
+            words: S3Answer.errorCode)
+        guard let credentials = AWSCredentials(tokenService: body) else {
+            throw service.nonsense("a role's credentials")
+        }
+        return credentials
+    }
+}
+
+/// Exchanges the token that Kubernetes keeps in a file for the credentials of a role.
+struct WebIdentity: AWSCredentialSource {
+    let service: SecurityTokenService
+    let role: String
+    let tokenFile: String
+
+    func credentials() async throws(CredentialFailure) -> AWSCredentials {
+        let token: String
+        do throws(OutputError) {
+            // It is replaced every few hours, and read when it is needed.
+            var provider = try SecretProvider(.file(tokenFile))
+            try provider.refresh()
+            token = provider.current?.revealed ?? ""
+        } catch {
+            throw CredentialFailure(kind: .local, "no credentials: \(error.message)")
+        }
+        return try await service.exchange(token, for: role)
+    }
+}

@@ -1,0 +1,112 @@
+internal import EventLoops
+internal import Model
+
+/// A service that gives credentials, asked by small requests over connections of its own.
+struct CredentialService {
+    private let client: HTTPClient
+    private let name: String
+    /// Its address, without a slash at the end.
+    let url: String
+
+    /// A service that is asked as a destination would be.
+    ///
+    /// - Parameters:
+    ///   - name: the service, for messages: `the token endpoint`.
+    ///   - options: its address and how it is reached.
+    /// - Throws: `OutputError`: the address is none, or a certificate cannot be read.
+    init(_ name: String, _ options: HTTPOptions, on loop: EventLoop) throws(OutputError) {
+        var options = options
+        options.connectTimeout = min(options.connectTimeout, .seconds(5))
+        options.requestTimeout = min(options.requestTimeout, .seconds(10))
+        options.connectionAge = .seconds(10)
+        try options.check()
+        var material = try TLSMaterial(options.tls)
+        try material.refresh()
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
+        self.name = name
+        url = options.url.hasSuffix("/") ? String(options.url.dropLast()) : options.url
+    }
+
+    /// A service on the machine or its own link, which speaks plain HTTP by definition: no proxy is used.
+    ///
+    /// - Throws: `OutputError`: the address is none.
+    init(_ name: String, nearby url: String, on loop: EventLoop) throws(OutputError) {
+        var options = HTTPOptions(url: url)
+        options.proxy = .none
+        options.allowPlainHTTP = true
+        options.connectTimeout = .seconds(2)
+        options.requestTimeout = .seconds(5)
+        try self.init(name, options, on: loop)
+    }
+
+    /// What it answers.
+    ///
+    /// - Parameters:
+    ///   - what: what is asked for, for messages: `a session token`.
+    ///   - path: what is added to the address.
+    ///   - form: the fields of a form that is sent; without any the body is empty.
+    ///   - words: finds in an answer what its error is called, if that is a known word: others may quote a secret.
+    func ask(
+        _ what: String, _ method: HTTPRequest.Method, _ path: String = "", _ headers: [String] = [],
+        form: [(name: String, value: String)] = [], signature: AWSSignature? = nil,
+        words: ([UInt8]) -> String? = { _ in nil }
+    ) async throws(CredentialFailure) -> [UInt8] {
+        let body = form.map { "\($0.name)=\(HTTPAddress.escape($0.value))" }.joined(separator: "&")
+        let type = form.isEmpty ? [] : ["Content-Type: application/x-www-form-urlencoded"]
+        let request = HTTPRequest(
+            method: method, url: url + path, headers: headers + type, body: Array(body.utf8), answerLimit: 65_536,
+            signature: signature)
+        switch await client.perform(request) {
+        case .failed(let failure), .noRoute(let failure):
+            throw CredentialFailure(
+                kind: failure.kind, "no credentials: cannot ask \(name) for \(what): \(failure.message)")
+        case .answered(let answer):
+            guard answer.status == 200, answer.isWhole else {
+                let word = words(answer.body).map { " \($0)" } ?? ""
+                throw CredentialFailure(
+                    kind: .status, status: answer.status,
+                    "no credentials: \(name) answered \(answer.status)\(word) when asked for \(what)")
+            }
+            return answer.body
+        }
+    }
+
+    /// What it says when an answer is not what was asked for.
+    func nonsense(_ what: String) -> CredentialFailure {
+        CredentialFailure(kind: .protocolViolation, "no credentials: what \(name) answered is not \(what)")
+    }
+}
+
+/// Why there are no credentials.
+struct CredentialFailure: Error {
+    let failure: Failure
+
+    init(kind: Failure.Kind, status: Int? = nil, _ message: String) {
+        failure = Failure(kind: kind, status: status, message: message)
+    }
+
+    /// What becomes of the batch: a service that refuses needs a person, all else passes.
+    var outcome: Outcome {
+        guard let status = failure.status, [400, 401, 403].contains(status) else {
+            return failure.kind == .local ? .held(failure) : .retry(failure)
+        }
+        return .held(failure)
+    }
+}
+
+/// Adds to each request what shows that the agent may write. Belongs to one output.
+protocol RequestAuthorizer: AnyObject {
+    /// Adds it.
+    ///
+    /// - Parameter checksum: the body's SHA-256, where it is known already.
+    /// - Throws: why there is none.
+    func authorize(
+        _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
+    ) async throws(CredentialFailure)
+    /// Takes a secret into use that was read from its file.
+    func use(_ secret: Secret?)
+    /// Lets go of what a service gave, which a destination has refused.
+    ///
+    /// - Returns: whether the next request may have better luck.
+    func renewRefused(at now: Timestamp) -> Bool
+}

@@ -1,0 +1,111 @@
+internal import Digests
+internal import EventLoops
+public import Model
+
+/// How an access token is asked for: the client credentials grant. Plain values; the agent's settings are mapped to them.
+///
+/// Source: RFC 6749, sections 4.4 and 2.3.1.
+public struct OAuth2Options: Sendable, Equatable {
+    /// The token endpoint.
+    public var tokenURL: String
+    /// Who asks.
+    public var clientID: String
+    /// Where the client's secret is kept. In a file it is read again when the file changes.
+    public var clientSecret: SecretSource
+    /// What the token is for; nil for the server's default.
+    public var scope: String?
+    /// Whom the token is for, where the server asks for it; nil for none.
+    public var audience: String?
+    /// Whom to trust at the token endpoint; nil: the system's authorities.
+    public var caFile: String?
+
+    package init(tokenURL: String, clientID: String, clientSecret: SecretSource) {
+        self.tokenURL = tokenURL
+        self.clientID = clientID
+        self.clientSecret = clientSecret
+    }
+}
+
+/// A token, as a server gave it.
+struct AccessToken: Expiring, Equatable {
+    var text: Secret
+    var since: Timestamp
+    var lifetime: Duration?
+
+    var expires: Timestamp? { lifetime.map { since + $0 } }
+
+    /// A fifth before its end: any lifetime leaves time for a few tries.
+    var renewal: Timestamp? { lifetime.map { since + $0 * 4 / 5 } }
+
+    /// - Returns: nil when the answer holds no bearer token.
+    init?(answer: [UInt8], at now: Timestamp) {
+        guard let answer = JSONSlice(answer[...]), let token = answer["access_token"]?.string,
+            (1...32_768).contains(token.utf8.count), token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+            answer["token_type"]?.string?.lowercased() == "bearer"
+        else { return nil }
+        text = Secret(token)
+        since = now
+        lifetime = answer["expires_in"]?.integer.map { .seconds(min(max($0, 0), 365 * 86_400)) }
+    }
+}
+
+/// Asks for access tokens, and sends them along.
+final class OAuth2Client: RequestAuthorizer {
+    private let options: OAuth2Options
+    private let service: CredentialService
+    private var secret: Secret?
+    private let temporary = Temporary<AccessToken>()
+
+    /// - Parameter connection: how the destination is reached: its proxy holds for the token endpoint as well.
+    /// - Throws: `OutputError`: the address is none.
+    init(_ options: OAuth2Options, _ connection: HTTPOptions, on loop: EventLoop) throws(OutputError) {
+        self.options = options
+        var reached = HTTPOptions(url: options.tokenURL)
+        reached.takeWay(of: connection)
+        reached.tls.caFile = options.caFile
+        service = try CredentialService("the token endpoint", reached, on: loop)
+    }
+
+    func authorize(
+        _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
+    ) async throws(CredentialFailure) {
+        let token = try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
+        request.headers.append("Authorization: Bearer \(token.text.revealed)")
+    }
+
+    private func ask(_ now: Timestamp) async throws(CredentialFailure) -> AccessToken {
+        guard let secret else { throw CredentialFailure(kind: .local, "there is no client secret") }
+        let user = "\(HTTPAddress.escape(options.clientID)):\(HTTPAddress.escape(secret.revealed))"
+        var form = [(name: "grant_type", value: "client_credentials")]
+        if let scope = options.scope { form.append(("scope", scope)) }
+        if let audience = options.audience { form.append(("audience", audience)) }
+        let answer = try await service.ask(
+            "an access token", .post, "",
+            ["Authorization: Basic \(Base64.encode(Array(user.utf8)))", "Accept: application/json"], form: form,
+            words: OAuth2Client.error)
+        // Its life began when it was asked for, if not later.
+        guard let token = AccessToken(answer: answer, at: now) else { throw service.nonsense("a bearer token") }
+        return token
+    }
+
+    /// The errors that a token endpoint may name. Source: RFC 6749, section 5.2.
+    private static func error(_ body: [UInt8]) -> String? {
+        let known = [
+            "invalid_client", "invalid_grant", "invalid_request", "invalid_scope", "unauthorized_client",
+            "unsupported_grant_type",
+        ]
+        return JSONSlice(body[...])?["error"]?.string.flatMap { known.contains($0) ? $0 : nil }
+    }
+
+    func use(_ secret: Secret?) {
+        self.secret = secret
+        temporary.forget()
+    }
+
+    func renewRefused(at now: Timestamp) -> Bool {
+        // A token that is new and refused will be refused again: a person must look.
+        guard let token = temporary.value, token.since + .seconds(60) <= now else { return false }
+        temporary.forget()
+        return true
+    }
+}

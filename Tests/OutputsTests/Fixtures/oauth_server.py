@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""An OAuth 2 server for tests: oauthlib's client credentials grant, and a receiver that takes what carries a good token.
+
+Usage: oauth_server.py FILE. Writes its port into FILE, and serves until it is killed or its parent ends.
+
+  POST /token             the token endpoint: the client `agent` with the secret `a secret: with+signs`, the scope `events.write`
+  POST /events            takes a request with a token that is still good
+  PUT  /_test/revoke      no token that was given is good any more
+  PUT  /_test/broken      a JSON number: the token endpoint answers so many requests with 503
+  GET  /_test/log         each request: path, status
+"""
+import base64
+import json
+import logging
+import os
+import sys
+import threading
+import urllib.parse
+
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+sys.dont_write_bytecode = True
+# The test's connections stay on this machine.
+os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"
+
+from oauthlib.oauth2 import BackendApplicationServer, RequestValidator
+from werkzeug.serving import make_server
+
+from with_parent import end_with_parent
+
+
+class Validator(RequestValidator):
+    def __init__(self):
+        self.tokens = {}
+
+    def authenticate_client(self, request, *_args, **_kwargs):
+        kind, _, proof = request.headers.get("Authorization", "").partition(" ")
+        if kind != "Basic":
+            return False
+        user, _, secret = base64.b64decode(proof).decode().partition(":")
+        if (urllib.parse.unquote(user), urllib.parse.unquote(secret)) != ("agent", "a secret: with+signs"):
+            return False
+        request.client = type("Client", (), {"client_id": "agent"})
+        return True
+
+    def validate_grant_type(self, _client_id, grant_type, *_args, **_kwargs):
+        return grant_type == "client_credentials"
+
+    def validate_scopes(self, _client_id, scopes, *_args, **_kwargs):
+        return scopes == ["events.write"]
+
+    def get_default_scopes(self, *_args, **_kwargs):
+        return []
+
+    def save_bearer_token(self, token, request, *_args, **_kwargs):
+        self.tokens[token["access_token"]] = request.scopes
+
+    def validate_bearer_token(self, token, _scopes, _request):
+        return token in self.tokens
+
+
+class Server:
+    def __init__(self):
+        self.validator = Validator()
+        self.oauth = BackendApplicationServer(self.validator, token_expires_in=300)
+        self.lock = threading.Lock()
+        self.log, self.broken = [], 0
+
+    def __call__(self, environ, start_response):
+        path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        with self.lock:
+            if path.startswith("/_test/"):
+                status, answer = 200, self.steer(path, body)
+            else:
+                status, answer = self.answer(path, method, environ, body)
+                self.log.append({"path": path, "status": status})
+        start_response(f"{status} X", [("Content-Type", "application/json")])
+        return [answer.encode()]
+
+    def answer(self, path, method, environ, body):
+        headers = {"Authorization": environ.get("HTTP_AUTHORIZATION", "")}
+        url = f"http://{environ['HTTP_HOST']}{path}"
+        if path == "/token":
+            if self.broken > 0:
+                self.broken -= 1
+                return 503, "{}"
+            headers["Content-Type"] = environ.get("CONTENT_TYPE", "")
+            _, answer, status = self.oauth.create_token_response(url, method, body.decode(), headers)
+            return status, answer
+        good, _ = self.oauth.verify_request(url, method, None, headers, ["events.write"])
+        return (200 if good else 401), "{}"
+
+    def steer(self, path, body):
+        if path == "/_test/revoke":
+            self.validator.tokens.clear()
+        elif path == "/_test/broken":
+            self.broken = json.loads(body)
+        return json.dumps(self.log)
+
+
+def main():
+    server = make_server("127.0.0.1", 0, Server(), threaded=True)
+    end_with_parent()
+    with open(sys.argv[1], "w") as file:
+        file.write(f"{server.server_port}\n")
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+import EventLoops
+import Foundation
+import Logs
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("Access tokens of OAuth 2")
+struct OAuth2Tests {
+    private struct Request: Decodable, Equatable {
+        var path: String
+        var status: Int
+    }
+
+    /// oauthlib as the token endpoint and the receiver.
+    private struct Room {
+        let bench: Bench
+        let server: PythonServer
+        let time = ManualTime()
+
+        init() async throws {
+            bench = try Bench()
+            let file = "\(bench.directory.path)/oauth-port"
+            server = try await PythonServer("oauth_server.py", [file], portFile: file)
+        }
+
+        func output(secret: SecretSource = .inline(Secret("a secret: with+signs"))) throws -> HTTPOutput {
+            var options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/events")
+            options.proxy = .none
+            var oauth2 = OAuth2Options(
+                tokenURL: "http://127.0.0.1:\(server.port)/token", clientID: "agent", clientSecret: secret)
+            oauth2.scope = "events.write"
+            options.authorization = .oauth2(oauth2)
+            return try HTTPOutput(
+                "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
+        }
+
+        func steer(_ what: String, _ body: String = "") async throws {
+            _ = try await server.steer(.put, what, body, on: bench.loop)
+        }
+
+        func count(_ path: String) async throws -> Int {
+            let log = try await server.steer(.get, "log", on: bench.loop)
+            return try JSONDecoder().decode([Request].self, from: log).count { $0.path == path }
+        }
+    }
+
+    @Test("a token is asked for once, by one of many requests, and again a fifth before its end")
+    func renewal() async throws {
+        let room = try await Room()
+        let output = try room.output()
+        async let first = output.send(try Sample.batch(1, number: 1))
+        async let second = output.send(try Sample.batch(1, number: 2))
+        async let third = output.send(try Sample.batch(1, number: 3))
+        #expect(try await [first, second, third] == [.acknowledged, .acknowledged, .acknowledged])
+        #expect(try await room.count("/token") == 1)
+        room.time.advance(by: .seconds(239))
+        #expect(await output.send(try Sample.batch(1, number: 4)) == .acknowledged)
+        #expect(try await room.count("/token") == 1)
+        room.time.advance(by: .seconds(2))
+        #expect(await output.send(try Sample.batch(1, number: 5)) == .acknowledged)
+        #expect(try await room.count("/token") == 2)
+    }
+
+    @Test("while the token endpoint is down a token is used until its end, and then batches wait")
+    func endpointDown() async throws {
+        let room = try await Room()
+        let output = try room.output()
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        try await room.steer("broken", "3")
+        room.time.advance(by: .seconds(241))
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        room.time.advance(by: .seconds(60))
+        let failure = retried(await output.send(try Sample.batch(1, number: 3)))
+        #expect(failure?.message.contains("the token endpoint answered 503") == true)
+        #expect(retried(await output.send(try Sample.batch(1, number: 3))) != nil)
+        #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
+    }
+
+    @Test("a token that the receiver refuses is asked for again; a new one that it refuses holds the destination")
+    func revoked() async throws {
+        let room = try await Room()
+        let output = try room.output()
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        try await room.steer("revoke")
+        #expect(held(await output.send(try Sample.batch(1, number: 2)))?.status == 401)
+        room.time.advance(by: .seconds(60))
+        #expect(retried(await output.send(try Sample.batch(1, number: 2)))?.status == 401)
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        #expect(try await room.count("/token") == 2)
+    }
+
+    @Test("a wrong client secret holds the destination and says so; the right one in its file ends that")
+    func wrongSecret() async throws {
+        let room = try await Room()
+        let file = "\(room.bench.directory.path)/secret"
+        try PrivateFile.replace(file, with: "wrong\n")
+        let output = try room.output(secret: .file(file))
+        let failure = held(await output.send(try Sample.batch(1)))
+        #expect(failure?.message.contains("the token endpoint answered 401 invalid_client") == true)
+        try PrivateFile.replace(file, with: "a secret: with+signs\n")
+        room.time.advance(by: .seconds(2))
+        #expect(await output.send(try Sample.batch(1)) == .acknowledged)
+        let logged = room.bench.log.messages.map { "\($0)" }.joined()
+        #expect(!logged.contains("wrong") && !logged.contains("with+signs"))
+    }
+
+    @Test(
+        "what is no bearer token is none",
+        arguments: [
+            "", "{}", #"{"access_token": "x"}"#, #"{"access_token": "a b", "token_type": "bearer"}"#,
+            #"{"access_token": "x", "token_type": "mac"}"#, #"{"access_token": 1, "token_type": "bearer"}"#,
+            #"["access_token"]"#,
+        ])
+    func nonsense(answer: String) {
+        #expect(AccessToken(answer: Array(answer.utf8), at: Timestamp(nanoseconds: 0)) == nil)
+    }
+}
