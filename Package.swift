@@ -119,7 +119,7 @@ let package = Package(
         module("Events", ["CScan", "EventLoops", "Model", "TimeZones"]),
         tests("Events", ["EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
         shim("CMaxMind"),
-        module("Host", ["CMaxMind", "EventLoops", "Events", "TimeZones"]),
+        module("Host", ["CMaxMind", "EventLoops", "Events", "Model", "TimeZones"]),
         tests("Host", ["Events", "TestKit", "TimeZones"]),
 
         // Containers

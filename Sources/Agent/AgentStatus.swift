@@ -36,7 +36,6 @@ struct AgentStatus: StatusSource {
     let reloads: SharedReloads
     /// Told when readiness changes; nil where nobody wants to be.
     let manager: ServiceManager?
-    private let toldManager = ToldManager()
 
     /// Asks the ports and loops first.
     func status() async -> StatusReport {
@@ -86,7 +85,7 @@ struct AgentStatus: StatusSource {
         report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
         report.spool = spoolFigures(state, settings)
         report.spool.complaints += cuts
-        recorder.add(StatusHistory.Sample(report))
+        recorder.add(StatusHistory.Sample(state, at: now))
         report.queue.growth = recorder.history.growth
         report.obstacles =
             noDestination(state, settings) + queue.obstacles + ports.obstacles + pulse.obstacles + containers.obstacles
@@ -95,7 +94,7 @@ struct AgentStatus: StatusSource {
                 let known = delivery.destinations.first { $0.name.text == name }
                 return (known?.interval ?? delivery.interval).duration
             }
-        if let manager { toldManager.tell(manager, report.obstacles) }
+        manager?.notifyStatus(report.obstacles)
         return report
     }
 

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 
 /// Whether others than root and the agent's administrators can change the configuration.
@@ -35,8 +36,7 @@ enum FileTrust {
     private static func judge(_ path: String, _ mode: mode_t, group: gid_t, fix: String) -> Problem? {
         let forAll = mode & 0o002 != 0
         guard forAll || (mode & 0o020 != 0 && group != 0), !isReadOnly(path) else { return nil }
-        let bits = String(mode & 0o7777, radix: 8)
-        let shown = String(repeating: "0", count: max(0, 4 - bits.count)) + bits
+        let shown = (mode & 0o7777).digits(4, radix: 8)
         let groupName = getgrgid(group).map { String(cString: $0.pointee.gr_name) } ?? "\(group)"
         let who = forAll ? "everybody" : "the group \(groupName)"
         return Problem(

@@ -1,3 +1,4 @@
+internal import EventLoops
 public import Model
 
 /// A setting's value as it is written: in TOML for people, in JSON for programs.
@@ -101,8 +102,7 @@ public indirect enum SettingValue: Sendable, Hashable {
             case "\r": result += "\\r"
             default:
                 if scalar.value < 0x20 || scalar.value == 0x7F {
-                    let digits = String(scalar.value, radix: 16)
-                    result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                    result += "\\u" + scalar.value.digits(4, radix: 16)
                 } else {
                     result.unicodeScalars.append(scalar)
                 }

@@ -41,11 +41,7 @@ public struct LocalDate: Sendable, Hashable, Comparable, CustomStringConvertible
     /// `2026-11-20`.
     public var description: String {
         let (year, month, day) = parts
-        func padded(_ value: Int, _ width: Int) -> String {
-            let digits = String(value)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
-        }
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+        return "\(year.digits(4))-\(month.digits(2))-\(day.digits(2))"
     }
 
     /// Whether the left one is earlier.

@@ -1,5 +1,6 @@
 public import EventLoops
 internal import Glibc
+internal import Model
 
 /// A random id of this installation, in `install-id` in the state directory: a UUID, readable by the agent alone.
 public struct InstallID: Sendable, Equatable {
@@ -62,17 +63,9 @@ public struct InstallID: Sendable, Equatable {
         in stateDirectory: String, using random: inout some RandomNumberGenerator
     ) throws(HostError) -> InstallID {
         let path = "\(stateDirectory)/install-id"
-        let high = random.next() & ~0xF000 | 0x4000
-        let low = random.next() & ~(3 << 62) | 1 << 63
-        let digits = [high, low].map { half in
-            let text = String(half, radix: 16)
-            return String(repeating: "0", count: 16 - text.count) + text
-        }.joined()
-        var text = ""
-        for (index, digit) in digits.enumerated() {
-            if [8, 12, 16, 20].contains(index) { text.append("-") }
-            text.append(digit)
-        }
+        // Version 4: nothing but chance.
+        let id = UUIDv7(high: random.next() & ~0xF000 | 0x4000, low: random.next() & ~(3 << 62) | 1 << 63)
+        let text = id.description
         do {
             try WholeFile.replace(path, with: Array((text + "\n").utf8), mode: 0o600)
         } catch {
@@ -83,12 +76,6 @@ public struct InstallID: Sendable, Equatable {
 
     /// The id of a text; nil when it is none.
     private static func valid(_ text: String) -> String? {
-        let id = String(text.prefix { !$0.isWhitespace })
-        guard id.utf8.count == 36, text.utf8.count <= 38 else { return nil }
-        for (index, c) in id.utf8.enumerated() {
-            let isDigit = (c >= 0x30 && c <= 0x39) || (c | 0x20 >= 0x61 && c | 0x20 <= 0x66)
-            guard [8, 13, 18, 23].contains(index) ? c == 0x2D : isDigit else { return nil }
-        }
-        return id.lowercased()
+        text.utf8.count <= 38 ? UUIDv7(text.prefix { !$0.isWhitespace })?.description : nil
     }
 }

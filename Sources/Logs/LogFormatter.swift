@@ -107,8 +107,7 @@ struct LogFormatter: Sendable {
             case "\t": line.append(contentsOf: #"\t"#.utf8)
             case _ where isDangerous(scalar):
                 for unit in String(scalar).utf16 {
-                    let digits = String(unit, radix: 16)
-                    line.append(contentsOf: "\\u\(String(repeating: "0", count: 4 - digits.utf8.count))\(digits)".utf8)
+                    line.append(contentsOf: "\\u\(unit.digits(4, radix: 16))".utf8)
                 }
             default: line.append(contentsOf: String(scalar).utf8)
             }

@@ -4,7 +4,7 @@ internal import Model
 /// The table: what a family counts is said in its help.
 extension MetricFamily {
     package static let all: [MetricFamily] =
-        ledger + intake + queue + delivery + spool + containers + agent + process
+        deliveries + [ledgerBalanced] + intake + queue + delivery + spool + containers + agent + process
 
     private static let destination = Label.open("destination")
     private static let priority = Label.closed("priority", Priority.allCases.map(\.name))
@@ -20,33 +20,25 @@ extension MetricFamily {
 
     // MARK: Ledger (durable: counts since the database was made)
 
-    package static let deliveriesAccepted = ledgerCounter(
-        "accepted", "Deliveries (an event for one of its destinations) taken into the queue.")
-    package static let deliveriesRetried = ledgerCounter("retried", "Dead letters that a person sent back.")
-    package static let deliveriesAcknowledged = ledgerCounter(
-        "acknowledged", "Deliveries that the destination has confirmed.")
-    package static let deliveriesDeadLettered = ledgerCounter(
-        "dead_lettered", "Deliveries that the destination rejected for good; purging does not change it.")
-    package static let deliveriesEvicted = ledgerCounter("evicted", "Deliveries that the storage cap forced out.")
-    package static let deliveriesExpired = ledgerCounter(
-        "expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age.")
-    package static let deliveriesDiscarded = ledgerCounter(
-        "discarded", "Deliveries that a rule, disabled collection or a person took out.")
-    package static let deliveriesLost = ledgerCounter("lost", "Deliveries that corruption took, beyond salvage.")
-    package static let deliveriesQueued = gauge(
-        "deliveries_queued", "Deliveries that wait in the queue, in flight ones included.", [destination, priority])
+    /// What became of deliveries, in the order of `Ledger.figures`.
+    package static let deliveries: [MetricFamily] =
+        [
+            ("accepted", "Deliveries (an event for one of its destinations) taken into the queue."),
+            ("retried", "Dead letters that a person sent back."),
+            ("acknowledged", "Deliveries that the destination has confirmed."),
+            ("dead_lettered", "Deliveries that the destination rejected for good; purging does not change it."),
+            ("evicted", "Deliveries that the storage cap forced out."),
+            ("expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age."),
+            ("discarded", "Deliveries that a rule, disabled collection or a person took out."),
+            ("lost", "Deliveries that corruption took, beyond salvage."),
+        ].map { counter("deliveries_\($0)", $1, [destination, priority]) } + [
+            gauge(
+                "deliveries_queued", "Deliveries that wait in the queue, in flight ones included.",
+                [destination, priority])
+        ]
     package static let ledgerBalanced = gauge(
         "ledger_balanced",
         "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + queued.")
-
-    private static let ledger = [
-        deliveriesAccepted, deliveriesRetried, deliveriesAcknowledged, deliveriesDeadLettered, deliveriesEvicted,
-        deliveriesExpired, deliveriesDiscarded, deliveriesLost, deliveriesQueued, ledgerBalanced,
-    ]
-
-    private static func ledgerCounter(_ figure: String, _ help: String) -> MetricFamily {
-        MetricFamily(.counter, "spoolship_deliveries_\(figure)_total", help, [destination, priority])
-    }
 
     // MARK: Intake
 

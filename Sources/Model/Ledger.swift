@@ -23,6 +23,13 @@ public struct Ledger: Sendable, Equatable {
     /// Waiting, in batches or not.
     public var queued = 0
 
+    /// All figures by their names, in the order of the queue's columns, which is that in which people read them.
+    public static let figures: [(name: String, path: any WritableKeyPath<Ledger, Int> & Sendable)] = [
+        ("accepted", \.accepted), ("retried", \.retried), ("acknowledged", \.acknowledged),
+        ("dead_lettered", \.deadLettered), ("evicted", \.evicted), ("expired", \.expired),
+        ("discarded", \.discarded), ("lost", \.lost), ("queued", \.queued),
+    ]
+
     package init() {}
 
     /// Whether the figures add up.

@@ -92,8 +92,8 @@ final class FigureStatements {
                 let index = lanes.lastIndex(where: { $0.destination == destination && $0.priority == priority })
             else { continue }
             var ledger = Ledger()
-            for (column, fate) in LedgerCopy.fates.enumerated() {
-                ledger[keyPath: fate] = row.integer(Int32(column + 3))
+            for (column, figure) in Ledger.figures.enumerated() {
+                ledger[keyPath: figure.path] = row.integer(Int32(column + 3))
             }
             guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }) else {
                 throw database.damage("the ledger")

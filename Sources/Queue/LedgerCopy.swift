@@ -13,19 +13,12 @@ struct LedgerCopy {
 
     private(set) var entries: [Entry] = []
 
-    /// In the order of the columns.
-    static var fates: [WritableKeyPath<Ledger, Int>] {
-        [
-            \.accepted, \.retried, \.acknowledged, \.deadLettered, \.evicted, \.expired, \.discarded, \.lost, \.queued,
-        ]
-    }
-
     /// A line for each lane: numbers, then the destination's name.
     static func text(of lanes: [Lane]) -> String {
         var text = ""
         for lane in lanes {
             text += "\(lane.destination) \(lane.priority.rawValue)"
-            for fate in fates { text += " \(lane.ledger[keyPath: fate])" }
+            for figure in Ledger.figures { text += " \(lane.ledger[keyPath: figure.path])" }
             text += " \(lane.name.text)\n"
         }
         return text
@@ -35,14 +28,16 @@ struct LedgerCopy {
     init?(_ text: String) {
         guard !text.isEmpty else { return nil }
         for line in text.split(separator: "\n") {
-            let fields = line.split(separator: " ", maxSplits: 2 + LedgerCopy.fates.count)
+            let fields = line.split(separator: " ", maxSplits: 2 + Ledger.figures.count)
             let numbers = fields.dropLast().compactMap { Int64($0) }
-            guard fields.count == 3 + LedgerCopy.fates.count, numbers.count == fields.count - 1,
+            guard fields.count == 3 + Ledger.figures.count, numbers.count == fields.count - 1,
                 numbers.allSatisfy({ (0...1 << 53).contains($0) }), let name = fields.last,
                 let priority = Priority(rawValue: UInt8(truncatingIfNeeded: numbers[1]))
             else { return nil }
             var ledger = Ledger()
-            for (fate, number) in zip(LedgerCopy.fates, numbers.dropFirst(2)) { ledger[keyPath: fate] = Int(number) }
+            for (figure, number) in zip(Ledger.figures, numbers.dropFirst(2)) {
+                ledger[keyPath: figure.path] = Int(number)
+            }
             entries.append(
                 Entry(destination: numbers[0], priority: priority, name: String(name), ledger: ledger))
         }

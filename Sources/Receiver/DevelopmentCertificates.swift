@@ -1,5 +1,6 @@
 public import EventLoops
 internal import Glibc
+internal import Model
 
 /// The certificates of a development receiver: made on first use, kept in a directory, made anew before they expire.
 public struct DevelopmentCertificates: Sendable, Equatable {
@@ -30,16 +31,27 @@ public struct DevelopmentCertificates: Sendable, Equatable {
         let identity = try authority.issue(
             .init(notBefore: now - .seconds(3600), notAfter: now + .seconds(825 * 86_400)))
         // The authority's key is thrown away: nobody can make another certificate that its clients would trust.
-        try PrivateFile.replace(keyFile, with: identity.key)
-        try PrivateFile.replace(certificateFile, with: identity.certificate)
-        try PrivateFile.replace(caFile, with: authority.certificate, mode: 0o644)
+        for (path, text, mode) in [
+            (keyFile, identity.key, 0o600), (certificateFile, identity.certificate, 0o600),
+            (caFile, authority.certificate, 0o644),
+        ] as [(String, String, UInt32)] {
+            try relaying(try WholeFile.replace(path, with: Array(text.utf8), mode: mode, isDurable: false)) {
+                (error: SystemError) in ReceiverError(.file, "cannot write \(path): \(error)")
+            }
+        }
     }
 
     /// The server's certificate and key, as the receiver takes them.
     ///
     /// - Throws: `ReceiverError` with code `file`.
     public func identity() throws(ReceiverError) -> CertificateAuthority.Identity {
-        .init(certificate: try PrivateFile.read(certificateFile), key: try PrivateFile.read(keyFile))
+        func text(_ path: String) throws(ReceiverError) -> String {
+            let bytes = try relaying(try WholeFile.bytes(of: path, atMost: 1 << 20)) { (error: SystemError) in
+                ReceiverError(.file, "cannot read \(path): \(error)")
+            }
+            return String(decoding: bytes ?? [], as: UTF8.self)
+        }
+        return .init(certificate: try text(certificateFile), key: try text(keyFile))
     }
 
     /// Whether all files are there and were made in the last 818 days.
@@ -51,38 +63,6 @@ public struct DevelopmentCertificates: Sendable, Equatable {
             // bounded: by the type that they become.
             let age = now - Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: 0)
             return age >= .seconds(-3600) && age < .seconds(818 * 86_400 - 3600)
-        }
-    }
-}
-
-/// Small files that are replaced whole.
-public enum PrivateFile {
-    /// The text of a file of at most 1 MiB.
-    ///
-    /// - Throws: `ReceiverError` with code `file`.
-    public static func read(_ path: String) throws(ReceiverError) -> String {
-        let raw = open(path, O_RDONLY | O_CLOEXEC)
-        guard raw >= 0 else { throw ReceiverError(.file, "cannot read \(path): \(SystemError.message(errno))") }
-        let file = Descriptor(raw)
-        var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        let count = Glibc.read(file.raw, &buffer, buffer.count)
-        guard count > 0 else { throw ReceiverError(.file, "nothing to read in \(path)") }
-        return String(decoding: buffer[..<count], as: UTF8.self)
-    }
-
-    /// Writes a text under a new name and renames it over the old one.
-    ///
-    /// - Parameter mode: default: for the owner alone.
-    /// - Throws: `ReceiverError` with code `file`.
-    public static func replace(_ path: String, with text: String, mode: UInt32 = 0o600) throws(ReceiverError) {
-        let draft = "\(path).part"
-        unlink(draft)
-        let raw = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard raw >= 0 else { throw ReceiverError(.file, "cannot make \(draft): \(SystemError.message(errno))") }
-        let file = Descriptor(raw)
-        let bytes = Array(text.utf8)
-        guard write(file.raw, bytes, bytes.count) == bytes.count, rename(draft, path) == 0 else {
-            throw ReceiverError(.file, "cannot write \(path): \(SystemError.message(errno))")
         }
     }
 }

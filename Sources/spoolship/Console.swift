@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 
 /// Standard output and standard error, and whether a person is looking.
@@ -80,8 +81,7 @@ struct Console: Sendable {
             switch scalar.value {
             case 0x0A, 0x09: result.unicodeScalars.append(scalar)
             case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069:
-                let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                result += "\\u" + scalar.value.digits(4, radix: 16)
             default: result.unicodeScalars.append(scalar)
             }
         }

@@ -20,9 +20,7 @@ extension Invocation {
             } catch {
                 // Whoever reloads wants the agent to judge it, to count the failure and to tell of it.
                 if isForMistakes, let named = error.controlSocket {
-                    var client = ControlClient(socket: named)
-                    client.timeout = timeout
-                    return client
+                    return ControlClient(socket: named, timeout: timeout)
                 }
                 guard configurationPath == Invocation.defaultConfiguration else {
                     try refuseUnreadableConfiguration()
@@ -36,9 +34,7 @@ extension Invocation {
                         + " socket \(socket); an agent elsewhere is asked with --socket FILE")
             }
         }
-        var client = ControlClient(socket: socket)
-        client.timeout = timeout
-        return client
+        return ControlClient(socket: socket, timeout: timeout)
     }
 
     /// Asks the agent and gives its answer.

@@ -31,7 +31,8 @@ extension Invocation {
             try exportFromAgent("/v1/\(store.rawValue)/export", query: query)
         } else: { [console] (records: any RecordControl) -> Result<Void, CommandFailure> in
             do {
-                let filter = try ControlAPI.filter(Dictionary(query) { first, _ in first })
+                let said = JSONValue.object(query.map { JSONValue.Member($0.0, .string($0.1)) })
+                let filter = try ControlAPI.filter(said)
                 var after: String?
                 repeat {
                     let page = try await records.export(store, filter, after: after)
@@ -115,12 +116,7 @@ extension Invocation {
     }
 
     private static func quoted(_ word: String) -> String {
-        let plain = word.utf8.allSatisfy { byte in
-            let scalar = Unicode.Scalar(byte)
-            return ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar) || ("0"..."9").contains(scalar)
-                || "-._/=:,+@%".unicodeScalars.contains(scalar)
-        }
-        guard !plain || word.isEmpty else { return word }
+        guard word.isEmpty || !word.hasOnlyLettersDigits(and: "-._/=:,+@%") else { return word }
         return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }
 }

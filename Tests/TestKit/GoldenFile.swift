@@ -1,4 +1,4 @@
-internal import EventLoops
+public import EventLoops
 internal import Glibc
 
 /// A file that a test's result is held to.
@@ -76,4 +76,12 @@ public func runShell(_ command: String) throws -> (code: Int32, output: String) 
     }
     let status = pclose(pipe)
     return (status & 0x7F == 0 ? status >> 8 : 128 + (status & 0x7F), String(decoding: bytes, as: UTF8.self))
+}
+
+/// Files that tests replace as a person does whose secrets they hold: whole, and for their owner alone.
+public enum PrivateFile {
+    /// Writes a text under a new name and renames it over the old one.
+    public static func replace(_ path: String, with text: String) throws(SystemError) {
+        try WholeFile.replace(path, with: Array(text.utf8), mode: 0o600, isDurable: false)
+    }
 }

@@ -23,17 +23,10 @@ struct QueueCollector: MetricCollector {
         var balances = state.intake.balances
         for lane in state.lanes {
             let labels = [lane.destination.text, lane.priority.name]
-            let ledger = lane.ledger
-            balances = balances && ledger.balances
-            exposition.set(.deliveriesAccepted, labels, to: ledger.accepted)
-            exposition.set(.deliveriesRetried, labels, to: ledger.retried)
-            exposition.set(.deliveriesAcknowledged, labels, to: ledger.acknowledged)
-            exposition.set(.deliveriesDeadLettered, labels, to: ledger.deadLettered)
-            exposition.set(.deliveriesEvicted, labels, to: ledger.evicted)
-            exposition.set(.deliveriesExpired, labels, to: ledger.expired)
-            exposition.set(.deliveriesDiscarded, labels, to: ledger.discarded)
-            exposition.set(.deliveriesLost, labels, to: ledger.lost)
-            exposition.set(.deliveriesQueued, labels, to: ledger.queued)
+            balances = balances && lane.ledger.balances
+            for (family, figure) in zip(MetricFamily.deliveries, Ledger.figures) {
+                exposition.set(family, labels, to: lane.ledger[keyPath: figure.path])
+            }
             exposition.set(.deadLetters, labels, to: lane.deadLetters)
             let age = lane.oldestQueuedAt.map { seconds(now - $0) } ?? 0
             exposition.set(.queueOldestAge, labels, to: max(0, age))

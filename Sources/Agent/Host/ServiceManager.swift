@@ -1,11 +1,13 @@
 internal import EventLoops
 internal import Glibc
+internal import Synchronization
 
 /// Tells systemd what the agent is doing, where systemd has asked to be told.
 ///
 /// Source: sd_notify(3): one datagram of `KEY=value` lines to the socket that `$NOTIFY_SOCKET` names.
-struct ServiceManager {
+final class ServiceManager: Sendable {
     private let address: [UInt8]
+    private let told = Mutex("")
 
     /// The service manager of this process; nil when it was not started by one that wants to be told.
     ///
@@ -39,6 +41,17 @@ struct ServiceManager {
     func notifyReloading() {
         let now = SystemTime().monotonicMicroseconds
         notify("RELOADING=1\nMONOTONIC_USEC=\(now)")
+    }
+
+    /// Says what `/readyz` says, whenever that is another thing than before.
+    func notifyStatus(_ obstacles: [String]) {
+        let reason = obstacles.first.map { String($0.prefix { $0 != "\n" }.prefix(200)) }  // bounded: a line for people
+        let text = reason.map { "not ready: \($0)" } ?? "ready"
+        let isNew = told.withLock { told in
+            defer { told = text }
+            return told != text
+        }
+        if isNew { notify("STATUS=\(text)") }
     }
 
     /// Sends a state, such as `READY=1`. Without a listener it goes nowhere, which is systemd's affair.

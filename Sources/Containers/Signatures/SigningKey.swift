@@ -51,10 +51,7 @@ public final class SigningKey {
             guard status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 == 0 else {
                 throw SystemError("mode", number: EACCES)
             }
-            pem = [UInt8](repeating: 0, count: 16_384)
-            let count = read(file.raw, &pem, pem.count)
-            guard count >= 0 else { throw SystemError("read") }
-            pem.removeSubrange(count...)
+            pem = try WholeFile.bytes(of: file.raw, atMost: 16_384) ?? []
         } catch {
             guard error.call == "mode" else {
                 throw SigningError(.io, "cannot read \(path): \(SystemError.message(error.number))")

@@ -33,9 +33,7 @@ extension ControlRequest {
 
     fileprivate func key() throws(ControlRefusal) -> String {
         let key = try text("key", atMost: 256)
-        guard key.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 || $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A }) else {
-            throw ControlRefusal.bad("key must be of letters and digits")
-        }
+        guard key.hasOnlyLettersDigits(and: "") else { throw ControlRefusal.bad("key must be of letters and digits") }
         return key
     }
 

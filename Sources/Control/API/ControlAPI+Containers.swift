@@ -49,10 +49,10 @@ extension ControlAPI {
                 status: 200, headers: [("Content-Type", "application/json")], body: .bytes(document))
         }
         routes.answer("GET", "/v1/values", takes: ["key", "type", "container"]) {
-            request, _ async throws(ControlRefusal) in
-            guard let key = request.query["key"] else { throw .bad("key is missing") }
+            _, query async throws(ControlRefusal) in
+            guard let key = try query.text("key") else { throw .bad("key is missing") }
             let (value, isMissing) = try await containers.value(
-                of: key, type: request.query["type"] ?? "string", in: request.query["container"])
+                of: key, type: try query.text("type") ?? "string", in: try query.text("container"))
             return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])
         }
     }

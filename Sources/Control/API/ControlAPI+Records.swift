@@ -1,20 +1,21 @@
-public import Model
+package import Model
 
 extension ControlAPI {
     static func add(_ records: any RecordControl, to routes: inout ControlRoutes) {
         for store in RecordStore.allCases {
             let path = "/v1/\(store.rawValue)"
             routes.answer("GET", path, takes: store.filters + ["after", "limit"]) {
-                request, _ async throws(ControlRefusal) in
-                let limit = request.query["limit"].map { Int($0) } ?? 100
-                guard let limit, (1...1000).contains(limit) else { throw .bad("limit must be 1 to 1000") }
+                _, query async throws(ControlRefusal) in
+                guard let limit = Int(try query.text("limit") ?? "100"), (1...1000).contains(limit) else {
+                    throw .bad("limit must be 1 to 1000")
+                }
                 let (found, next) = try await records.list(
-                    store, try filter(request.query), after: request.query["after"], limit: limit)
+                    store, try filter(query), after: try query.text("after"), limit: limit)
                 return .json(["records": .array(found), "next": JSONValue(next)])
             }
             // Before the path of one record, which would take "export" for an id.
-            routes.answer("GET", path + "/export", takes: store.filters) { request, _ async throws(ControlRefusal) in
-                let filter = try filter(request.query)
+            routes.answer("GET", path + "/export", takes: store.filters) { _, query async throws(ControlRefusal) in
+                let filter = try filter(query)
                 let first = try await records.export(store, filter, after: nil)
                 return .stream { stream in await export(records, store, filter, first, to: stream) }
             }
@@ -46,10 +47,10 @@ extension ControlAPI {
     }
 
     static func add(_ tap: EventTap, to routes: inout ControlRoutes) {
-        routes.answer("GET", "/v1/tap", takes: ["app", "priority", "name"]) { request, _ async throws(ControlRefusal) in
+        routes.answer("GET", "/v1/tap", takes: ["app", "priority", "name"]) { _, query async throws(ControlRefusal) in
             let filter = EventTap.Filter(
-                app: request.query["app"], priority: try priority(request.query["priority"]),
-                name: request.query["name"])
+                app: try query.text("app"), priority: try priority(try query.text("priority")),
+                name: try query.text("name"))
             return .stream { stream in await tap.send(filter, to: stream) }
         }
     }
@@ -74,17 +75,8 @@ extension ControlAPI {
         }
     }
 
-    /// What the arguments of a query select.
-    public static func filter(_ query: [String: String]) throws(ControlRefusal) -> RecordSelection {
-        var filter = RecordSelection()
-        filter.destination = query["destination"].map { DestinationName($0) }
-        filter.app = query["app"]
-        filter.reason = query["reason"]
-        filter.priority = try priority(query["priority"])
-        return filter
-    }
-
-    private static func filter(_ body: JSONValue) throws(ControlRefusal) -> RecordSelection {
+    /// What a request selects by what it says.
+    package static func filter(_ body: JSONValue) throws(ControlRefusal) -> RecordSelection {
         var filter = RecordSelection()
         filter.destination = try body.destination()
         filter.app = try body.text("app")

@@ -11,10 +11,10 @@ public enum ControlAPI {
         containers: (any ContainerControl)? = nil
     ) -> ControlRoutes {
         var routes = ControlRoutes()
-        routes.answer("GET", "/v1/status", takes: ["text", "colours"]) { request, _ async throws(ControlRefusal) in
+        routes.answer("GET", "/v1/status", takes: ["text", "colours"]) { _, query async throws(ControlRefusal) in
             let report = await status.status()
-            let words = StatusText(report, hasColours: request.query["colours"] == "true")
-            switch request.query["text"] {
+            let words = StatusText(report, hasColours: query["colours"] == "true")
+            switch query["text"] {
             case nil: return .json(report.json)
             case "screen": return .json(report.json.adding("text", .string(words.screen)))
             case "apps": return .json(report.json.adding("text", .string(words.apps)))
@@ -77,24 +77,25 @@ public enum ControlAPI {
 extension ControlRoutes {
     /// Registers what answers a request by what it says in its body.
     ///
-    /// - Parameter takes: what the request may say, in the query of a `GET`, else in the body. What it says besides is
-    ///   refused: a filter with a mistake in its name would select everything.
+    /// - Parameters:
+    ///   - takes: what the request may say, in the query of a `GET`, else in the body. What it says besides is refused: a filter
+    ///     with a mistake in its name would select everything.
+    ///   - work: is given the request and what it says.
     mutating func answer(
         _ method: String, _ path: String, takes: [String] = [],
         _ work: @escaping @Sendable (ControlRequest, JSONValue) async throws(ControlRefusal) -> ControlResponse
     ) {
         add(method, path) { request in
             await ControlResponse.of { () async throws(ControlRefusal) in
-                let body: JSONValue
-                do throws(JSONError) {
-                    body = try request.json()
-                } catch {
-                    throw .bad("the body is \(error)")
+                let body = try relaying(try request.json()) { (error: JSONError) in
+                    ControlRefusal.bad("the body is \(error)")
                 }
                 guard let members = body.members else { throw .bad("the body must be a JSON object") }
-                try ControlAPI.know(request.query.keys.sorted(), among: method == "GET" ? takes : [], in: "the query")
+                let asked = request.query.sorted { $0.key < $1.key }
+                try ControlAPI.know(asked.map(\.key), among: method == "GET" ? takes : [], in: "the query")
                 try ControlAPI.know(members.map(\.key), among: method == "GET" ? [] : takes, in: "the body")
-                return try await work(request, body)
+                let said = JSONValue.object(asked.map { JSONValue.Member($0.key, .string($0.value)) })
+                return try await work(request, method == "GET" ? said : body)
             }
         }
     }

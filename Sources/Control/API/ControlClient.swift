@@ -28,11 +28,14 @@ public struct ControlClient: Sendable {
     /// The socket's path.
     public let socket: String
     /// How long the agent may take to answer; nil means as long as it takes (`drain --wait`). Default 10 s.
-    public var timeout: Duration? = .seconds(10)
+    public var timeout: Duration?
     /// The largest answer, in bytes. Default 64 MiB.
     public var largestAnswer = 67_108_864
 
-    package init(socket: String) { self.socket = socket }
+    package init(socket: String, timeout: Duration? = .seconds(10)) {
+        self.socket = socket
+        self.timeout = timeout
+    }
 
     /// Asks and waits for the whole answer.
     ///

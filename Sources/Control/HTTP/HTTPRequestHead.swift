@@ -1,3 +1,5 @@
+internal import Model
+
 /// A request's line and headers, judged strictly: what two readers could understand in two ways is refused.
 ///
 /// Source: RFC 9110, RFC 9112.
@@ -185,14 +187,7 @@ struct HTTPRequestHead: Sendable {
         return bytes
     }
 
-    static func isTokenByte(_ byte: UInt8) -> Bool {
-        byte >= 0x30 && byte <= 0x39 || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A
-            || "!#$%&'*+-.^_`|~".utf8.contains(byte)
-    }
-
-    private static func isToken(_ bytes: ArraySlice<UInt8>) -> Bool {
-        !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
-    }
+    private static func isToken(_ bytes: ArraySlice<UInt8>) -> Bool { text(bytes).isHeaderName }
 
     /// Replaces `%41` by what it stands for. A zero byte is refused: whoever reads the text as C would read half of it.
     private static func decoded(

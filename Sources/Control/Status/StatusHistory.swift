@@ -27,15 +27,6 @@ public struct StatusHistory: Sendable, Equatable {
             self.queued = queued
             self.bytes = bytes
         }
-
-        /// The figures of a report.
-        public init(_ report: StatusReport) {
-            let ledgers = report.destinations.flatMap(\.lanes).map(\.ledger)
-            self.init(
-                at: report.now, accepted: ledgers.map(\.accepted).reduce(0, +),
-                acknowledged: ledgers.map(\.acknowledged).reduce(0, +), queued: ledgers.map(\.queued).reduce(0, +),
-                bytes: report.queue.bytes)
-        }
     }
 
     /// How far it goes back.

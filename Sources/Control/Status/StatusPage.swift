@@ -140,19 +140,18 @@ public struct StatusPage: Sendable {
     }
 
     private var ledger: String {
-        let columns: [(String, (Ledger) -> Int)] = [
-            ("Accepted", { $0.accepted }), ("Retried", { $0.retried }), ("Acknowledged", { $0.acknowledged }),
-            ("Dead-lettered", { $0.deadLettered }), ("Evicted", { $0.evicted }), ("Expired", { $0.expired }),
-            ("Discarded", { $0.discarded }), ("Lost", { $0.lost }), ("Waiting", { $0.queued }),
-        ]
+        let columns = Ledger.figures.map { figure in
+            let word = figure.name == "queued" ? "waiting" : figure.name.replacingAll("_", with: "-")
+            return (name: word.prefix(1).uppercased() + word.dropFirst(), path: figure.path)
+        }
         guard !report.destinations.isEmpty else { return "" }
         let rows = report.destinations.flatMap { destination in
             [Priority.critical, .normal].map { priority in
                 let ledger = destination.lane(priority).ledger
                 let cells = columns.map { column in
-                    let value = column.1(ledger)
+                    let value = ledger[keyPath: column.path]
                     let tone = value == 0 ? " class=\"zero\"" : ""
-                    return "<td\(tone) data-name=\"\(column.0)\">\(HumanText.count(value))</td>"
+                    return "<td\(tone) data-name=\"\(column.name)\">\(HumanText.count(value))</td>"
                 }
                 return "<tr><th scope=\"row\">\(HTMLText.escaped(destination.name)), \(priority.name)</th>"
                     + "\(cells.joined())</tr>"
@@ -164,23 +163,18 @@ public struct StatusPage: Sendable {
             : "<p class=\"pill bad\">The ledger does not balance: please report this as a defect.</p>"
         return StatusPage.table(
             "ledger", "Ledger", "Deliveries since the queue was made, by destination and priority",
-            head: ["Destination"] + columns.map(\.0), rows: rows, after: check)
+            head: ["Destination"] + columns.map(\.name), rows: rows, after: check)
     }
 
     private static let mostApps = 20
 
     private var apps: String {
-        let all = report.busiestApps
+        let all = words.appRows
         guard !all.isEmpty else { return "" }
         let columns = ["Events", "Records", "Bytes", "In quarantine", "Last read"]
-        let rows = all.prefix(StatusPage.mostApps).map { name, app in
-            let last = app.lastRead.map { "\(HumanText.duration(report.now - $0)) ago" } ?? "–"
-            let cells = [
-                HumanText.count(app.events - app.records), HumanText.count(app.records), HumanText.bytes(app.bytes),
-                HumanText.count(app.quarantined), last,
-            ]
-            let row = zip(columns, cells).map { "<td data-name=\"\($0)\">\($1)</td>" }.joined()
-            return "<tr><th scope=\"row\">\(HTMLText.escaped(name))</th>\(row)</tr>"
+        let rows = all.prefix(StatusPage.mostApps).map { cells in
+            let row = zip(columns, cells.dropFirst()).map { "<td data-name=\"\($0)\">\($1)</td>" }.joined()
+            return "<tr><th scope=\"row\">\(HTMLText.escaped(cells[0]))</th>\(row)</tr>"
         }
         let more = all.count - rows.count
         return StatusPage.table(

@@ -61,14 +61,9 @@ extension StatusReport.Destination {
 
 extension StatusReport.Lane {
     fileprivate var json: JSONValue {
-        [
-            "priority": .string(priority.name), "accepted": .integer(ledger.accepted),
-            "retried": .integer(ledger.retried), "acknowledged": .integer(ledger.acknowledged),
-            "dead_lettered": .integer(ledger.deadLettered), "evicted": .integer(ledger.evicted),
-            "expired": .integer(ledger.expired), "discarded": .integer(ledger.discarded), "lost": .integer(ledger.lost),
-            "queued": .integer(ledger.queued), "oldest_ms": JSONValue(oldest?.json),
-            "dead_letters": .integer(deadLetters),
-        ]
+        let figures = Ledger.figures.map { JSONValue.Member($0.name, .integer(ledger[keyPath: $0.path])) }
+        return JSONValue.object([.init("priority", .string(priority.name))] + figures)
+            .adding("oldest_ms", JSONValue(oldest?.json)).adding("dead_letters", .integer(deadLetters))
     }
 }
 

@@ -46,15 +46,8 @@ struct StatusText: Sendable {
 
     /// What each app has written, the busiest first.
     var apps: String {
-        let rows = report.busiestApps.map { name, app in
-            [
-                name, HumanText.count(app.events - app.records), HumanText.count(app.records),
-                HumanText.bytes(app.bytes), HumanText.count(app.quarantined),
-                app.lastRead.map { "\(since($0)) ago" } ?? "–",
-            ]
-        }
-        guard !rows.isEmpty else { return "no app has written anything since the start\n" }
-        let table = [["app", "events", "records", "bytes", "quarantined", "last"]] + rows
+        guard !appRows.isEmpty else { return "no app has written anything since the start\n" }
+        let table = [["app", "events", "records", "bytes", "quarantined", "last"]] + appRows
         let widths = table[0].indices.map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
             let cells = zip(row, widths).enumerated().map {
@@ -64,6 +57,17 @@ struct StatusText: Sendable {
             }
             return cells.joined(separator: "  ") + "\n"
         }.joined()
+    }
+
+    /// Of each app its name, events, records, bytes, quarantined lines and when it last wrote; the busiest first.
+    var appRows: [[String]] {
+        report.busiestApps.map { name, app in
+            [
+                name, HumanText.count(app.events - app.records), HumanText.count(app.records),
+                HumanText.bytes(app.bytes), HumanText.count(app.quarantined),
+                app.lastRead.map { "\(since($0)) ago" } ?? "–",
+            ]
+        }
     }
 
     // MARK: Head
@@ -207,10 +211,10 @@ struct StatusText: Sendable {
     }
 
     private func others(_ ledger: Ledger) -> String {
-        [
-            (ledger.retried, "retried"), (ledger.deadLettered, "dead-lettered"), (ledger.evicted, "evicted"),
-            (ledger.expired, "expired"), (ledger.discarded, "discarded"), (ledger.lost, "lost"),
-        ].filter { $0.0 > 0 }.map { "\(HumanText.count($0.0)) \($0.1)" }.joined(separator: ", ")
+        // The others have columns of their own.
+        let rare = Ledger.figures.filter { !["accepted", "acknowledged", "queued"].contains($0.name) }
+        return rare.map { (ledger[keyPath: $0.path], $0.name.replacingAll("_", with: "-")) }
+            .filter { $0.0 > 0 }.map { "\(HumanText.count($0.0)) \($0.1)" }.joined(separator: ", ")
     }
 
     // MARK: The rest

@@ -240,14 +240,5 @@ final class Archive {
 
 extension Timestamp {
     /// The day in UTC, `2026-11-20`.
-    fileprivate var day: String {
-        var seconds = time_t(milliseconds / 1000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        func digits(_ number: Int32, _ count: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
-        }
-        return "\(digits(parts.tm_year + 1900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
-    }
+    fileprivate var day: String { String(description.prefix(10)) }
 }

@@ -63,7 +63,7 @@ public final class BackfillFile {
                 checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
             let status = try FileSystem.status(descriptor)
             guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
-            key = try FileID(descriptor, status).bytes.map { BackfillFile.hexadecimal(UInt64($0), digits: 2) }.joined()
+            key = try FileID(descriptor, status).bytes.map { UInt64($0).digits(2, radix: 16) }.joined()
             size = status.size
             fingerprint = try BackfillFile.fingerprint(descriptor.raw, Int(min(1024, status.size)))
             self.descriptor = descriptor
@@ -144,11 +144,6 @@ public final class BackfillFile {
         }
         if let failure { throw failure }
         return (bytes.count, bytes.withUnsafeBytes { ByteHash.of($0) })
-    }
-
-    private static func hexadecimal(_ number: UInt64, digits: Int) -> String {
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 
     // MARK: Reading

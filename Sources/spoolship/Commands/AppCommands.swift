@@ -83,11 +83,7 @@ struct AppDirectory {
     var path: String { "\(spool)/\(name)" }
 
     init(_ name: String, in spool: String, user wanted: String?) throws(CommandFailure) {
-        let isPlain = name.utf8.allSatisfy { byte in
-            (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || (byte >= 0x30 && byte <= 0x39) || byte == 0x2D
-                || byte == 0x5F || byte == 0x2E
-        }
-        guard isPlain, !name.isEmpty, !name.hasPrefix("."), name.utf8.count <= 64 else {
+        guard name.hasOnlyLettersDigits(and: "-_."), !name.isEmpty, !name.hasPrefix("."), name.utf8.count <= 64 else {
             throw CommandFailure(.usage, "an app's name has at most 64 letters, digits, dots, - and _, no dot in front")
         }
         guard name != AppDirectory.shared, name != "default" else {

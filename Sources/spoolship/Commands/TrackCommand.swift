@@ -66,8 +66,7 @@ extension Invocation {
                 throw error
             }
         }
-        var client = ControlClient(socket: ControlSettings().socket)
-        client.timeout = .seconds(2)
+        let client = ControlClient(socket: ControlSettings().socket, timeout: .seconds(2))
         let status = try? client.request("GET", "/v1/status").json()
         if let told = status?["spool"]?["directory"]?.string, !told.isEmpty { return told }
         return SpoolSettings().directory

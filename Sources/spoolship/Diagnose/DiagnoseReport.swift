@@ -82,8 +82,7 @@ struct DiagnoseReport {
 
     private var status: String {
         let socket = invocation.value("socket") ?? loaded?.settings.control.socket ?? ControlSettings().socket
-        var client = ControlClient(socket: socket)
-        client.timeout = .seconds(10)
+        let client = ControlClient(socket: socket)
         do throws(ControlError) {
             let status = try client.request("GET", "/v1/status", query: [("text", "screen")]).json()
             let rest = JSONValue.object((status.members ?? []).filter { $0.key != "text" })

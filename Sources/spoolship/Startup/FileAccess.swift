@@ -86,9 +86,6 @@ struct FileStatus: Sendable {
     var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
     var isWritableByOthers: Bool { mode & 0o022 != 0 }
     var isReadableByAll: Bool { mode & 0o004 != 0 }
-    var shownMode: String {
-        let text = String(mode & 0o7777, radix: 8)
-        return String(repeating: "0", count: max(0, 4 - text.count)) + text
-    }
+    var shownMode: String { (mode & 0o7777).digits(4, radix: 8) }
     var ownerName: String { getpwuid(owner).map { String(cString: $0.pointee.pw_name) } ?? "\(owner)" }
 }

@@ -95,9 +95,7 @@ package struct SplunkEncoder: BatchEncoder {
     static func seconds(_ time: Timestamp) -> String {
         let milliseconds = time.milliseconds
         let (whole, rest) = milliseconds.magnitude.quotientAndRemainder(dividingBy: 1000)
-        let digits = String(rest)
-        let sign = milliseconds < 0 ? "-" : ""
-        return "\(sign)\(whole).\(String(repeating: "0", count: 3 - digits.count))\(digits)"
+        return "\(milliseconds < 0 ? "-" : "")\(whole).\(rest.digits(3))"
     }
 
     /// What became of each event: the collector takes those before the one that it names, rejects that one, and has not
