@@ -3,6 +3,11 @@ public import EventLoops
 /// Why the agent cannot start or go on.
 public typealias AgentError = CodedError<AgentErrorCode>
 
+extension AgentError {
+    /// What the system does not give that every start needs.
+    init(start error: SystemError) { self.init(.io, "cannot start: \(error)") }
+}
+
 /// The kinds of `AgentError`.
 public enum AgentErrorCode: String, Sendable, CaseIterable {
     /// The configuration asks for what cannot be.

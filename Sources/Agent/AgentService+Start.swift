@@ -15,9 +15,6 @@ internal import Spool
 internal import Synchronization
 
 extension AgentService {
-    /// The intakes of what lies elsewhere than in the spool, and what they count.
-    private typealias OtherIntakes = (intakes: [LoopBound<Intake>], figures: [IntakeFigures])
-
     /// Starts what runs, from the disk to the network: the queue, delivery, the ports, the spool last.
     func start() async throws(AgentError) -> Parts {
         let relay = QueueRelay()
@@ -60,11 +57,23 @@ extension AgentService {
         let rules = IntakeRules(containers, functions: functions.runner, figures: figures)
         let keeper = makeKeeper(queue, functions, rules)
         try takeSpool()
-        let (spool, intake) = try makeReader(queue, restored, figures, tap, rules)
-        var others: OtherIntakes = ([], [])
-        let places = makePlaces(queue, restored, tap, rules, &others)
-        let journals = try makeJournals(queue, restored, tap, rules, &others)
-        let reader = Reading(spool: spool, places: places, journals: journals, intakes: (intake, others.intakes))
+        let (spool, spoolIntake) = try makeReader(queue, restored, figures, tap, rules)
+        var others: [(intake: LoopBound<Intake>, figures: IntakeFigures)] = []
+        // An intake of lines that come from elsewhere than the spool.
+        func intake(of name: String) -> LoopBound<Intake> {
+            let figures = IntakeFigures()
+            let intake = Intake(
+                ofPlace: name, settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize)), store: queue,
+                memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules,
+                on: readerLoop, time: self.time, log: log)
+            let bound = LoopBound(intake, to: readerLoop)
+            others.append((bound, figures))
+            return bound
+        }
+        let places = makePlaces(restored, intake)
+        let journals = try makeJournals(restored, intake)
+        let reader = Reading(
+            spool: spool, places: places, journals: journals, intakes: (spoolIntake, others.map(\.intake)))
         let backfillFigures = IntakeFigures()
         let backfill = Backfill(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: backfillFigures, time: time,
@@ -75,7 +84,7 @@ extension AgentService {
             time: time,
             read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: { max($0, $1) }))
         let unread = UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value }
-        let intakes = AllIntakes(spool: figures, backfill: backfillFigures, places: others.figures)
+        let intakes = AllIntakes(spool: figures, backfill: backfillFigures, places: others.map(\.figures))
         let collectors: [any MetricCollector] = [
             KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: queue),
             notice, unread, sending, QueueCollector(queue: queue, time: time),
@@ -273,49 +282,23 @@ extension AgentService {
     }
 
     /// What reads files that lie elsewhere.
-    private func makePlaces(
-        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules,
-        _ others: inout OtherIntakes
-    ) -> PlaceReaders {
-        let pairs = settings.placeOptions.map { options in
-            let name = (options.place?.app ?? "") + options.directory
-            return (options, makeIntake(of: name, queue, restored, tap, rules, &others))
-        }
+    private func makePlaces(_ restored: RestoredState, _ intake: (String) -> LoopBound<Intake>) -> PlaceReaders {
+        let pairs = settings.placeOptions.map { ($0, intake(($0.place?.app ?? "") + $0.directory)) }
         return PlaceReaders(pairs, checkpoints: restored.checkpoints, on: readerLoop, time: time, log: log)
     }
 
     /// What reads journals.
     private func makeJournals(
-        _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules,
-        _ others: inout OtherIntakes
+        _ restored: RestoredState, _ intake: (String) -> LoopBound<Intake>
     ) throws(AgentError) -> JournalReaders {
         let sources = settings.journals.map { app, options in
             let name = JournalReaders.memoryName(of: app)
             return JournalReaders.Source(
-                app: app, options: options, intake: makeIntake(of: name, queue, restored, tap, rules, &others),
+                app: app, options: options, intake: intake(name),
                 place: restored.memory[name].flatMap { JournalPlace(bytes: $0) })
         }
-        do throws(SystemError) {
-            return try JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log)
-        } catch {
-            throw AgentError(.io, "cannot start: \(error)")
-        }
-    }
-
-    /// An intake of lines that come from elsewhere than the spool.
-    private func makeIntake(
-        of name: String, _ queue: QueueStore, _ restored: RestoredState, _ tap: EventTap, _ rules: IntakeRules,
-        _ others: inout OtherIntakes
-    ) -> LoopBound<Intake> {
-        let figures = IntakeFigures()
-        let intake = Intake(
-            ofPlace: name, settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize)), store: queue,
-            memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules,
-            on: readerLoop, time: time, log: log)
-        let bound = LoopBound(intake, to: readerLoop)
-        others.intakes.append(bound)
-        others.figures.append(figures)
-        return bound
+        return try relaying(
+            try JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log), AgentError.init(start:))
     }
 
     /// When an earlier process last wrote to the queue: a time that is past.

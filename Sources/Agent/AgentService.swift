@@ -156,12 +156,8 @@ public actor AgentService {
         reloads = SharedReloads(settings, at: time.wallTime)
         host = HostFacts(settings, version: program.version, log: Log(sink))
         manager = ServiceManager(socket: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
-        do throws(SystemError) {
-            readerLoop = try EventLoop(name: "reader")
-            storeLoop = try EventLoop(name: "store")
-        } catch {
-            throw AgentError(.io, "cannot start: \(error)")
-        }
+        readerLoop = try relaying(try EventLoop(name: "reader"), AgentError.init(start:))
+        storeLoop = try relaying(try EventLoop(name: "store"), AgentError.init(start:))
     }
 
     private func run() async throws(AgentError) {
@@ -173,7 +169,7 @@ public actor AgentService {
             try readerLoop.start()
             try storeLoop.start()
         } catch {
-            throw AgentError(.io, "cannot start: \(error)")
+            throw AgentError(start: error)
         }
         defer {
             readerLoop.stop()
@@ -198,15 +194,11 @@ public actor AgentService {
 
     /// Has the task done on a thread of its own, because it blocks.
     private func begin(_ task: @escaping @Sendable () -> Void) throws(AgentError) {
-        do throws(SystemError) {
-            let loop = try EventLoop(name: "task")
-            try loop.start()
-            taskLoop = loop
-        } catch {
-            throw AgentError(.io, "cannot start: \(error)")
-        }
+        let taskLoop = try relaying(try EventLoop(name: "task"), AgentError.init(start:))
+        try relaying(try taskLoop.start(), AgentError.init(start:))
+        self.taskLoop = taskLoop
         let main = loop
-        taskLoop?.post {
+        taskLoop.post {
             task()
             main.post { self.assumeIsolated { $0.beginStopping() } }
         }

@@ -325,11 +325,11 @@ struct StatusCollector: MetricCollector {
     func collect(into exposition: inout Exposition) {
         let report = status.report()
         Task(executorPreference: loop) { await status.pulse.check() }
-        exposition.set(.ready, to: report.obstacles.isEmpty)
+        exposition.set(\.ready, to: report.obstacles.isEmpty)
         // Without a destination nobody reads, and the reader has no figures.
         guard report.spool.waits == "no destination" else { return }
-        exposition.set(.spoolLagBytes, to: report.spool.lagBytes)
-        exposition.set(.spoolLagSeconds, to: Double(report.spool.lagSeconds))
+        exposition.set(\.spoolLagBytes, to: report.spool.lagBytes)
+        exposition.set(\.spoolLagSeconds, to: Double(report.spool.lagSeconds))
     }
 }
 

@@ -9,6 +9,9 @@ public protocol MetricCollector: Sendable {
 /// Bounded whatever the collectors do: a family has at most `MetricFamily.seriesLimit` series, a closed label only its
 /// own values (others become `other`), and a series that is given twice keeps the last figure.
 public struct Exposition: Sendable {
+    /// A family by its name in the table.
+    package typealias Family = KeyPath<MetricTable, MetricFamily>
+
     /// A histogram's figures.
     public struct Buckets: Sendable, Equatable {
         /// Observations in each bucket, not cumulated; one more than the family has bounds.
@@ -49,8 +52,13 @@ public struct Exposition: Sendable {
     /// Sets a series for each value of the last label, in their order.
     ///
     /// - Parameter labels: those before it.
-    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], by figures: [String: Int]) {
+    package mutating func set(_ family: Family, _ labels: [String] = [], by figures: [String: Int]) {
         for (value, figure) in figures.sorted(by: { $0.key < $1.key }) { set(family, labels + [value], to: figure) }
+    }
+
+    /// Sets a series to a whole number.
+    package mutating func set(_ family: Family, _ labels: [String] = [], to value: Int) {
+        set(MetricFamily.table[keyPath: family], labels, to: value)
     }
 
     /// Sets a series to a whole number.
@@ -59,13 +67,13 @@ public struct Exposition: Sendable {
     }
 
     /// Sets a series to a real number.
-    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Double) {
-        put(family, labels, .real(value))
+    package mutating func set(_ family: Family, _ labels: [String] = [], to value: Double) {
+        put(MetricFamily.table[keyPath: family], labels, .real(value))
     }
 
     /// Sets a series to 1 or 0.
-    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Bool) {
-        put(family, labels, .integer(value ? 1 : 0))
+    package mutating func set(_ family: Family, _ labels: [String] = [], to value: Bool) {
+        set(family, labels, to: value ? 1 : 0)
     }
 
     /// Sets a series of a histogram.
@@ -74,7 +82,8 @@ public struct Exposition: Sendable {
     }
 
     /// The figure of a series; nil when there is none or it is a histogram.
-    public func value(_ family: MetricFamily, _ labels: [String] = []) -> Double? {
+    package func value(_ family: Family, _ labels: [String] = []) -> Double? {
+        let family = MetricFamily.table[keyPath: family]
         guard let samples = samples[family.name], let place = samples.places[labels] else { return nil }
         switch samples.series[place].value {
         case .integer(let number): return Double(number)

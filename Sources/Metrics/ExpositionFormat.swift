@@ -49,7 +49,7 @@ public enum ExpositionFormat: Sendable, CaseIterable {
     /// Writes all samples, in the order of the table; families without samples are left out.
     public func write(_ exposition: Exposition) -> String {
         var exposition = exposition
-        exposition.set(.seriesSuppressed, to: exposition.suppressed)
+        exposition.set(\.seriesSuppressed, to: exposition.suppressed)
         var text = ""
         for family in MetricFamily.all {
             let series = exposition.series(of: family)

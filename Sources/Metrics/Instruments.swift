@@ -9,7 +9,7 @@ public final class CounterSet: MetricCollector {
     private let counts = Mutex<[[String]: Int]>([:])
 
     /// Counters of that family, without series yet.
-    public init(_ family: MetricFamily) { self.family = family }
+    package init(_ family: Exposition.Family) { self.family = MetricFamily.table[keyPath: family] }
 
     /// Counts in the series of these labels; beyond the family's limit new series are left out.
     public func add(_ labels: [String] = [], _ number: Int = 1) {
@@ -44,9 +44,9 @@ public final class HistogramSet: MetricCollector {
     }
 
     /// Histograms of that family, without series yet.
-    public init(_ family: MetricFamily) {
-        precondition(family.kind == .histogram, "\(family.name) is no histogram")
-        self.family = family
+    package init(_ family: Exposition.Family) {
+        self.family = MetricFamily.table[keyPath: family]
+        precondition(self.family.kind == .histogram, "\(self.family.name) is no histogram")
     }
 
     /// Counts an observation in the series of these labels; beyond the family's limit new series are left out.

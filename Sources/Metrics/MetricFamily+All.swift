@@ -1,27 +1,35 @@
 internal import Logs
 internal import Model
 
-/// The table: what a family counts is said in its help.
 extension MetricFamily {
-    package static let all: [MetricFamily] =
-        deliveries + [ledgerBalanced] + intake + queue + delivery + spool + containers + agent + process
+    /// The families by their names here.
+    package static let table = MetricTable()
 
-    private static let destination = Label.open("destination")
-    private static let priority = Label.closed("priority", Priority.allCases.map(\.name))
-    private static let seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
-
-    private static func counter(_ name: String, _ help: String, _ labels: [Label] = []) -> MetricFamily {
-        MetricFamily(.counter, "spoolship_\(name)_total", help, labels)
+    /// All families, in the order of the table.
+    package static let all = Mirror(reflecting: table).children.flatMap { child in
+        (child.value as? MetricFamily).map { [$0] } ?? child.value as? [MetricFamily] ?? []
     }
+}
 
-    private static func gauge(_ name: String, _ help: String, _ labels: [Label] = []) -> MetricFamily {
-        MetricFamily(.gauge, "spoolship_\(name)", help, labels)
-    }
+private let destination = MetricFamily.Label.open("destination")
+private let priority = MetricFamily.Label.closed("priority", Priority.allCases.map(\.name))
+private let container = MetricFamily.Label.open("container")
+private let seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
+private func counter(_ name: String, _ help: String, _ labels: [MetricFamily.Label] = []) -> MetricFamily {
+    MetricFamily(.counter, "spoolship_\(name)_total", help, labels)
+}
+
+private func gauge(_ name: String, _ help: String, _ labels: [MetricFamily.Label] = []) -> MetricFamily {
+    MetricFamily(.gauge, "spoolship_\(name)", help, labels)
+}
+
+/// The table: what a family counts is said in its help.
+package struct MetricTable: Sendable {
     // MARK: Ledger (durable: counts since the database was made)
 
     /// What became of deliveries, in the order of `Ledger.figures`.
-    package static let deliveries: [MetricFamily] =
+    package let deliveries: [MetricFamily] =
         [
             ("accepted", "Deliveries (an event for one of its destinations) taken into the queue."),
             ("retried", "Dead letters that a person sent back."),
@@ -36,33 +44,33 @@ extension MetricFamily {
                 "deliveries_queued", "Deliveries that wait in the queue, in flight ones included.",
                 [destination, priority])
         ]
-    package static let ledgerBalanced = gauge(
+    package let ledgerBalanced = gauge(
         "ledger_balanced",
         "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + queued.")
 
     // MARK: Intake
 
-    package static let eventsRead = counter("events_read", "Events read: accepted, refused or quarantined.")
-    package static let eventsAccepted = counter("events_accepted", "Events taken.")
-    package static let eventsRefused = counter(
+    package let eventsRead = counter("events_read", "Events read: accepted, refused or quarantined.")
+    package let eventsAccepted = counter("events_accepted", "Events taken.")
+    package let eventsRefused = counter(
         "events_refused", "Events not taken: a limit, or a queue full of more important ones.")
-    package static let eventsQuarantined = counter(
+    package let eventsQuarantined = counter(
         "events_quarantined", "Lines and files that could not be read as an event.")
-    package static let quarantined = counter(
+    package let quarantined = counter(
         "quarantined", "What was put into quarantine since the start, by reason.",
         [.closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue))])
-    package static let quarantineRecords = gauge("quarantine_records", "Records that lie in quarantine.")
-    package static let quarantinePurged = counter(
+    package let quarantineRecords = gauge("quarantine_records", "Records that lie in quarantine.")
+    package let quarantineBytes = gauge("quarantine_bytes", "Bytes that lie in quarantine.")
+    package let quarantinePurged = counter(
         "quarantine_purged",
         "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
-    package static let filesStaying = gauge(
+    package let filesStaying = gauge(
         "spool_files_staying",
         "Files that were read and stay in the spool, because the quarantine could not hold all of their bad lines.")
-    package static let quarantineBytes = gauge("quarantine_bytes", "Bytes that lie in quarantine.")
-    package static let truncations = counter(
+    package let truncations = counter(
         "event_truncations", "What the limits cut off events since the start, by kind.",
         [.closed("kind", ["name", "property_key", "property_value", "properties"])])
-    package static let beyondLimit = counter(
+    package let beyondLimit = counter(
         "events_beyond_limit",
         "Events beyond a limit that were not cut since the start, by limit and what happened to them.",
         [
@@ -70,7 +78,7 @@ extension MetricFamily {
                 "limit", ["event_names", "name_length", "properties", "property_key_length", "property_value_length"]),
             .closed("consequence", ["refuse", "quarantine", "allow"]),
         ])
-    package static let oddities = counter(
+    package let oddities = counter(
         "event_oddities",
         "What events said that was corrected or passed over since the start, by kind.",
         [
@@ -82,29 +90,29 @@ extension MetricFamily {
                     "no_time", "unusable_name", "repaired_utf8", "wrapped_text",
                 ])
         ])
-    package static let discards = counter(
+    package let discards = counter(
         "events_discarded", "Events discarded since the start, by reason or rule.", [.open("reason")])
-    package static let eventNames = gauge(
+    package let eventNames = gauge(
         "event_names", "Different event names of an app in this UTC day.", [.open("app")])
-    package static let appEvents = counter(
+    package let appEvents = counter(
         "app_events",
         "Events and records that were read of an app since the start; the first 999 apps, all others as (others).",
         [.open("app")])
-    package static let appRecords = counter(
+    package let appRecords = counter(
         "app_records", "How many of these were records, since the start.", [.open("app")])
-    package static let appBytes = counter(
+    package let appBytes = counter(
         "app_bytes", "Bytes that were read of an app since the start.", [.open("app")])
-    package static let appQuarantined = counter(
+    package let appQuarantined = counter(
         "app_quarantined", "Lines of an app that went to the quarantine since the start.", [.open("app")])
-    package static let appLastRead = gauge(
+    package let appLastRead = gauge(
         "app_last_read_timestamp_seconds",
         "When the last event or record of an app was read, in seconds since 1970.", [.open("app")])
-    package static let sessions = counter(
+    package let sessions = counter(
         "sessions_started", "Sessions started since the start of the agent, by mode.",
         [.closed("mode", ["automatic", "manual", "event"])])
-    package static let tagsFired = counter(
+    package let tagsFired = counter(
         "container_tags_fired", "Tags fired since the start of the agent, by container.", [container])
-    package static let ruleProblems = counter(
+    package let ruleProblems = counter(
         "container_problems",
         "What containers' rules could not do for an event since the start: one made too large is in quarantine, others went on as they came.",
         [
@@ -116,51 +124,38 @@ extension MetricFamily {
                 ])
         ])
 
-    private static let intake = [
-        eventsRead, eventsAccepted, eventsRefused, eventsQuarantined, quarantined, quarantineRecords, quarantineBytes,
-        quarantinePurged, filesStaying,
-        truncations, beyondLimit, oddities, discards, eventNames, appEvents, appRecords, appBytes, appQuarantined,
-        appLastRead,
-        sessions, tagsFired, ruleProblems,
-    ]
-
     // MARK: Queue
 
-    package static let queueBytes = gauge(
+    package let queueBytes = gauge(
         "queue_bytes", "What the queue holds, frames and metadata: the figure that the cap bounds.")
-    package static let queueMaxBytes = gauge("queue_max_bytes", "The storage cap in force (queue.max_size).")
-    package static let queueFileBytes = gauge(
+    package let queueMaxBytes = gauge("queue_max_bytes", "The storage cap in force (queue.max_size).")
+    package let queueFileBytes = gauge(
         "queue_file_bytes", "The size of the queue's files.", [.closed("file", ["database", "wal"])])
-    package static let queueOldestAge = gauge(
+    package let queueOldestAge = gauge(
         "queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
         [destination, priority])
-    package static let queueBackpressure = gauge(
+    package let queueBackpressure = gauge(
         "queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
-    package static let queueCommits = counter(
+    package let queueCommits = counter(
         "queue_commits", "Transactions of the queue since the start, by result.", [.closed("result", ["ok", "failed"])])
-    package static let queueRecoveries = counter(
+    package let queueRecoveries = counter(
         "queue_recoveries", "Corrupt databases that were moved aside and salvaged since the start.")
-    package static let queueUnknownLosses = counter(
+    package let queueUnknownLosses = counter(
         "queue_unknown_losses",
         "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made.")
-    package static let queueCapRefused = gauge(
+    package let queueCapRefused = gauge(
         "queue_max_size_refused",
         "1 while queue.max_size is below what is stored at the start, and the old one stays in force.")
-    package static let deadLetters = gauge(
+    package let deadLetters = gauge(
         "dead_letters", "Dead letters that are kept: neither purged nor sent again.", [destination, priority])
-    package static let deadLetterBytes = gauge("dead_letters_bytes", "Bytes of the dead letters that are kept.")
-    package static let deadLettersPurged = counter(
+    package let deadLetterBytes = gauge("dead_letters_bytes", "Bytes of the dead letters that are kept.")
+    package let deadLettersPurged = counter(
         "dead_letters_purged",
         "Dead letters removed by a person or by dead_letters.max_size since the database was made.")
 
-    private static let queue = [
-        queueBytes, queueMaxBytes, queueFileBytes, queueOldestAge, queueBackpressure, queueCommits,
-        queueRecoveries, queueUnknownLosses, queueCapRefused, deadLetters, deadLetterBytes, deadLettersPurged,
-    ]
-
     // MARK: Delivery
 
-    package static let attempts = counter(
+    package let attempts = counter(
         "delivery_attempts", "Attempts to send a batch since the start, by outcome.",
         [
             destination,
@@ -168,62 +163,66 @@ extension MetricFamily {
                 "outcome",
                 ["acknowledged", "partial", "retry", "retry_after", "too_large", "rejected", "held", "offline"]),
         ])
-    package static let failures = counter(
+    package let failures = counter(
         "delivery_failures", "Attempts that failed since the start, by kind of failure.",
         [destination, .closed("kind", Failure.Kind.allCases.map(\.rawValue))])
-    package static let responses = counter(
+    package let responses = counter(
         "delivery_responses", "Answers since the start, by HTTP status.", [destination, .open("code")])
-    package static let inFlight = gauge("delivery_in_flight", "Batches that are being sent.", [destination])
-    package static let retries = counter(
+    package let inFlight = gauge("delivery_in_flight", "Batches that are being sent.", [destination])
+    package let retries = counter(
         "delivery_retries", "Attempts after a batch's first since the start.", [destination])
-    package static let retryWaiting = gauge(
+    package let retryWaiting = gauge(
         "delivery_retry_waiting", "Batches that wait for their retry.", [destination])
-    package static let attemptSeconds = MetricFamily(
+    package let attemptSeconds = MetricFamily(
         .histogram, "spoolship_delivery_duration_seconds", "How long attempts took.", [destination], buckets: seconds)
-    package static let sentBytes = counter(
+    package let sentBytes = counter(
         "delivery_sent_bytes", "Bytes of request bodies sent since the start, as compressed.", [destination])
-    package static let valuesLeftOut = counter(
+    package let valuesLeftOut = counter(
         "delivery_values_left_out",
         "Values of acknowledged events that the format has no place for or had to change, since the start.",
         [destination])
-    package static let unnamedRejections = counter(
+    package let unnamedRejections = counter(
         "delivery_unnamed_rejections",
         "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",
         [destination])
-    package static let lastAcknowledged = gauge(
+    package let lastAcknowledged = gauge(
         "delivery_last_acknowledged_timestamp_seconds",
         "When a destination last acknowledged something (Unix time); 0 if never.", [destination])
-    package static let destinationState = gauge(
+    package let destinations = gauge(
+        "destinations", "Destinations that the configuration names; 0 means that nothing is read.")
+    package let destinationState = gauge(
         "destination_state", "1 for the state that a destination is in, 0 for the others.",
         [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
-    package static let destinations = gauge(
-        "destinations", "Destinations that the configuration names; 0 means that nothing is read.")
-    package static let certificateExpiry = gauge(
+    package let certificateExpiry = gauge(
         "destination_certificate_expiry_timestamp_seconds",
         "When a certificate that we use for a destination, or its own as last seen in a handshake, ends (Unix time).",
         [destination, .closed("certificate", ["ca", "client", "server"])])
-    package static let lateEvents = counter(
+    package let lateEvents = counter(
         "deadline_late_events",
         "Events acknowledged after their deadline since the start, by deadline.", [.open("deadline")])
 
-    private static let delivery = [
-        attempts, failures, responses, inFlight, retries, retryWaiting, attemptSeconds, sentBytes, valuesLeftOut,
-        unnamedRejections, lastAcknowledged,
-        destinations, destinationState, certificateExpiry, lateEvents,
-    ]
+    // MARK: Spool and journals
 
-    // MARK: Spool
-
-    package static let spoolLagBytes = gauge("spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
-    package static let spoolLagSeconds = gauge(
+    package let journalEntries = counter(
+        "journal_entries", "Entries of the journal that were read since the start, by app.", [.open("app")])
+    package let journalCutEntries = counter(
+        "journal_cut_entries",
+        "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
+    package let journalGaps = counter(
+        "journal_gaps",
+        "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
+    package let journalReadable = gauge(
+        "journal_readable", "1 while the journal can be read, by app.", [.open("app")])
+    package let spoolLagBytes = gauge("spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
+    package let spoolLagSeconds = gauge(
         "spool_lag_seconds", "How long the oldest unread data has waited in the spool; 0 if none does.")
-    package static let spoolFiles = gauge(
+    package let spoolFiles = gauge(
         "spool_files", "Files of the spool that the agent knows, by kind.", [.closed("kind", ["append", "drop"])])
-    package static let spoolOpenFiles = gauge("spool_open_files", "Files of the spool that are held open.")
-    package static let spoolReadBytes = counter("spool_read_bytes", "Bytes read from the spool since the start.")
-    package static let spoolGivenUpBytes = counter(
+    package let spoolOpenFiles = gauge("spool_open_files", "Files of the spool that are held open.")
+    package let spoolReadBytes = counter("spool_read_bytes", "Bytes read from the spool since the start.")
+    package let spoolGivenUpBytes = counter(
         "spool_given_up_bytes", "Bytes that were truncated or deleted before they could be read, since the start.")
-    package static let spoolRefusedFiles = gauge(
+    package let spoolRefusedFiles = gauge(
         "spool_refused_files",
         "Files that are not read: permission those of now, the other reasons all since the start.",
         [
@@ -234,31 +233,31 @@ extension MetricFamily {
                 ]
             )
         ])
-    package static let spoolPolling = gauge(
+    package let spoolPolling = gauge(
         "spool_polling", "1 while the spool is polled because it cannot be watched.")
-    package static let spoolFilesFinished = counter(
+    package let spoolFilesFinished = counter(
         "spool_files_finished", "Files that were read to their end since the start, by kind.",
         [.closed("kind", ["append", "drop"])])
-    package static let spoolFilesRemoved = counter(
+    package let spoolFilesRemoved = counter(
         "spool_files_removed", "Files removed or archived after they were read, since the start.")
-    package static let spoolRotations = counter(
+    package let spoolRotations = counter(
         "spool_rotations", "Append files that lost their name to rotation or deletion, since the start.")
-    package static let spoolTruncations = counter(
+    package let spoolTruncations = counter(
         "spool_truncations", "Append files that became shorter or were rewritten, since the start.")
-    package static let spoolLinesTooLong = counter(
+    package let spoolLinesTooLong = counter(
         "spool_lines_too_long", "Lines and events longer than spool.max_event_size, quarantined since the start.")
-    package static let spoolZeroBytes = counter(
+    package let spoolZeroBytes = counter(
         "spool_zero_bytes",
         "Zeros before lines that were passed over since the start: a file was made longer and not filled.")
-    package static let spoolWatchOverflows = counter(
+    package let spoolWatchOverflows = counter(
         "spool_watch_overflows",
         "How often changes came faster than the kernel keeps them and all was listed again, since the start.")
-    package static let spoolLeaseWaits = counter(
+    package let spoolLeaseWaits = counter(
         "spool_lease_waits",
         "How often a file's opening was put off because somebody holds a file lease on it, since the start.")
-    package static let spoolErrors = counter(
+    package let spoolErrors = counter(
         "spool_errors", "Failed system calls on the spool that reading survives, each logged, since the start.")
-    package static let spoolSecondTries = gauge(
+    package let spoolSecondTries = gauge(
         "spool_second_tries",
         "Files and directories of the spool that wait for a second try after a failed system call, by reason.",
         [
@@ -268,52 +267,31 @@ extension MetricFamily {
                     "descriptors", "memory", "permission", "read_only", "no_room", "missing", "input_output", "other",
                 ])
         ])
-    package static let spoolPassedOver = gauge(
+    package let spoolPassedOver = gauge(
         "spool_passed_over_files", "Files that are not read because of the ends of their names.")
-    package static let spoolUnreadBoundPassed = gauge(
+    package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
         "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
 
-    package static let journalEntries = counter(
-        "journal_entries", "Entries of the journal that were read since the start, by app.", [.open("app")])
-    package static let journalCutEntries = counter(
-        "journal_cut_entries",
-        "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
-    package static let journalGaps = counter(
-        "journal_gaps",
-        "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
-    package static let journalReadable = gauge(
-        "journal_readable", "1 while the journal can be read, by app.", [.open("app")])
-
-    private static let spool = [
-        journalEntries, journalCutEntries, journalGaps, journalReadable,
-        spoolLagBytes, spoolLagSeconds, spoolFiles, spoolOpenFiles, spoolReadBytes, spoolGivenUpBytes,
-        spoolRefusedFiles, spoolPolling, spoolFilesFinished, spoolFilesRemoved, spoolRotations, spoolTruncations,
-        spoolLinesTooLong, spoolZeroBytes, spoolWatchOverflows, spoolLeaseWaits, spoolErrors, spoolSecondTries,
-        spoolPassedOver,
-        spoolUnreadBoundPassed,
-    ]
-
     // MARK: Containers
 
-    private static let container = Label.open("container")
-    package static let containerVersion = gauge(
+    package let containerVersion = gauge(
         "container_version", "The version of the container in force; 0 if it is empty.", [container])
-    package static let containerSource = gauge(
-        "container_source",
-        "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
-        [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
-    package static let containerHeldBackVersion = gauge(
+    package let containerHeldBackVersion = gauge(
         "container_held_back_version",
         "Version that is published for a share of the agents, to which this one does not belong yet; 0 if there is none.",
         [container])
-    package static let containerFresh = gauge(
+    package let containerSource = gauge(
+        "container_source",
+        "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
+        [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
+    package let containerFresh = gauge(
         "container_fresh",
         "1 while the container in force was confirmed within fresh_for, or has no url and a default.", [container])
-    package static let containerConfirmed = gauge(
+    package let containerConfirmed = gauge(
         "container_confirmed_timestamp_seconds",
         "When the network last confirmed the container in force (Unix time); 0 if it never did.", [container])
-    package static let containerRefreshes = counter(
+    package let containerRefreshes = counter(
         "container_refreshes",
         "Refreshes of a container since the start, by type and result.",
         [
@@ -325,15 +303,15 @@ extension MetricFamily {
                     "unknown_error", "signature", "version", "form", "expired",
                 ]),
         ])
-    package static let containerAwaited = gauge(
+    package let containerAwaited = gauge(
         "container_awaited",
         "1 while the container is required and no document of it rules: events of its apps are not read.", [container])
-    package static let containerRefreshSuccessful = gauge(
+    package let containerRefreshSuccessful = gauge(
         "container_last_refresh_successful", "1 if the last fetch brought, or confirmed, a good document.", [container])
-    package static let containerSettingsRefused = gauge(
+    package let containerSettingsRefused = gauge(
         "container_settings_refused",
         "Values of the container in force that may_set lets set settings and that no setting can have.", [container])
-    package static let functionCalls = counter(
+    package let functionCalls = counter(
         "function_calls", "Calls of functions since the start, by result.",
         [
             .open("function"),
@@ -343,46 +321,39 @@ extension MetricFamily {
                     "success", "cached", "unknown", "timeout", "exit", "bad_json", "too_large", "not_started", "busy",
                 ]),
         ])
-    package static let functionSeconds = MetricFamily(
+    package let functionSeconds = MetricFamily(
         .histogram, "spoolship_function_duration_seconds",
         "How long a function's program ran, until it ended or was killed.", [.open("function")], buckets: seconds)
-    package static let functionsRunning = gauge(
+    package let functionsRunning = gauge(
         "function_running", "Processes of a function that run now.", [.open("function")])
-
-    private static let containers = [
-        containerVersion, containerHeldBackVersion, containerSource, containerFresh, containerConfirmed,
-        containerRefreshes,
-        containerAwaited, containerRefreshSuccessful, containerSettingsRefused, functionCalls, functionSeconds,
-        functionsRunning,
-    ]
 
     // MARK: Agent
 
-    package static let build = MetricFamily(
+    package let build = MetricFamily(
         .info, "spoolship_build_info", "What runs here.", [.open("version"), .open("commit"), .open("toolchain")])
-    package static let ready = gauge("ready", "1 if /readyz says yes.")
-    package static let collectionEnabled = gauge("collection_enabled", "1 unless collection was disabled.")
-    package static let networkEnabled = gauge("network_enabled", "1 unless the network was switched off.")
-    package static let pauseTokens = gauge("pause_tokens", "Pause tokens that are held.")
-    package static let dispatchInterval = gauge(
+    package let ready = gauge("ready", "1 if /readyz says yes.")
+    package let collectionEnabled = gauge("collection_enabled", "1 unless collection was disabled.")
+    package let networkEnabled = gauge("network_enabled", "1 unless the network was switched off.")
+    package let pauseTokens = gauge("pause_tokens", "Pause tokens that are held.")
+    package let dispatchInterval = gauge(
         "dispatch_interval_seconds",
         "The dispatch interval in force where a destination has none of its own; 0 if periodic dispatch is off.")
-    package static let reloadSuccessful = gauge(
+    package let reloadSuccessful = gauge(
         "config_last_reload_successful", "1 if the configuration last read is in force.")
-    package static let reloadTime = gauge(
+    package let reloadTime = gauge(
         "config_last_reload_success_timestamp_seconds", "When a configuration was last read and taken (Unix time).")
-    package static let persistenceFailures = counter(
+    package let persistenceFailures = counter(
         "persistence_failures", "What could not be made durable since the start, by what it was.",
         [.closed("what", ["queue", "state_file"])])
-    package static let logMessages = counter(
+    package let logMessages = counter(
         "log_messages", "Log messages since the start, by level.", [.closed("level", LogLevel.allCases.map(\.name))])
-    package static let logLinesSuppressed = counter(
+    package let logLinesSuppressed = counter(
         "log_lines_suppressed",
         "Log lines that were not written because their reader was too slow or gone, since the start.")
-    package static let requests = counter(
+    package let requests = counter(
         "http_requests", "Requests to the stats port and the control socket, by status class, since the start.",
         [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
-    package static let connectionsCut = counter(
+    package let connectionsCut = counter(
         "http_connections_cut",
         "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read, "
             + "crowded out by another, busy (no place), or for a shortage of descriptors.",
@@ -390,53 +361,41 @@ extension MetricFamily {
             .closed("server", ["stats", "control"]),
             .closed("reason", ["slow", "crowded", "busy", "shortage"]),
         ])
-    package static let listenersReopened = counter(
+    package let listenersReopened = counter(
         "http_listeners_reopened",
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
         [.closed("server", ["stats", "control"])])
-    package static let freeBytes = gauge(
+    package let freeBytes = gauge(
         "filesystem_free_bytes", "Bytes that are free in the file system of a directory, by the last look.",
         [.closed("directory", ["spool", "state"])])
-    package static let freeInodes = gauge(
+    package let freeInodes = gauge(
         "filesystem_free_inodes",
         "Files that the file system of a directory has room for, by the last look; missing where it counts none.",
         [.closed("directory", ["spool", "state"])])
-    package static let clockSynchronised = gauge(
+    package let clockSynchronised = gauge(
         "clock_synchronised",
         "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead.")
-    package static let restartWouldFail = gauge(
+    package let restartWouldFail = gauge(
         "restart_would_fail",
         "1 while the configuration, or a file that it names, is such that a restart would fail; `spoolship status` says why."
     )
-    package static let seriesSuppressed = gauge(
+    package let seriesSuppressed = gauge(
         "metrics_series_suppressed", "Series left out of this answer because a family has too many.")
-
-    private static let agent = [
-        build, ready, collectionEnabled, networkEnabled, pauseTokens, dispatchInterval, reloadSuccessful, reloadTime,
-        persistenceFailures, logMessages, logLinesSuppressed, requests, connectionsCut, listenersReopened,
-        freeBytes, freeInodes, clockSynchronised, restartWouldFail,
-        seriesSuppressed,
-    ]
 
     // MARK: Process
 
-    package static let processCPU = MetricFamily(
+    package let processCPU = MetricFamily(
         .counter, "process_cpu_seconds_total", "User and system CPU time spent, in seconds.")
-    package static let processResident = MetricFamily(
+    package let processResident = MetricFamily(
         .gauge, "process_resident_memory_bytes", "Resident memory size in bytes.")
-    package static let processPrivate = gauge(
+    package let processPrivate = gauge(
         "process_private_memory_bytes", "Resident memory that is the process's own (RssAnon), in bytes.")
-    package static let processVirtual = MetricFamily(
+    package let processVirtual = MetricFamily(
         .gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
-    package static let processOpenDescriptors = MetricFamily(
+    package let processOpenDescriptors = MetricFamily(
         .gauge, "process_open_fds", "Number of open file descriptors.")
-    package static let processMaxDescriptors = MetricFamily(
+    package let processMaxDescriptors = MetricFamily(
         .gauge, "process_max_fds", "Maximum number of open file descriptors.")
-    package static let processStart = MetricFamily(
+    package let processStart = MetricFamily(
         .gauge, "process_start_time_seconds", "Start time of the process since unix epoch in seconds.")
-
-    private static let process = [
-        processCPU, processResident, processPrivate, processVirtual, processOpenDescriptors, processMaxDescriptors,
-        processStart,
-    ]
 }

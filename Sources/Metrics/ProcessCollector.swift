@@ -10,23 +10,23 @@ public struct ProcessCollector: MetricCollector {
         var usage = rusage()
         if getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
             exposition.set(
-                .processCPU, to: ProcessCollector.seconds(usage.ru_utime) + ProcessCollector.seconds(usage.ru_stime))
+                \.processCPU, to: ProcessCollector.seconds(usage.ru_utime) + ProcessCollector.seconds(usage.ru_stime))
         }
         let status = ProcessCollector.read("/proc/self/status")
         for (key, family) in [
-            ("VmRSS", MetricFamily.processResident), ("RssAnon", .processPrivate), ("VmSize", .processVirtual),
+            ("VmRSS", \MetricTable.processResident), ("RssAnon", \.processPrivate), ("VmSize", \.processVirtual),
         ] {
             if let kilobytes = ProcessCollector.number(after: "\(key):", in: status) {
                 // bounded: a figure with a fraction never overflows.
                 exposition.set(family, to: kilobytes * 1024)
             }
         }
-        if let count = ProcessCollector.openDescriptors() { exposition.set(.processOpenDescriptors, to: count) }
+        if let count = ProcessCollector.openDescriptors() { exposition.set(\.processOpenDescriptors, to: count) }
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= Int.max {
-            exposition.set(.processMaxDescriptors, to: Int(limit.rlim_cur))
+            exposition.set(\.processMaxDescriptors, to: Int(limit.rlim_cur))
         }
-        if let start = ProcessCollector.startTime { exposition.set(.processStart, to: start) }
+        if let start = ProcessCollector.startTime { exposition.set(\.processStart, to: start) }
     }
 
     /// When the process started, in Unix time: ticks since the boot, and the boot's time. Read once.

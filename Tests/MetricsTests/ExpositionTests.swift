@@ -38,7 +38,7 @@ struct ExpositionTests {
     func escaping() throws {
         let hostile = "a\"b\\c\nspoolship_ready 1"
         for format in ExpositionFormat.allCases {
-            let text = text(format) { $0.set(.inFlight, [hostile], to: 1) }
+            let text = text(format) { $0.set(\.inFlight, [hostile], to: 1) }
             #expect(text.contains(#"spoolship_delivery_in_flight{destination="a\"b\\c\nspoolship_ready 1"} 1"#))
             #expect(!text.contains("\nspoolship_ready 1"))
         }
@@ -47,8 +47,8 @@ struct ExpositionTests {
     @Test("fault 25: a family has a thousand series at most, and says how many are missing")
     func fault25_labelExplosion() throws {
         let text = text { exposition in
-            for number in 0..<5000 { exposition.set(.inFlight, ["d\(number)"], to: number) }
-            for number in 0..<5000 { exposition.set(.inFlight, ["d\(number % 10)"], to: 7) }
+            for number in 0..<5000 { exposition.set(\.inFlight, ["d\(number)"], to: number) }
+            for number in 0..<5000 { exposition.set(\.inFlight, ["d\(number % 10)"], to: 7) }
         }
         #expect(text.split(separator: "\n").count { $0.hasPrefix("spoolship_delivery_in_flight{") } == 1000)
         #expect(text.contains("\nspoolship_metrics_series_suppressed 4000\n"))
@@ -58,13 +58,14 @@ struct ExpositionTests {
     @Test("a value that a closed label does not have becomes other")
     func closedLabels() {
         #expect(
-            text { $0.set(.quarantined, ["typo"], to: 3) }.contains("spoolship_quarantined_total{reason=\"other\"} 3\n")
+            text { $0.set(\.quarantined, ["typo"], to: 3) }.contains(
+                "spoolship_quarantined_total{reason=\"other\"} 3\n")
         )
     }
 
     @Test("histograms are cumulated and end at infinity")
     func histograms() {
-        let histograms = HistogramSet(.attemptSeconds)
+        let histograms = HistogramSet(\.attemptSeconds)
         for milliseconds in [1, 2, 2000, 3_600_000] { histograms.observe(["main"], .milliseconds(milliseconds)) }
         let text = ExpositionFormat.prometheusText.write(Exposition(from: [histograms]))
         for line in [
@@ -79,16 +80,16 @@ struct ExpositionTests {
 
     @Test("counters count from several threads, and numbers are written as both formats read them")
     func numbers() throws {
-        let counters = CounterSet(.retries)
+        let counters = CounterSet(\.retries)
         counters.add(["main"], 41)
         counters.add(["main"])
         let exposition = Exposition(from: [counters])
-        #expect(exposition.value(.retries, ["main"]) == 42)
+        #expect(exposition.value(\.retries, ["main"]) == 42)
         let text = text {
-            $0.set(.dispatchInterval, to: 0.5)
-            $0.set(.queueBytes, to: Int.max)
-            $0.set(.spoolLagSeconds, to: Double.nan)
-            $0.set(.queueMaxBytes, to: -Double.infinity)
+            $0.set(\.dispatchInterval, to: 0.5)
+            $0.set(\.queueBytes, to: Int.max)
+            $0.set(\.spoolLagSeconds, to: Double.nan)
+            $0.set(\.queueMaxBytes, to: -Double.infinity)
         }
         #expect(text.contains("spoolship_dispatch_interval_seconds 0.5\n"))
         #expect(text.contains("spoolship_queue_bytes 9223372036854775807\n"))
@@ -98,7 +99,7 @@ struct ExpositionTests {
 
     @Test("OpenMetrics ends with its mark, and names counters without _total in their heads")
     func openMetricsForm() {
-        let text = text(.openMetrics) { $0.set(.sentBytes, ["main"], to: 5) }
+        let text = text(.openMetrics) { $0.set(\.sentBytes, ["main"], to: 5) }
         #expect(text.hasSuffix("# EOF\n"))
         #expect(
             text.contains("# TYPE spoolship_delivery_sent_bytes counter\n# UNIT spoolship_delivery_sent_bytes bytes\n"))
@@ -108,13 +109,13 @@ struct ExpositionTests {
     @Test("the process tells of itself")
     func processFigures() throws {
         let exposition = Exposition(from: [ProcessCollector()])
-        for family: MetricFamily in [
-            .processCPU, .processResident, .processPrivate, .processVirtual, .processOpenDescriptors,
-            .processMaxDescriptors,
+        for family: Exposition.Family in [
+            \.processCPU, \.processResident, \.processPrivate, \.processVirtual, \.processOpenDescriptors,
+            \.processMaxDescriptors,
         ] {
-            #expect(try #require(exposition.value(family)) > 0, "\(family.name)")
+            #expect(try #require(exposition.value(family)) > 0, "\(MetricFamily.table[keyPath: family].name)")
         }
-        let start = try #require(exposition.value(.processStart))
+        let start = try #require(exposition.value(\.processStart))
         let (_, now) = try runShell("date +%s")
         let seconds = try #require(Double(now.split(separator: "\n").joined()))
         #expect(start <= seconds + 1 && start > seconds - 86_400)

@@ -11,7 +11,7 @@ struct EveryFamily: MetricCollector {
     ]
 
     func collect(into exposition: inout Exposition) {
-        for (place, family) in MetricFamily.all.enumerated() where family != .seriesSuppressed {
+        for (place, family) in MetricFamily.all.enumerated() where family != MetricFamily.table.seriesSuppressed {
             var combinations: [[String]] = [[]]
             for label in family.labels {
                 let values = label.values ?? [EveryFamily.names[label.name] ?? "?"]
@@ -22,7 +22,7 @@ struct EveryFamily: MetricCollector {
                 case .histogram:
                     let counts = (0...family.buckets.count).map { $0 * 2 }
                     exposition.set(family, labels, to: Exposition.Buckets(counts: counts, sum: 12.5))
-                case .info: exposition.set(family, labels, to: true)
+                case .info: exposition.set(family, labels, to: 1)
                 case .counter, .gauge: exposition.set(family, labels, to: place * 100 + number)
                 }
             }

@@ -11,32 +11,32 @@ struct ContainerCollector: MetricCollector {
     func collect(into exposition: inout Exposition) {
         let now = time.wallTime
         for state in keeper.states {
-            exposition.set(.containerVersion, [state.id], to: state.version ?? 0)
-            exposition.set(.containerHeldBackVersion, [state.id], to: state.heldBack ?? 0)
+            exposition.set(\.containerVersion, [state.id], to: state.version ?? 0)
+            exposition.set(\.containerHeldBackVersion, [state.id], to: state.heldBack ?? 0)
             for source in ContainerSource.allCases {
-                exposition.set(.containerSource, [state.id, source.rawValue], to: source == state.source)
+                exposition.set(\.containerSource, [state.id, source.rawValue], to: source == state.source)
             }
-            exposition.set(.containerAwaited, [state.id], to: state.isAwaited && state.isOpen)
-            exposition.set(.containerFresh, [state.id], to: state.isFresh(at: now))
+            exposition.set(\.containerAwaited, [state.id], to: state.isAwaited && state.isOpen)
+            exposition.set(\.containerFresh, [state.id], to: state.isFresh(at: now))
             exposition.set(
-                .containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
+                \.containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
             if state.hasAddress {
                 exposition.set(
-                    .containerRefreshSuccessful, [state.id], to: state.lastFetch.map { $0 == .success } ?? true)
+                    \.containerRefreshSuccessful, [state.id], to: state.lastFetch.map { $0 == .success } ?? true)
             }
-            exposition.set(.containerSettingsRefused, [state.id], to: state.refused.count)
+            exposition.set(\.containerSettingsRefused, [state.id], to: state.refused.count)
             for (type, results) in state.results.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
                 for (result, count) in results.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-                    exposition.set(.containerRefreshes, [state.id, type.rawValue, result.rawValue], to: count)
+                    exposition.set(\.containerRefreshes, [state.id, type.rawValue, result.rawValue], to: count)
                 }
             }
         }
         let figures = functions()
         for (name, results) in figures.calls.sorted(by: { $0.key < $1.key }) {
             for (result, count) in results.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-                exposition.set(.functionCalls, [name, result.rawValue], to: count)
+                exposition.set(\.functionCalls, [name, result.rawValue], to: count)
             }
         }
-        exposition.set(.functionsRunning, by: figures.running)
+        exposition.set(\.functionsRunning, by: figures.running)
     }
 }

@@ -11,7 +11,7 @@ final class FunctionDesk: Sendable {
     nonisolated(unsafe) let runner: FunctionRunner
     let figures: @Sendable () -> FunctionFigures
     /// How long the programs ran, for metrics.
-    let durations = HistogramSet(.functionSeconds)
+    let durations = HistogramSet(\.functionSeconds)
     private let loop: EventLoop
 
     init(_ settings: Settings, on loop: EventLoop, time: any TimeSource, log: Log) {

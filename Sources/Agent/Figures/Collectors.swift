@@ -24,43 +24,43 @@ struct QueueCollector: MetricCollector {
         for lane in state.lanes {
             let labels = [lane.destination.text, lane.priority.name]
             balances = balances && lane.ledger.balances
-            for (family, figure) in zip(MetricFamily.deliveries, Ledger.figures) {
+            for (family, figure) in zip(MetricFamily.table.deliveries, Ledger.figures) {
                 exposition.set(family, labels, to: lane.ledger[keyPath: figure.path])
             }
-            exposition.set(.deadLetters, labels, to: lane.deadLetters)
+            exposition.set(\.deadLetters, labels, to: lane.deadLetters)
             let age = lane.oldestQueuedAt.map { seconds(now - $0) } ?? 0
-            exposition.set(.queueOldestAge, labels, to: max(0, age))
+            exposition.set(\.queueOldestAge, labels, to: max(0, age))
         }
-        exposition.set(.ledgerBalanced, to: balances)
-        exposition.set(.ready, to: queue.obstacles.isEmpty)
-        exposition.set(.eventsRead, to: state.intake.read)
-        exposition.set(.eventsAccepted, to: state.intake.accepted)
-        exposition.set(.eventsRefused, to: state.intake.refused)
-        exposition.set(.eventsQuarantined, to: state.intake.quarantined)
-        exposition.set(.quarantineRecords, to: state.quarantine.count)
-        exposition.set(.quarantineBytes, to: state.quarantine.bytes)
-        exposition.set(.quarantinePurged, to: state.quarantine.purged)
-        exposition.set(.filesStaying, to: state.unkept.count)
-        exposition.set(.deadLetterBytes, to: state.deadLetters.bytes)
-        exposition.set(.deadLettersPurged, to: state.deadLetters.purged)
+        exposition.set(\.ledgerBalanced, to: balances)
+        exposition.set(\.ready, to: queue.obstacles.isEmpty)
+        exposition.set(\.eventsRead, to: state.intake.read)
+        exposition.set(\.eventsAccepted, to: state.intake.accepted)
+        exposition.set(\.eventsRefused, to: state.intake.refused)
+        exposition.set(\.eventsQuarantined, to: state.intake.quarantined)
+        exposition.set(\.quarantineRecords, to: state.quarantine.count)
+        exposition.set(\.quarantineBytes, to: state.quarantine.bytes)
+        exposition.set(\.quarantinePurged, to: state.quarantine.purged)
+        exposition.set(\.filesStaying, to: state.unkept.count)
+        exposition.set(\.deadLetterBytes, to: state.deadLetters.bytes)
+        exposition.set(\.deadLettersPurged, to: state.deadLetters.purged)
         var discards: [String: Int] = [:]
         for entry in state.discarded { discards[entry.reason, default: 0] += entry.events }
-        exposition.set(.discards, by: discards)
-        exposition.set(.queueBytes, to: state.storedBytes)
-        exposition.set(.queueMaxBytes, to: state.maxSize)
-        exposition.set(.queueFileBytes, ["database"], to: state.fileBytes)
-        exposition.set(.queueFileBytes, ["wal"], to: state.walBytes)
+        exposition.set(\.discards, by: discards)
+        exposition.set(\.queueBytes, to: state.storedBytes)
+        exposition.set(\.queueMaxBytes, to: state.maxSize)
+        exposition.set(\.queueFileBytes, ["database"], to: state.fileBytes)
+        exposition.set(\.queueFileBytes, ["wal"], to: state.walBytes)
         if case .nothing = state.accepting {
-            exposition.set(.queueBackpressure, to: true)
+            exposition.set(\.queueBackpressure, to: true)
         } else {
-            exposition.set(.queueBackpressure, to: false)
+            exposition.set(\.queueBackpressure, to: false)
         }
-        exposition.set(.queueCommits, ["ok"], to: state.transactions)
-        exposition.set(.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
-        exposition.set(.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))
-        exposition.set(.queueRecoveries, to: state.recoveries)
-        exposition.set(.queueUnknownLosses, to: state.unknownLosses)
-        exposition.set(.queueCapRefused, to: state.refusedMaxSize != nil)
+        exposition.set(\.queueCommits, ["ok"], to: state.transactions)
+        exposition.set(\.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
+        exposition.set(\.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))
+        exposition.set(\.queueRecoveries, to: state.recoveries)
+        exposition.set(\.queueUnknownLosses, to: state.unknownLosses)
+        exposition.set(\.queueCapRefused, to: state.refusedMaxSize != nil)
     }
 }
 
@@ -92,38 +92,39 @@ struct IntakeCollector: MetricCollector {
         // Of an app that was silent since, the names of an earlier day are left.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.eventNames, [app], to: count.day == today ? count.names : 0)
+            exposition.set(\.eventNames, [app], to: count.day == today ? count.names : 0)
         }
         for (app, count) in figures.apps.sorted(by: { $0.key < $1.key }) {
-            exposition.set(.appEvents, [app], to: count.events)
-            exposition.set(.appRecords, [app], to: count.records)
-            exposition.set(.appBytes, [app], to: count.bytes)
-            exposition.set(.appQuarantined, [app], to: count.quarantined)
+            exposition.set(\.appEvents, [app], to: count.events)
+            exposition.set(\.appRecords, [app], to: count.records)
+            exposition.set(\.appBytes, [app], to: count.bytes)
+            exposition.set(\.appQuarantined, [app], to: count.quarantined)
             if let last = count.lastRead {
-                exposition.set(.appLastRead, [app], to: Double(last.milliseconds) / 1000)
+                exposition.set(\.appLastRead, [app], to: Double(last.milliseconds) / 1000)
             }
         }
         for reason in QuarantineRecord.Reason.allCases {
             exposition.set(
-                .quarantined, [reason.rawValue], to: (counts.quarantined[reason] ?? 0) + (old.quarantined[reason] ?? 0))
+                \.quarantined, [reason.rawValue], to: (counts.quarantined[reason] ?? 0) + (old.quarantined[reason] ?? 0)
+            )
         }
         let kinds: [(String, LimitKind)] = [
             ("name", .nameLength), ("property_key", .propertyKeyLength), ("property_value", .propertyValueLength),
             ("properties", .properties),
         ]
-        exposition.set(.sessions, by: counts.events.sessions)
+        exposition.set(\.sessions, by: counts.events.sessions)
         for kind in LimitKind.allCases {
             for (word, figure) in [
                 ("refuse", \EventCounts.refused), ("quarantine", \.quarantined), ("allow", \.allowed),
             ] as [(String, KeyPath<EventCounts, [Int]>)] {
                 let count = counts.events[keyPath: figure][kind.rawValue] + old.events[keyPath: figure][kind.rawValue]
-                exposition.set(.beyondLimit, [kind.name, word], to: count)
+                exposition.set(\.beyondLimit, [kind.name, word], to: count)
             }
         }
         for (new, old) in zip(counts.events.oddities, old.events.oddities) {
-            exposition.set(.oddities, [new.kind], to: new.count + old.count)
+            exposition.set(\.oddities, [new.kind], to: new.count + old.count)
         }
-        exposition.set(.tagsFired, by: counts.rules.fired.merging(old.rules.fired, uniquingKeysWith: +))
+        exposition.set(\.tagsFired, by: counts.rules.fired.merging(old.rules.fired, uniquingKeysWith: +))
         let problems = [
             ("event_too_large", counts.rules.tooLarge + old.rules.tooLarge),
             ("function_not_allowed", counts.rules.deniedCalls + old.rules.deniedCalls),
@@ -132,9 +133,9 @@ struct IntakeCollector: MetricCollector {
             ("data_layer_full", counts.rules.refusedPushes + old.rules.refusedPushes),
             ("unknown_destination", counts.unknownDestinations + old.unknownDestinations),
         ]
-        for (problem, count) in problems { exposition.set(.ruleProblems, [problem], to: count) }
+        for (problem, count) in problems { exposition.set(\.ruleProblems, [problem], to: count) }
         for (label, kind) in kinds {
-            exposition.set(.truncations, [label], to: counts.events.cut[kind.rawValue] + old.events.cut[kind.rawValue])
+            exposition.set(\.truncations, [label], to: counts.events.cut[kind.rawValue] + old.events.cut[kind.rawValue])
         }
     }
 }
@@ -146,38 +147,38 @@ struct SpoolCollector: MetricCollector {
 
     func collect(into exposition: inout Exposition) {
         let figures = reader.figures
-        exposition.set(.spoolLagBytes, to: Int(figures.unreadBytes.value))
+        exposition.set(\.spoolLagBytes, to: Int(figures.unreadBytes.value))
         exposition.set(
-            .spoolLagSeconds, to: figures.oldestUnread.map { max(0, seconds(time.wallTime - $0)) } ?? 0)
-        exposition.set(.spoolFiles, ["append"], to: figures.appendFiles)
-        exposition.set(.spoolFiles, ["drop"], to: figures.waitingDropFiles)
-        exposition.set(.spoolOpenFiles, to: figures.openFiles)
-        exposition.set(.spoolReadBytes, to: Int(figures.bytesRead.value))
-        exposition.set(.spoolGivenUpBytes, to: Int(figures.bytesGivenUp.value))
+            \.spoolLagSeconds, to: figures.oldestUnread.map { max(0, seconds(time.wallTime - $0)) } ?? 0)
+        exposition.set(\.spoolFiles, ["append"], to: figures.appendFiles)
+        exposition.set(\.spoolFiles, ["drop"], to: figures.waitingDropFiles)
+        exposition.set(\.spoolOpenFiles, to: figures.openFiles)
+        exposition.set(\.spoolReadBytes, to: Int(figures.bytesRead.value))
+        exposition.set(\.spoolGivenUpBytes, to: Int(figures.bytesGivenUp.value))
         for reason in SpoolRefusal.allCases {
-            exposition.set(.spoolRefusedFiles, [reason.rawValue], to: figures.refused[reason] ?? 0)
+            exposition.set(\.spoolRefusedFiles, [reason.rawValue], to: figures.refused[reason] ?? 0)
         }
-        exposition.set(.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
-        exposition.set(.spoolPolling, to: figures.polledDirectories > 0)
-        exposition.set(.spoolFilesFinished, ["append"], to: figures.appendFilesRead)
-        exposition.set(.spoolFilesFinished, ["drop"], to: figures.dropFilesRead)
-        exposition.set(.spoolFilesRemoved, to: figures.filesRemoved)
-        exposition.set(.spoolRotations, to: figures.rotations)
-        exposition.set(.spoolTruncations, to: figures.truncations)
-        exposition.set(.spoolLinesTooLong, to: figures.linesTooLong)
-        exposition.set(.spoolZeroBytes, to: Int(figures.zeroBytes.value))
-        exposition.set(.spoolWatchOverflows, to: figures.overflows)
-        exposition.set(.spoolLeaseWaits, to: figures.leaseWaits)
-        exposition.set(.spoolErrors, to: figures.errors)
+        exposition.set(\.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
+        exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
+        exposition.set(\.spoolFilesFinished, ["append"], to: figures.appendFilesRead)
+        exposition.set(\.spoolFilesFinished, ["drop"], to: figures.dropFilesRead)
+        exposition.set(\.spoolFilesRemoved, to: figures.filesRemoved)
+        exposition.set(\.spoolRotations, to: figures.rotations)
+        exposition.set(\.spoolTruncations, to: figures.truncations)
+        exposition.set(\.spoolLinesTooLong, to: figures.linesTooLong)
+        exposition.set(\.spoolZeroBytes, to: Int(figures.zeroBytes.value))
+        exposition.set(\.spoolWatchOverflows, to: figures.overflows)
+        exposition.set(\.spoolLeaseWaits, to: figures.leaseWaits)
+        exposition.set(\.spoolErrors, to: figures.errors)
         for obstacle in SpoolObstacle.allCases {
-            exposition.set(.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
+            exposition.set(\.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
         }
-        exposition.set(.spoolPassedOver, to: figures.passedOver)
+        exposition.set(\.spoolPassedOver, to: figures.passedOver)
         for journal in reader.journals.states {
-            exposition.set(.journalEntries, [journal.app], to: journal.figures.entries)
-            exposition.set(.journalCutEntries, [journal.app], to: journal.figures.cut)
-            exposition.set(.journalGaps, [journal.app], to: journal.figures.gaps)
-            exposition.set(.journalReadable, [journal.app], to: journal.figures.problem == nil)
+            exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
+            exposition.set(\.journalCutEntries, [journal.app], to: journal.figures.cut)
+            exposition.set(\.journalGaps, [journal.app], to: journal.figures.gaps)
+            exposition.set(\.journalReadable, [journal.app], to: journal.figures.problem == nil)
         }
     }
 }
@@ -193,12 +194,12 @@ struct DeliveryCollector: MetricCollector {
             let name = destination.name.text
             let current = DestinationStateName(destination)
             for each in DestinationStateName.allCases {
-                exposition.set(.destinationState, [name, each.rawValue], to: each == current)
+                exposition.set(\.destinationState, [name, each.rawValue], to: each == current)
             }
-            exposition.set(.inFlight, [name], to: destination.inFlight)
-            exposition.set(.retryWaiting, [name], to: destination.waitingForRetry)
+            exposition.set(\.inFlight, [name], to: destination.inFlight)
+            exposition.set(\.retryWaiting, [name], to: destination.waitingForRetry)
             exposition.set(
-                .lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
+                \.lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
             let counters = destination.counters
             var attempts: [String: Int] = [:]
             var failures: [String: Int] = [:]
@@ -208,20 +209,20 @@ struct DeliveryCollector: MetricCollector {
                 if let kind = answer.kind { failures[kind.rawValue, default: 0] += count }
                 if let status = answer.status { statuses["\(status)", default: 0] += count }
             }
-            exposition.set(.attempts, [name], by: attempts)
-            exposition.set(.failures, [name], by: failures)
-            exposition.set(.responses, [name], by: statuses)
-            exposition.set(.retries, [name], to: counters.retries)
-            exposition.set(.unnamedRejections, [name], to: counters.unnamedRejections)
+            exposition.set(\.attempts, [name], by: attempts)
+            exposition.set(\.failures, [name], by: failures)
+            exposition.set(\.responses, [name], by: statuses)
+            exposition.set(\.retries, [name], to: counters.retries)
+            exposition.set(\.unnamedRejections, [name], to: counters.unnamedRejections)
             for (deadline, count) in counters.late { late[deadline, default: 0] += count }
         }
-        exposition.set(.lateEvents, by: late)
-        exposition.set(.networkEnabled, to: state.isNetworkOn)
-        exposition.set(.collectionEnabled, to: state.isEnabled)
-        exposition.set(.pauseTokens, to: state.heldTokens)
+        exposition.set(\.lateEvents, by: late)
+        exposition.set(\.networkEnabled, to: state.isNetworkOn)
+        exposition.set(\.collectionEnabled, to: state.isEnabled)
+        exposition.set(\.pauseTokens, to: state.heldTokens)
         switch state.interval {
-        case .off: exposition.set(.dispatchInterval, to: 0)
-        case .every(let interval): exposition.set(.dispatchInterval, to: seconds(interval))
+        case .off: exposition.set(\.dispatchInterval, to: 0)
+        case .every(let interval): exposition.set(\.dispatchInterval, to: seconds(interval))
         }
     }
 }
@@ -245,12 +246,12 @@ struct ProgramCollector: MetricCollector {
     let reloads: SharedReloads
 
     func collect(into exposition: inout Exposition) {
-        exposition.set(.build, [program.version, program.commit, program.toolchain], to: 1)
-        for level in LogLevel.allCases { exposition.set(.logMessages, [level.name], to: log.messages(of: level)) }
+        exposition.set(\.build, [program.version, program.commit, program.toolchain], to: 1)
+        for level in LogLevel.allCases { exposition.set(\.logMessages, [level.name], to: log.messages(of: level)) }
         let last = reloads.withLock { $0 }
-        exposition.set(.reloadSuccessful, to: last.problem == nil)
-        exposition.set(.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
-        exposition.set(.logLinesSuppressed, to: log.suppressedLines)
+        exposition.set(\.reloadSuccessful, to: last.problem == nil)
+        exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
+        exposition.set(\.logLinesSuppressed, to: log.suppressedLines)
     }
 }
 

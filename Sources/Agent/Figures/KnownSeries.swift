@@ -22,11 +22,11 @@ struct KnownSeries: MetricCollector {
             guard values.count == family.labels.count else { continue }
             for labels in KnownSeries.combinations(values) { exposition.set(family, labels, to: 0) }
         }
-        for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(.discards, [reason], to: 0) }
-        exposition.set(.destinations, to: settings.destinations.count)
+        for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(\.discards, [reason], to: 0) }
+        exposition.set(\.destinations, to: settings.destinations.count)
         for (name, _) in queue.snapshot.orphans {
             for state in DestinationStateName.allCases {
-                exposition.set(.destinationState, [name.text, state.rawValue], to: state == .orphaned)
+                exposition.set(\.destinationState, [name.text, state.rawValue], to: state == .orphaned)
             }
         }
     }

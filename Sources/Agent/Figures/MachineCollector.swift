@@ -48,10 +48,10 @@ final class MachineCollector: MetricCollector, Sendable {
 
     func collect(into exposition: inout Exposition) {
         for space in spaces.withLock({ $0 }) {
-            if let bytes = space.freeBytes { exposition.set(.freeBytes, [space.directory], to: bytes) }
-            if let inodes = space.freeInodes { exposition.set(.freeInodes, [space.directory], to: inodes) }
+            if let bytes = space.freeBytes { exposition.set(\.freeBytes, [space.directory], to: bytes) }
+            if let inodes = space.freeInodes { exposition.set(\.freeInodes, [space.directory], to: inodes) }
         }
-        exposition.set(.clockSynchronised, to: kernelClockIsSynchronised() ?? true)
+        exposition.set(\.clockSynchronised, to: kernelClockIsSynchronised() ?? true)
         loop.post {
             var looked = self.spaces.withLock { $0 }
             for index in looked.indices { looked[index].look() }

@@ -22,7 +22,7 @@ actor PortWatch {
     private var isChecking = false
     private nonisolated let dead = Mutex<[String]>([])
     /// How often each port was opened again.
-    nonisolated let reopened = CounterSet(.listenersReopened)
+    nonisolated let reopened = CounterSet(\.listenersReopened)
 
     init(on loop: EventLoop, time: any TimeSource, log: Log) {
         self.loop = loop

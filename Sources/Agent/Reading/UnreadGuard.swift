@@ -86,6 +86,6 @@ actor UnreadGuard {
 
 extension UnreadGuard: MetricCollector {
     nonisolated func collect(into exposition: inout Exposition) {
-        exposition.set(.spoolUnreadBoundPassed, to: isEvicting)
+        exposition.set(\.spoolUnreadBoundPassed, to: isEvicting)
     }
 }

@@ -76,7 +76,7 @@ final class WritersNotice: Sendable {
 
 extension WritersNotice: MetricCollector {
     func collect(into exposition: inout Exposition) {
-        exposition.set(.persistenceFailures, ["state_file"], to: state.withLock { $0.failures })
+        exposition.set(\.persistenceFailures, ["state_file"], to: state.withLock { $0.failures })
     }
 }
 

@@ -6,9 +6,9 @@ internal import Synchronization
 
 /// What attempts took and sent, and when certificates end, by destination; outlives reloads.
 final class SendingFigures: MetricCollector {
-    fileprivate let durations = HistogramSet(.attemptSeconds)
-    fileprivate let bytes = CounterSet(.sentBytes)
-    fileprivate let leftOut = CounterSet(.valuesLeftOut)
+    fileprivate let durations = HistogramSet(\.attemptSeconds)
+    fileprivate let bytes = CounterSet(\.sentBytes)
+    fileprivate let leftOut = CounterSet(\.valuesLeftOut)
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
     /// The certificates of all destinations that there are.
@@ -41,7 +41,7 @@ final class SendingFigures: MetricCollector {
             let ends = [("ca", known.authorityExpiry), ("client", known.ownExpiry), ("server", known.serverExpiry)]
             for (kind, end) in ends {
                 guard let end else { continue }
-                exposition.set(.certificateExpiry, [name.text, kind], to: Double(end.milliseconds) / 1000)
+                exposition.set(\.certificateExpiry, [name.text, kind], to: Double(end.milliseconds) / 1000)
             }
         }
     }

@@ -124,7 +124,7 @@ actor RestartWatch {
 
 extension RestartWatch: MetricCollector {
     nonisolated func collect(into exposition: inout Exposition) {
-        exposition.set(.restartWouldFail, to: problem != nil)
+        exposition.set(\.restartWouldFail, to: problem != nil)
         Task(executorPreference: loop) { await self.check() }
     }
 }

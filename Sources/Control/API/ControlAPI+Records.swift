@@ -35,7 +35,7 @@ extension ControlAPI {
                         throw .bad("destination and to are needed: from where, and to where")
                     }
                     let result = try await records.move(
-                        from: source, to: target, try priority(try body.text("priority")))
+                        from: source, to: target, try body.priority())
                     return .json(["moved": .integer(result.moved), "kept": .integer(result.kept)])
                 }
             }
@@ -49,7 +49,7 @@ extension ControlAPI {
     static func add(_ tap: EventTap, to routes: inout ControlRoutes) {
         routes.answer("GET", "/v1/tap", takes: ["app", "priority", "name"]) { _, query async throws(ControlRefusal) in
             let filter = EventTap.Filter(
-                app: try query.text("app"), priority: try priority(try query.text("priority")),
+                app: try query.text("app"), priority: try query.priority(),
                 name: try query.text("name"))
             return .stream { stream in await tap.send(filter, to: stream) }
         }
@@ -81,7 +81,7 @@ extension ControlAPI {
         filter.destination = try body.destination()
         filter.app = try body.text("app")
         filter.reason = try body.text("reason")
-        filter.priority = try priority(try body.text("priority"))
+        filter.priority = try body.priority()
         filter.isOfFiles = body["files"]?.bool ?? false
         if let ids = body["ids"] {
             guard let list = ids.array, list.count <= 10_000,
@@ -91,13 +91,13 @@ extension ControlAPI {
         }
         return filter
     }
+}
 
-    private static func priority(_ name: String?) throws(ControlRefusal) -> Priority? {
-        guard let name else { return nil }
-        guard let priority = Priority(name: name) else {
-            throw ControlRefusal(status: 400, code: "out_of_range", message: "priority must be normal or critical")
-        }
-        return priority
+extension JSONValue {
+    fileprivate func priority() throws(ControlRefusal) -> Priority? {
+        guard let name = try text("priority") else { return nil }
+        if let priority = Priority(name: name) { return priority }
+        throw ControlRefusal(status: 400, code: "out_of_range", message: "priority must be normal or critical")
     }
 }
 

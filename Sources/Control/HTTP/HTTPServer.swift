@@ -5,8 +5,8 @@ internal import Metrics
 /// What a server counts: the requests that it answered, and the connections that it cut before their time.
 struct ServerFigures: Sendable {
     private let server: String
-    private let requests = CounterSet(.requests)
-    private let cuts = CounterSet(.connectionsCut)
+    private let requests = CounterSet(\.requests)
+    private let cuts = CounterSet(\.connectionsCut)
 
     /// - Parameter server: what metrics call it.
     init(of server: String) { self.server = server }

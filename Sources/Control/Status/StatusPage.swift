@@ -153,8 +153,7 @@ public struct StatusPage: Sendable {
                     let tone = value == 0 ? " class=\"zero\"" : ""
                     return "<td\(tone) data-name=\"\(column.name)\">\(HumanText.count(value))</td>"
                 }
-                return "<tr><th scope=\"row\">\(HTMLText.escaped(destination.name)), \(priority.name)</th>"
-                    + "\(cells.joined())</tr>"
+                return StatusPage.row("\(destination.name), \(priority.name)", cells)
             }
         }
         let check =
@@ -173,13 +172,16 @@ public struct StatusPage: Sendable {
         guard !all.isEmpty else { return "" }
         let columns = ["Events", "Records", "Bytes", "In quarantine", "Last read"]
         let rows = all.prefix(StatusPage.mostApps).map { cells in
-            let row = zip(columns, cells.dropFirst()).map { "<td data-name=\"\($0)\">\($1)</td>" }.joined()
-            return "<tr><th scope=\"row\">\(HTMLText.escaped(cells[0]))</th>\(row)</tr>"
+            StatusPage.row(cells[0], zip(columns, cells.dropFirst()).map { "<td data-name=\"\($0)\">\($1)</td>" })
         }
         let more = all.count - rows.count
         return StatusPage.table(
             "apps", "Apps", "What was read since the start, the busiest first", head: ["App"] + columns, rows: rows,
             after: more > 0 ? "<p class=\"quiet\">And \(more) more: <code>spoolship status --apps</code>.</p>" : "")
+    }
+
+    private static func row(_ name: String, _ cells: [String]) -> String {
+        "<tr><th scope=\"row\">\(HTMLText.escaped(name))</th>\(cells.joined())</tr>"
     }
 
     private static func table(
@@ -240,8 +242,8 @@ public struct StatusPage: Sendable {
                 ("Version", container.version), ("Source", container.source + ends), ("Confirmed", age),
                 ("Problem", container.problem ?? "none"),
             ]
-            return "<tr><th scope=\"row\">\(HTMLText.escaped(container.id))</th>"
-                + cells.map { "<td class=\"text\" data-name=\"\($0)\">\(HTMLText.escaped($1))</td>" }.joined() + "</tr>"
+            return StatusPage.row(
+                container.id, cells.map { "<td class=\"text\" data-name=\"\($0)\">\(HTMLText.escaped($1))</td>" })
         }
         return StatusPage.table(
             "containers", "Containers", nil, head: ["Id", "Version", "Source", "Confirmed", "Problem"], rows: rows,

@@ -4,10 +4,9 @@ internal import Model
 
 /// Commands that change the agent as a whole.
 extension Command {
-    static let enable = Command(name: "enable", summary: "turns collection on; survives restarts") { invocation in
-        _ = try invocation.ask("PUT", "/v1/collection", body: ["enabled": true])
-        return .success
-    }
+    static let enable = Command(
+        name: "enable", summary: "turns collection on; survives restarts",
+        run: asking("PUT", "/v1/collection") { _ in ["enabled": true] })
 
     static let disable = Command(
         name: "disable", summary: "turns collection off and deletes what is queued; survives restarts",
@@ -40,25 +39,16 @@ extension Command {
 
     static let countrySet = Command(
         name: "country set", summary: "overrides the country code that events get", arguments: "CC",
-        argumentCount: 1...1
-    ) { invocation in
-        _ = try invocation.ask("PUT", "/v1/country", body: ["code": .string(invocation.arguments[0])])
-        return .success
-    }
+        argumentCount: 1...1, run: asking("PUT", "/v1/country") { ["code": .string($0.arguments[0])] })
 
-    static let countryClear = Command(name: "country clear", summary: "ends the override") { invocation in
-        _ = try invocation.ask("PUT", "/v1/country", body: ["code": .null])
-        return .success
-    }
+    static let countryClear = Command(
+        name: "country clear", summary: "ends the override", run: asking("PUT", "/v1/country") { _ in ["code": .null] })
 
     static let logLevel = Command(
         name: "log-level", summary: "changes the log's level until a restart or a reload", arguments: "LEVEL",
         argumentCount: 1...1, choices: ["error", "warning", "info", "debug", "verbose", "default"],
-        details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one."
-    ) { invocation in
-        _ = try invocation.ask("PUT", "/v1/log-level", body: ["level": .string(invocation.arguments[0])])
-        return .success
-    }
+        details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one.",
+        run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
 
     static let reload = Command(
         name: "reload", summary: "makes the agent read its configuration again, as a whole or not at all",

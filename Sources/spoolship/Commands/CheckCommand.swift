@@ -69,6 +69,15 @@ extension Command {
     }
 }
 
+extension Invocation {
+    /// What a start would meet on this machine.
+    func problems(of loaded: LoadedSettings) -> [Problem] {
+        // The service starts the agent with the default configuration, and no other.
+        let isService = configurationPath == Invocation.defaultConfiguration
+        return StartupCheck.problems(of: loaded, sandbox: isService ? UnitSandbox() : nil)
+    }
+}
+
 /// What `check` found, and how it is printed.
 private struct CheckReport {
     let invocation: Invocation
@@ -92,17 +101,11 @@ private struct CheckReport {
             let loaded = try Settings.load(path: invocation.configurationPath)
             self.loaded = loaded
             problems = loaded.warnings
-            if !invocation.has("text-only") { problems += CheckReport.problems(of: loaded, invocation) }
+            if !invocation.has("text-only") { problems += invocation.problems(of: loaded) }
             if invocation.has("connect"), isGood { connections = CheckReport.connect(loaded) }
         } catch {
             problems = error.problems
         }
-    }
-
-    private static func problems(of loaded: LoadedSettings, _ invocation: Invocation) -> [Problem] {
-        // The service starts the agent with the default configuration, and no other.
-        let isService = invocation.configurationPath == Invocation.defaultConfiguration
-        return StartupCheck.problems(of: loaded, sandbox: isService ? UnitSandbox() : nil)
     }
 
     private static func connect(_ loaded: LoadedSettings) -> [Connection] {

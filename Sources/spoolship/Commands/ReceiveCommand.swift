@@ -115,14 +115,13 @@ struct ReceiveProgram: Sendable {
 
     /// `127.0.0.1:8443`, `[::1]:0`, `:8443`, `8443`.
     static func endpoint(_ text: String) throws(CommandFailure) -> (String, UInt16) {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard let last = parts.last, let port = UInt16(last) else {
+        let host = text.prefix { $0 != ":" }
+        let port = host == text ? host : text[host.endIndex...].dropFirst()
+        let isOwn = host == text || host.isEmpty || host == "localhost"
+        guard let address = ListenAddress(isOwn ? "127.0.0.1:\(port)" : text) else {
             throw CommandFailure(.usage, "--listen \(text): give ADDRESS:PORT, such as 127.0.0.1:8443 or [::1]:8443")
         }
-        var address = parts.dropLast().joined(separator: ":")
-        if address.hasPrefix("["), address.hasSuffix("]") { address = String(address.dropFirst().dropLast()) }
-        if address == "localhost" || address.isEmpty { address = "127.0.0.1" }
-        return (address, port)
+        return (address.host, address.port)
     }
 
     private static func faults(_ invocation: Invocation) throws(CommandFailure) -> FaultPlan {

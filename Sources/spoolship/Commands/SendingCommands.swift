@@ -52,18 +52,15 @@ extension Command {
             Option(name: "token", value: "TOKEN", help: "who pauses; default manual"),
             Option(name: "ttl", value: "DURATION", help: "release the token by itself after that time"), destination,
             Option(name: "until-restart", help: "a restart releases the token"),
-        ]
-    ) { invocation in
-        _ = try invocation.ask(
-            "POST", "/v1/pause",
-            body: invocation.body([
+        ],
+        run: asking("POST", "/v1/pause") { invocation in
+            invocation.body([
                 ("token", .string(invocation.value("token") ?? "manual")),
                 ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
                 ("destination", invocation.value("destination").map(JSONValue.string)),
                 ("until_restart", .bool(invocation.has("until-restart"))),
-            ]))
-        return .success
-    }
+            ])
+        })
 
     static let resume = Command(
         name: "resume", summary: "ends pauses; without --token all of them, holds and open breakers too",
@@ -72,16 +69,13 @@ extension Command {
                 name: "token", value: "TOKEN",
                 help: "release this token only, wherever it holds; an unknown one changes nothing"),
             destination,
-        ]
-    ) { invocation in
-        _ = try invocation.ask(
-            "POST", "/v1/resume",
-            body: invocation.body([
+        ],
+        run: asking("POST", "/v1/resume") { invocation in
+            invocation.body([
                 ("token", invocation.value("token").map(JSONValue.string)),
                 ("destination", invocation.value("destination").map(JSONValue.string)),
-            ]))
-        return .success
-    }
+            ])
+        })
 
     static let interval = Command(
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
@@ -113,23 +107,26 @@ extension Command {
         return .success
     }
 
-    static let networkOn = Command(name: "network on", summary: "lets the agent connect again") { invocation in
-        _ = try invocation.ask("PUT", "/v1/network", body: ["on": true])
-        return .success
-    }
+    static let networkOn = Command(
+        name: "network on", summary: "lets the agent connect again",
+        run: asking("PUT", "/v1/network") { _ in ["on": true] })
 
     static let networkOff = Command(
-        name: "network off", summary: "lets the agent collect but never connect, until `network on`"
-    ) { invocation in
-        _ = try invocation.ask("PUT", "/v1/network", body: ["on": false])
-        return .success
-    }
+        name: "network off", summary: "lets the agent collect but never connect, until `network on`",
+        run: asking("PUT", "/v1/network") { _ in ["on": false] })
 
     static let networkChanged = Command(
-        name: "network-changed", summary: "tells the agent that the network has changed: retries begin anew"
-    ) { invocation in
-        _ = try invocation.ask("POST", "/v1/network/changed")
-        return .success
+        name: "network-changed", summary: "tells the agent that the network has changed: retries begin anew",
+        run: asking("POST", "/v1/network/changed") { _ in nil })
+
+    /// What a command does that asks the agent for something and prints nothing.
+    static func asking(
+        _ method: String, _ path: String, body: @escaping @Sendable (Invocation) throws -> JSONValue?
+    ) -> @Sendable (Invocation) throws -> ExitCode {
+        { invocation in
+            _ = try invocation.ask(method, path, body: try body(invocation))
+            return .success
+        }
     }
 }
 

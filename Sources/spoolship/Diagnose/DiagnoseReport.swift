@@ -74,8 +74,7 @@ struct DiagnoseReport {
 
     private var check: String {
         guard let loaded else { return "not done" }
-        let isService = invocation.configurationPath == Invocation.defaultConfiguration
-        let problems = loaded.warnings + StartupCheck.problems(of: loaded, sandbox: isService ? UnitSandbox() : nil)
+        let problems = loaded.warnings + invocation.problems(of: loaded)
         guard !problems.isEmpty else { return "good" }
         return problems.map { "\($0.severity.rawValue): \($0.message)" }.joined(separator: "\n")
     }

@@ -100,23 +100,15 @@ extension StartupCheck {
     mutating func checkNamedFiles() {
         for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             guard let program = function.command.first else { continue }
-            let setting = "functions.\(name).command"
-            if let absent = missing(program) {
-                add(setting, "\(program): \(absent)")
-            } else if FileStatus(program)?.isRegular != true {
-                add(setting, "\(program) is no program")
-            } else if let refusal = access.refusal(program, .execute) {
-                add(setting, "\(program) \(refusal)")
-            } else if let problem = FunctionProgram.problem(program, user: access.userID) {
-                add(setting, problem)
+            let problem = FunctionProgram.problem(program, user: access.userID)
+            if let problem = problem ?? access.refusal(program, .execute).map({ "\(program) \($0)" }) {
+                add("functions.\(name).command", problem)
             }
         }
-        if let database = settings.country.database {
-            if let absent = missing(database) {
-                add("country.database", "\(database): \(absent)")
-            } else if let refusal = access.refusal(database, .read) {
-                add("country.database", "\(database) \(refusal)")
-            }
+        if let database = settings.country.database,
+            let refusal = missing(database) ?? access.refusal(database, .read)
+        {
+            add("country.database", "\(database): \(refusal)")
         }
         for deadline in settings.deadlines {
             let file = "/usr/share/zoneinfo/\(deadline.timeZone)"
@@ -200,7 +192,7 @@ extension StartupCheck {
             severity: .warning)
     }
 
-    private func missing(_ path: String) -> String? {
+    func missing(_ path: String) -> String? {
         guard FileStatus(path) == nil else { return nil }
         let number = errno
         if number == EACCES, let door = access.closedDoor(on: path) {

@@ -177,14 +177,8 @@ struct StartupCheck {
     ) -> FileStatus? {
         if let refusal = sandbox?.refusal(path, writes: purpose.contains(.write)) { add(setting, "\(path) \(refusal)") }
         guard let status = FileStatus(path) else {
-            let number = errno
-            if number == EACCES, let door = access.closedDoor(on: path) {
-                add(setting, "\(path) lies in \(door), which user \(access.user) may not enter")
-            } else if number == ENOENT {
-                add(setting, "\(path) does not exist; make it: install -d -o \(access.user) -m 0750 \(path)")
-            } else {
-                add(setting, "\(path) cannot be looked at: \(SystemError.message(number))")
-            }
+            let advice = "does not exist; make it: install -d -o \(access.user) -m 0750 \(path)"
+            add(setting, errno == ENOENT ? "\(path) \(advice)" : "\(path): \(missing(path) ?? "")")
             return nil
         }
         guard status.isDirectory else {
