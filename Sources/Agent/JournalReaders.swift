@@ -32,13 +32,6 @@ actor JournalReaders {
         let place: JournalPlace?
     }
 
-    /// A journal with what is known of it.
-    struct State: Sendable {
-        let app: String
-        let directory: String?
-        let figures: JournalFigures
-    }
-
     /// - Parameter linger: how long entries that drip are gathered for one commit.
     init(_ sources: [Source], linger: Duration, on loop: EventLoop, log: Log) throws(SystemError) {
         self.loop = loop
@@ -51,11 +44,9 @@ actor JournalReaders {
     /// Under which name the queue keeps an app's place.
     static func memoryName(of app: String) -> String { "journal/\(app)" }
 
-    /// The journals in the order of the settings. From any thread.
-    nonisolated var states: [State] {
-        zip(sources, started.withLock { $0 }).map {
-            State(app: $0.app, directory: $0.options.directory, figures: $1.figures)
-        }
+    /// The journals in the order of the settings, with what is known of each. From any thread.
+    nonisolated var states: [(app: String, directory: String?, figures: JournalFigures)] {
+        zip(sources, started.withLock { $0 }).map { ($0.app, $0.options.directory, $1.figures) }
     }
 
     func start() {

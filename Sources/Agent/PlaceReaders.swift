@@ -26,13 +26,6 @@ actor PlaceReaders {
     /// How a place is read, and the intake of its lines.
     typealias Pair = (options: SpoolOptions, intake: LoopBound<Intake>)
 
-    /// A place with what is known of it.
-    struct State: Sendable {
-        let place: ReadPlace
-        /// Nil while its directory is not there, or cannot be opened.
-        let figures: SpoolFigures?
-    }
-
     /// - Parameter checkpoints: what the queue has kept of all files.
     init(_ pairs: [Pair], checkpoints: [Checkpoint], on loop: EventLoop, time: any TimeSource, log: Log) {
         self.loop = loop
@@ -42,11 +35,12 @@ actor PlaceReaders {
         self.pairs = pairs
     }
 
-    /// The places in the order of the settings. From any thread.
-    nonisolated var states: [State] {
+    /// The places in the order of the settings, with what is known of each: nil while its directory is not there, or cannot be
+    /// opened. From any thread.
+    nonisolated var states: [(place: ReadPlace, figures: SpoolFigures?)] {
         let opened = opened.withLock { $0 }
         return pairs.indices.compactMap { index in
-            pairs[index].options.place.map { State(place: $0, figures: opened[index]?.figures) }
+            pairs[index].options.place.map { ($0, opened[index]?.figures) }
         }
     }
 

@@ -23,6 +23,13 @@ public struct Exposition: Sendable {
             self.counts = counts
             self.sum = sum
         }
+
+        init(bounds: Int) { self.init(counts: Array(repeating: 0, count: bounds + 1), sum: 0) }
+
+        mutating func count(_ value: Double, at place: Int) {
+            counts[place] += 1
+            sum += value
+        }
     }
 
     enum Value: Sendable, Equatable {
@@ -54,6 +61,11 @@ public struct Exposition: Sendable {
     /// - Parameter labels: those before it.
     package mutating func set(_ family: Family, _ labels: [String] = [], by figures: [String: Int]) {
         for (value, figure) in figures.sorted(by: { $0.key < $1.key }) { set(family, labels + [value], to: figure) }
+    }
+
+    /// Sets families without labels to whole numbers.
+    package mutating func set(_ figures: KeyValuePairs<Family, Int>) {
+        for (family, figure) in figures { set(family, to: figure) }
     }
 
     /// Sets a series to a whole number.

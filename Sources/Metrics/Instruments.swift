@@ -35,13 +35,7 @@ public final class CounterSet: MetricCollector {
 public final class HistogramSet: MetricCollector {
     /// What is observed.
     public let family: MetricFamily
-    private let series = Mutex<Series>(Series())
-
-    /// The series by their labels; in two steps, so that a known one is found once and counted where it lies.
-    private struct Series {
-        var places: [[String]: Int] = [:]
-        var buckets: [Exposition.Buckets] = []
-    }
+    private let series = Mutex<[[String]: Exposition.Buckets]>([:])
 
     /// Histograms of that family, without series yet.
     package init(_ family: Exposition.Family) {
@@ -54,18 +48,8 @@ public final class HistogramSet: MetricCollector {
         precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
         let place = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
         series.withLock { series in
-            let index: Int
-            if let known = series.places[labels] {
-                index = known
-            } else {
-                guard series.buckets.count <= MetricFamily.seriesLimit else { return }
-                index = series.buckets.count
-                series.places[labels] = index
-                series.buckets.append(
-                    Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0))
-            }
-            series.buckets[index].counts[place] += 1
-            series.buckets[index].sum += value
+            guard series[labels] != nil || series.count <= MetricFamily.seriesLimit else { return }
+            series[labels, default: Exposition.Buckets(bounds: family.buckets.count)].count(value, at: place)
         }
     }
 
@@ -78,8 +62,8 @@ public final class HistogramSet: MetricCollector {
     /// Adds all series.
     public func collect(into exposition: inout Exposition) {
         let series = series.withLock { $0 }
-        for (labels, index) in series.places.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            exposition.set(family, labels, to: series.buckets[index])
+        for (labels, buckets) in series.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            exposition.set(family, labels, to: buckets)
         }
     }
 }

@@ -33,21 +33,18 @@ struct QueueCollector: MetricCollector {
         }
         exposition.set(\.ledgerBalanced, to: balances)
         exposition.set(\.ready, to: queue.obstacles.isEmpty)
-        exposition.set(\.eventsRead, to: state.intake.read)
-        exposition.set(\.eventsAccepted, to: state.intake.accepted)
-        exposition.set(\.eventsRefused, to: state.intake.refused)
-        exposition.set(\.eventsQuarantined, to: state.intake.quarantined)
-        exposition.set(\.quarantineRecords, to: state.quarantine.count)
-        exposition.set(\.quarantineBytes, to: state.quarantine.bytes)
-        exposition.set(\.quarantinePurged, to: state.quarantine.purged)
-        exposition.set(\.filesStaying, to: state.unkept.count)
-        exposition.set(\.deadLetterBytes, to: state.deadLetters.bytes)
-        exposition.set(\.deadLettersPurged, to: state.deadLetters.purged)
+        exposition.set([
+            \.eventsRead: state.intake.read, \.eventsAccepted: state.intake.accepted,
+            \.eventsRefused: state.intake.refused, \.eventsQuarantined: state.intake.quarantined,
+            \.quarantineRecords: state.quarantine.count, \.quarantineBytes: state.quarantine.bytes,
+            \.quarantinePurged: state.quarantine.purged, \.filesStaying: state.unkept.count,
+            \.deadLetterBytes: state.deadLetters.bytes, \.deadLettersPurged: state.deadLetters.purged,
+            \.queueBytes: state.storedBytes, \.queueMaxBytes: state.maxSize, \.queueRecoveries: state.recoveries,
+            \.queueUnknownLosses: state.unknownLosses,
+        ])
         var discards: [String: Int] = [:]
         for entry in state.discarded { discards[entry.reason, default: 0] += entry.events }
         exposition.set(\.discards, by: discards)
-        exposition.set(\.queueBytes, to: state.storedBytes)
-        exposition.set(\.queueMaxBytes, to: state.maxSize)
         exposition.set(\.queueFileBytes, ["database"], to: state.fileBytes)
         exposition.set(\.queueFileBytes, ["wal"], to: state.walBytes)
         if case .nothing = state.accepting {
@@ -58,8 +55,6 @@ struct QueueCollector: MetricCollector {
         exposition.set(\.queueCommits, ["ok"], to: state.transactions)
         exposition.set(\.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
         exposition.set(\.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))
-        exposition.set(\.queueRecoveries, to: state.recoveries)
-        exposition.set(\.queueUnknownLosses, to: state.unknownLosses)
         exposition.set(\.queueCapRefused, to: state.refusedMaxSize != nil)
     }
 }
@@ -147,14 +142,19 @@ struct SpoolCollector: MetricCollector {
 
     func collect(into exposition: inout Exposition) {
         let figures = reader.figures
-        exposition.set(\.spoolLagBytes, to: Int(figures.unreadBytes.value))
+        exposition.set([
+            \.spoolLagBytes: Int(figures.unreadBytes.value), \.spoolOpenFiles: figures.openFiles,
+            \.spoolReadBytes: Int(figures.bytesRead.value), \.spoolGivenUpBytes: Int(figures.bytesGivenUp.value),
+            \.spoolFilesRemoved: figures.filesRemoved, \.spoolRotations: figures.rotations,
+            \.spoolTruncations: figures.truncations, \.spoolLinesTooLong: figures.linesTooLong,
+            \.spoolZeroBytes: Int(figures.zeroBytes.value), \.spoolWatchOverflows: figures.overflows,
+            \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
+            \.spoolPassedOver: figures.passedOver,
+        ])
         exposition.set(
             \.spoolLagSeconds, to: figures.oldestUnread.map { max(0, seconds(time.wallTime - $0)) } ?? 0)
         exposition.set(\.spoolFiles, ["append"], to: figures.appendFiles)
         exposition.set(\.spoolFiles, ["drop"], to: figures.waitingDropFiles)
-        exposition.set(\.spoolOpenFiles, to: figures.openFiles)
-        exposition.set(\.spoolReadBytes, to: Int(figures.bytesRead.value))
-        exposition.set(\.spoolGivenUpBytes, to: Int(figures.bytesGivenUp.value))
         for reason in SpoolRefusal.allCases {
             exposition.set(\.spoolRefusedFiles, [reason.rawValue], to: figures.refused[reason] ?? 0)
         }
@@ -162,18 +162,9 @@ struct SpoolCollector: MetricCollector {
         exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
         exposition.set(\.spoolFilesFinished, ["append"], to: figures.appendFilesRead)
         exposition.set(\.spoolFilesFinished, ["drop"], to: figures.dropFilesRead)
-        exposition.set(\.spoolFilesRemoved, to: figures.filesRemoved)
-        exposition.set(\.spoolRotations, to: figures.rotations)
-        exposition.set(\.spoolTruncations, to: figures.truncations)
-        exposition.set(\.spoolLinesTooLong, to: figures.linesTooLong)
-        exposition.set(\.spoolZeroBytes, to: Int(figures.zeroBytes.value))
-        exposition.set(\.spoolWatchOverflows, to: figures.overflows)
-        exposition.set(\.spoolLeaseWaits, to: figures.leaseWaits)
-        exposition.set(\.spoolErrors, to: figures.errors)
         for obstacle in SpoolObstacle.allCases {
             exposition.set(\.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
         }
-        exposition.set(\.spoolPassedOver, to: figures.passedOver)
         for journal in reader.journals.states {
             exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
             exposition.set(\.journalCutEntries, [journal.app], to: journal.figures.cut)

@@ -77,7 +77,7 @@ extension ControlServer: SelfAnswering {
     /// Whether the path leads to this process, and it answers.
     public func isAnswering() async -> Bool {
         let socket = socket
-        return await server.answers(within: SelfAnswer.limit) {
+        return await server.answers {
             guard let connection = UnixSocket.connect(to: socket, waits: false),
                 UnixSocket.peer(of: connection.raw)?.processID == getpid()
             else { return nil }

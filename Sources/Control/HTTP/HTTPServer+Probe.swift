@@ -3,12 +3,13 @@ internal import Glibc
 
 // The server asks itself, as a client would: through the kernel, by the way that others come.
 extension HTTPServer {
+    /// How long a server may take to answer itself. Its loop is blocked by nothing for longer than some milliseconds.
+    private static let selfAnswer = Duration.seconds(2)
+
     /// Whether the server that a socket leads to answers in time.
     ///
-    /// - Parameters:
-    ///   - connect: makes a connection without waiting; nil when that cannot be.
-    ///   - limit: how long the answer may take.
-    func answers(within limit: Duration, _ connect: () -> Descriptor?) async -> Bool {
+    /// - Parameter connect: makes a connection without waiting; nil when that cannot be.
+    func answers(_ connect: () -> Descriptor?) async -> Bool {
         guard let socket = connect() else { return false }
         let raw = socket.raw
         let isAnswered = await withCheckedContinuation { continuation in
@@ -21,7 +22,7 @@ extension HTTPServer {
                 if let timer { loop.cancel(timer) }
                 continuation.resume(returning: isAnswered)
             }
-            timer = loop.after(limit) {
+            timer = loop.after(HTTPServer.selfAnswer) {
                 timer = nil
                 end(false)
             }
@@ -52,6 +53,6 @@ extension HTTPServer {
     /// Whether this server's own listening socket leads to an answer.
     func isAnsweringItself() async -> Bool {
         guard let listener else { return false }
-        return await answers(within: SelfAnswer.limit) { InternetSocket.connect(toListener: listener) }
+        return await answers { InternetSocket.connect(toListener: listener) }
     }
 }

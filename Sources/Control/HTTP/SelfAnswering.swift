@@ -11,8 +11,3 @@ public protocol SelfAnswering: Sendable {
     /// Listens anew; connections that are there stay.
     func openAgain() async throws(ControlError)
 }
-
-enum SelfAnswer {
-    /// How long a server may take to answer itself. Its loop is blocked by nothing for longer than some milliseconds.
-    static let limit = Duration.seconds(2)
-}

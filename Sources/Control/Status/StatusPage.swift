@@ -122,15 +122,13 @@ public struct StatusPage: Sendable {
         let flow = StatusPlot(
             title: "Deliveries", now: report.now,
             lines: [
-                .init(name: "accepted", isDashed: false, points: rates(\.accepted)),
-                .init(name: "acknowledged", isDashed: true, points: rates(\.acknowledged)),
+                .init(name: "accepted", points: rates(\.accepted)),
+                .init(name: "acknowledged", points: rates(\.acknowledged)),
             ], text: HumanText.rate)
         let waiting = StatusPlot(
             title: "Waiting", now: report.now,
-            lines: [
-                .init(
-                    name: "deliveries", isDashed: false, points: history.samples.map { ($0.at, Double($0.queued)) })
-            ], text: { HumanText.count(Int($0)) })
+            lines: [.init(name: "deliveries", points: history.samples.map { ($0.at, Double($0.queued)) })],
+            text: { HumanText.count(Int($0)) })
         return """
             <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
             <div class="plots">

@@ -4,7 +4,6 @@ internal import EventLoops
 struct StatusPlot {
     struct Line {
         let name: String
-        let isDashed: Bool
         /// Values at their times, oldest first.
         let points: [(at: Timestamp, value: Double)]
     }

@@ -25,7 +25,7 @@ extension Command {
             return .success
         }
         for container in answer["containers"]?.array ?? [] {
-            try invocation.console.print(ContainerLine(container, now: SystemTime().wallTime).text)
+            try invocation.console.print(line(container, now: SystemTime().wallTime))
         }
         return .success
     }

@@ -5,11 +5,9 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// A container in one line.
-struct ContainerLine {
-    let text: String
-
-    init(_ container: JSONValue, now: Timestamp) {
+extension Command {
+    /// A container in one line.
+    static func line(_ container: JSONValue, now: Timestamp) -> String {
         let id = container["id"]?.string ?? "?"
         let version = container["version"]?.integer.map { "version \($0)" } ?? "empty"
         func time(_ key: String) -> Timestamp? { container[key]?.integer.map { Timestamp(milliseconds: Int64($0)) } }
@@ -26,7 +24,7 @@ struct ContainerLine {
         for refusal in container["settings_refused"]?.members ?? [] {
             text += "\n  refused: \(refusal.value.string ?? refusal.key)"
         }
-        self.text = text
+        return text
     }
 }
 

@@ -43,15 +43,9 @@ extension Command {
 
 /// What changes between two reports, and the last minute of it as plots.
 struct TopRates {
-    private struct Point {
-        let accepted: Double
-        let acknowledged: Double
-        let waiting: Int
-    }
-
     private static let width = 30
     private var last: JSONValue?
-    private var points: [Point] = []
+    private var points: [(accepted: Double, acknowledged: Double, waiting: Int)] = []
 
     /// Takes the next report.
     mutating func add(_ report: JSONValue) {
@@ -63,8 +57,7 @@ struct TopRates {
             return
         }
         func rate(_ figure: String) -> Double { max(0, Double(report.sum(figure) - last.sum(figure)) / seconds) }
-        points.append(
-            Point(accepted: rate("accepted"), acknowledged: rate("acknowledged"), waiting: report.sum("queued")))
+        points.append((rate("accepted"), rate("acknowledged"), report.sum("queued")))
         points.removeFirst(max(0, points.count - TopRates.width))
     }
 

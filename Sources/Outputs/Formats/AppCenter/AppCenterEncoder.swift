@@ -70,20 +70,11 @@ package struct AppCenterEncoder: BatchEncoder {
     ///
     /// Source: RFC 9562, version 8: a hash of the id with the bits of version and variant.
     package static func uuid(_ id: String) -> String {
-        let parts = id.split(separator: "-", omittingEmptySubsequences: false)
-        if parts.map({ $0.utf8.count }) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) {
-            return id
-        }
-        var hash = Array(SHA256.hexadecimal(Array(id.utf8)).utf8.prefix(32))
-        hash[12] = UInt8(ascii: "8")
-        hash[16] = UInt8(ascii: "8")
-        let text = String(decoding: hash, as: UTF8.self)
-        var made = ""
-        for (place, digit) in text.enumerated() {
-            if [8, 12, 16, 20].contains(place) { made += "-" }
-            made.append(digit)
-        }
-        return made
+        guard UUIDv7(id) == nil else { return id }
+        var hash = Array(SHA256.bytes(Array(id.utf8)).prefix(16))
+        hash[6] = hash[6] & 0x0F | 0x80
+        hash[8] = hash[8] & 0x0F | 0x80
+        return UUIDv7(bytes: hash)?.description ?? id
     }
 
     private func writeProperties(of event: EventView, to text: inout JSONText) {
