@@ -1,3 +1,4 @@
+import Events
 import Model
 import TestKit
 import Testing
@@ -18,11 +19,11 @@ struct JSONCorpusTests {
             #expect(names == ["before", "value", "after"].map { Array($0.utf8) })
             #expect(walk.objectEnd == line.count)
             for name in ["before", "value", "after"] {
-                let found = RawJSON.find(Array(name.utf8), in: base, from: 0, to: line.count)
+                let found = RawWalk.find(Array(name.utf8), in: base, from: 0, to: line.count)
                 #expect(found.map { RawJSON.value(base, $0.value) } == whole[name])
             }
             if let string = value.string,
-                let found = RawJSON.find(Array("value".utf8), in: base, from: 0, to: line.count)
+                let found = RawWalk.find(Array("value".utf8), in: base, from: 0, to: line.count)
             {
                 let text = found.value.lowerBound + 1..<found.value.upperBound - 1
                 #expect(RawJSON.decoded(base, text) == Array(string.utf8))

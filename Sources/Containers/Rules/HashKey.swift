@@ -1,5 +1,6 @@
 internal import Digests
 internal import EventLoops
+internal import Events
 internal import Glibc
 internal import Model
 

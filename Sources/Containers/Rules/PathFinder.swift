@@ -1,3 +1,4 @@
+internal import Events
 internal import Model
 
 /// The steps of a path: names, any name (`*`), any number of levels (`**`). How far a path has been followed is a bit for
@@ -175,7 +176,7 @@ struct PathFinder {
         guard case .rename(let name) = change, let last = names.last, states >> UInt64(names.count - 1) & 1 == 1 else {
             return nil
         }
-        return RawJSON.find(last, in: base, from: object, to: end).map { ($0, name) }
+        return RawWalk.find(last, in: base, from: object, to: end).map { ($0, name) }
     }
 
     /// Goes through an object, or what a list holds; lists in lists, too. Nesting is bounded by the events' pass.

@@ -1,3 +1,4 @@
+internal import Events
 internal import Model
 
 /// The values that `set` tags give to members of an event, gathered so that one walk over the line sets them all.

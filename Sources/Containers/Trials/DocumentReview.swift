@@ -1,3 +1,4 @@
+internal import Events
 internal import Model
 
 /// All that is wrong with a document, at once, with the lines.

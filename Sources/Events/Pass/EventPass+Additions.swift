@@ -48,11 +48,12 @@ extension EventPass {
         guard scanner.has(.properties) else { return }
         let member = scanner.member(.properties)
         guard base[member.value] == .openBrace else { return }
-        var walk = PropertyWalk(base: base, from: member.value + 1)
+        var walk = RawWalk(base, from: member.value, to: member.end)
         var found: Range<Int>?
-        while let (key, value) = walk.next() {
-            guard isAddress(key) else { continue }
+        while let property = walk.next() {
+            guard isAddress(property.name) else { continue }
             hasAddressProperty = true
+            let value = property.value
             if base[value.lowerBound] == .quote { found = value.lowerBound + 1..<value.upperBound - 1 }
         }
         address = address ?? found

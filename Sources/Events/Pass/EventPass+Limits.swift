@@ -69,8 +69,9 @@ extension EventPass {
         var isCounted: Set<LimitKind> = []
         let most = limits.properties.value
 
-        var walk = PropertyWalk(base: base, from: member.value + 1)
-        while let (key, value) = walk.next() {
+        var walk = RawWalk(base, from: member.value, to: member.end)
+        while let property = walk.next() {
+            let key = property.name
             if options.removesAddress, isAddress(key) {
                 hasChanged = true
                 continue
@@ -87,7 +88,7 @@ extension EventPass {
             let name = JSONString.decoded(text(shortKey))
             if let place = places[name] {
                 counts.merged += 1
-                kept[place].value = value
+                kept[place].value = property.value
                 hasChanged = true
                 continue
             }
@@ -101,7 +102,7 @@ extension EventPass {
                 continue
             }
             places[name] = kept.count
-            kept.append(Property(key: shortKey, value: value))
+            kept.append(Property(key: shortKey, value: property.value))
         }
         if most > 0, kept.count > most { _ = passes(.properties, limits.properties) }
         for index in kept.indices where base[kept[index].value.lowerBound] == .quote {
@@ -162,62 +163,5 @@ extension EventPass {
         }
         result.append(.closeBrace)
         return result
-    }
-}
-
-/// Goes through the members of an object that the scanner has found to be right.
-struct PropertyWalk {
-    private let base: UnsafePointer<UInt8>
-    private var position: Int
-
-    /// - Parameter from: the offset after the object's opening bracket.
-    init(base: UnsafePointer<UInt8>, from: Int) {
-        self.base = base
-        position = from
-    }
-
-    /// The text of the next member's name (quotes excluded) and its value (quotes included).
-    mutating func next() -> (key: Range<Int>, value: Range<Int>)? {
-        while base[position] <= .blank || base[position] == .comma { position += 1 }
-        guard base[position] == .quote else { return nil }
-        let key = position + 1
-        skipString()
-        let keyEnd = position - 1
-        while base[position] <= .blank || base[position] == .colon { position += 1 }
-        let value = position
-        skipValue()
-        return (key..<keyEnd, value..<position)
-    }
-
-    private mutating func skipString() {
-        position += 1
-        while base[position] != .quote { position += base[position] == .backslash ? 2 : 1 }
-        position += 1
-    }
-
-    private mutating func skipValue() {
-        var depth = 0
-        while true {
-            switch base[position] {
-            case .quote:
-                skipString()
-                if depth == 0 { return }
-                continue
-            case .openBrace, .openBracket:
-                depth += 1
-            case .closeBrace, .closeBracket:
-                // At depth 0 this is the bracket of the object itself, after a number or a literal.
-                if depth == 0 { return }
-                depth -= 1
-                if depth == 0 {
-                    position += 1
-                    return
-                }
-            case .comma where depth == 0: return
-            case let c where c <= .blank && depth == 0: return
-            default: break
-            }
-            position += 1
-        }
     }
 }

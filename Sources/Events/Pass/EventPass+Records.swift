@@ -222,13 +222,7 @@ extension EventPass {
     }
 
     private func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {
-        guard base[object.lowerBound] == .openBrace else { return nil }
-        var walk = PropertyWalk(base: base, from: object.lowerBound + 1)
-        var found: Range<Int>?
-        while let (key, value) = walk.next() {
-            if key.count == name.count, memcmp(base + key.lowerBound, name, name.count) == 0 { found = value }
-        }
-        return found
+        RawWalk.find(name, in: base, from: object.lowerBound, to: object.upperBound)?.value
     }
 
     // MARK: The address
@@ -248,11 +242,11 @@ extension EventPass {
 
     /// Takes the address out of the properties, every one of that name.
     private mutating func removeAddressProperty() {
-        var walk = PropertyWalk(base: base, from: scanner.member(.properties).value + 1)
-        while let (key, value) = walk.next() {
-            if isAddress(key) {
-                remove(Member(key: key.lowerBound - 1, value: value.lowerBound, end: value.upperBound))
-            }
+        let properties = scanner.member(.properties)
+        var walk = RawWalk(base, from: properties.value, to: properties.end)
+        while let found = walk.next() {
+            guard isAddress(found.name) else { continue }
+            remove(Member(key: found.name.lowerBound - 1, value: found.value.lowerBound, end: found.value.upperBound))
         }
     }
 }

@@ -104,8 +104,7 @@ extension EventPass {
             }
         }
         let (next, isObject) = scanner.scanLine(block, from: start, to: end)
-        return isObject
-            ? WrappedLine(docker: PropertyWalk(base: block, from: scanner.open + 1), block, next: next) : nil
+        return isObject ? WrappedLine(docker: block, scanner.open..<scanner.close + 1, next: next) : nil
     }
 
     /// The line with its bytes replaced, if that makes an object of it; of an event only where that was asked for.

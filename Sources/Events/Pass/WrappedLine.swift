@@ -25,13 +25,14 @@ struct WrappedLine {
     }
 
     /// `{"log":"text\\n","stream":"stdout","time":"…"}`; nil if there is no such member.
-    init?(docker members: consuming PropertyWalk, _ block: UnsafePointer<UInt8>, next: Int) {
+    init?(docker block: UnsafePointer<UInt8>, _ object: Range<Int>, next: Int) {
         var isFound = false
-        while let (key, value) = members.next() {
-            guard block[value.lowerBound] == .quote else { continue }
-            let text = UnsafeBufferPointer(start: block + value.lowerBound + 1, count: value.count - 2)
-            switch String(decoding: UnsafeBufferPointer(start: block + key.lowerBound, count: key.count), as: UTF8.self)
-            {
+        var walk = RawWalk(block, from: object.lowerBound, to: object.upperBound)
+        while let member = walk.next() {
+            guard block[member.value.lowerBound] == .quote else { continue }
+            let text = UnsafeBufferPointer(start: block + member.value.lowerBound + 1, count: member.value.count - 2)
+            let name = UnsafeBufferPointer(start: block + member.name.lowerBound, count: member.name.count)
+            switch String(decoding: name, as: UTF8.self) {
             case "log":
                 self.text = JSONString.decoded(text)
                 isFound = true

@@ -1,3 +1,4 @@
+internal import Events
 internal import Model
 
 /// A JSON value as it is in some bytes, read no deeper than it is asked for.
@@ -42,9 +43,12 @@ struct JSONSlice {
     /// The text of a string, unescaped; nil for anything else.
     var string: String? {
         guard kind == .string, bytes.count >= 2, bytes.last == UInt8(ascii: "\"") else { return nil }
-        let inner = bytes.dropFirst().dropLast()
-        guard inner.contains(UInt8(ascii: "\\")) else { return String(decoding: inner, as: UTF8.self) }
-        return String(decoding: inner.withUnsafeBufferPointer { JSONString.decoded($0) }, as: UTF8.self)
+        return bytes.dropFirst().dropLast().withUnsafeBufferPointer { JSONSlice.unescaped($0) }
+    }
+
+    private static func unescaped(_ text: UnsafeBufferPointer<UInt8>) -> String {
+        guard text.contains(UInt8(ascii: "\\")) else { return String(decoding: text, as: UTF8.self) }
+        return String(decoding: JSONString.decoded(text), as: UTF8.self)
     }
 
     /// A whole number that fits; nil for anything else.
@@ -59,40 +63,32 @@ struct JSONSlice {
     /// The members of an object in their order; nil for anything else, and for one that is cut.
     var members: [(key: String, value: JSONSlice)]? {
         guard kind == .object else { return nil }
-        var found: [(key: String, value: JSONSlice)] = []
-        let isWhole = walk(to: UInt8(ascii: "}")) { cursor in
-            guard let name = cursor.value()?.string, cursor.next() == UInt8(ascii: ":") else { return false }
-            cursor.position += 1
-            guard cursor.next() != nil, let value = cursor.value() else { return false }
-            found.append((name, value))
-            return true
+        return bytes.withUnsafeBufferPointer { text in
+            guard let base = text.baseAddress else { return nil }
+            var found: [(key: String, value: JSONSlice)] = []
+            var walk = RawWalk(base, from: 0, to: text.count)
+            while let member = walk.next() {
+                guard let value = part(member.value) else { return nil }
+                found.append((JSONSlice.unescaped(UnsafeBufferPointer(rebasing: text[member.name])), value))
+            }
+            return walk.offset < text.count && base[walk.offset] == UInt8(ascii: "}") ? found : nil
         }
-        return isWhole ? found : nil
     }
 
     /// The elements of an array in their order; nil for anything else, and for one that is cut.
     var elements: [JSONSlice]? {
-        guard kind == .array else { return nil }
-        var found: [JSONSlice] = []
-        let isWhole = walk(to: UInt8(ascii: "]")) { cursor in
-            guard let value = cursor.value() else { return false }
-            found.append(value)
-            return true
+        guard kind == .array, bytes.count >= 2, bytes.last == UInt8(ascii: "]") else { return nil }
+        return bytes.withUnsafeBufferPointer { text in
+            guard let base = text.baseAddress else { return nil }
+            let found = RawWalk.elements(base, 0..<text.count).map { part($0) }
+            return found.contains { $0 == nil } ? nil : found.compactMap { $0 }
         }
-        return isWhole ? found : nil
     }
 
-    /// Takes what is between the brackets, one after the other, until the closing one; false where it is cut.
-    private func walk(to end: UInt8, _ take: (inout Cursor) -> Bool) -> Bool {
-        var cursor = Cursor(bytes: bytes, position: bytes.startIndex + 1)
-        while let byte = cursor.next(), byte != end {
-            if byte == UInt8(ascii: ",") {
-                cursor.position += 1
-            } else if !take(&cursor) {
-                return false
-            }
-        }
-        return cursor.next() == end
+    /// A value in it; nil where none is.
+    private func part(_ range: Range<Int>) -> JSONSlice? {
+        guard !range.isEmpty else { return nil }
+        return JSONSlice(bytes[bytes.startIndex + range.lowerBound..<bytes.startIndex + range.upperBound])
     }
 
     /// The last member of a name; nil when there is none.
@@ -100,64 +96,5 @@ struct JSONSlice {
 
     private static func isBlank(_ byte: UInt8) -> Bool {
         byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
-    }
-
-    /// A place in the bytes.
-    private struct Cursor {
-        let bytes: ArraySlice<UInt8>
-        var position: Int
-
-        /// The next byte that is no blank, which the cursor then stands on; nil at the end.
-        mutating func next() -> UInt8? {
-            while position < bytes.endIndex, JSONSlice.isBlank(bytes[position]) { position += 1 }
-            return position < bytes.endIndex ? bytes[position] : nil
-        }
-
-        /// The value that begins here, stepped over; nil when it is cut, or is none.
-        mutating func value() -> JSONSlice? {
-            let start = position
-            var depth = 0
-            repeat {
-                guard position < bytes.endIndex else { return nil }
-                switch bytes[position] {
-                case UInt8(ascii: "{"), UInt8(ascii: "["):
-                    depth += 1
-                    position += 1
-                case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                    guard depth > 0 else { return nil }
-                    depth -= 1
-                    position += 1
-                case UInt8(ascii: "\""):
-                    guard stepOverString() else { return nil }
-                case UInt8(ascii: ","), UInt8(ascii: ":"), 0x20, 0x0A, 0x0D, 0x09:
-                    guard depth > 0 else { return nil }
-                    position += 1
-                default:
-                    while position < bytes.endIndex, !JSONSlice.endsScalar(bytes[position]) { position += 1 }
-                }
-            } while depth > 0
-            return JSONSlice(bytes[start..<position])
-        }
-
-        private mutating func stepOverString() -> Bool {
-            position += 1
-            while position < bytes.endIndex {
-                if bytes[position] == UInt8(ascii: "\\") {
-                    position += 2
-                } else if bytes[position] == UInt8(ascii: "\"") {
-                    position += 1
-                    return true
-                } else {
-                    position += 1
-                }
-            }
-            return false
-        }
-    }
-
-    private static func endsScalar(_ byte: UInt8) -> Bool {
-        isBlank(byte) || byte == UInt8(ascii: ",") || byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}")
-            || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "[")
-            || byte == UInt8(ascii: "{")
     }
 }

@@ -1,3 +1,4 @@
+internal import Events
 internal import Glibc
 
 /// Which members of an event are read, as a tree of names: one walk over the event finds all of them.

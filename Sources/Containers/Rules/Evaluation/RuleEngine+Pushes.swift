@@ -1,4 +1,5 @@
 public import EventLoops
+internal import Events
 public import Model
 
 /// What becomes part of data layers (tm11).
