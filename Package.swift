@@ -88,8 +88,8 @@ let package = Package(
         tests("Model", ["TestKit"]),
 
         // Digests
-        module("Digests", ["COpenSSL"]),
-        tests("Digests", ["TestKit"]),
+        module("Digests", ["COpenSSL", "Model"]),
+        tests("Digests", ["Model", "TestKit"]),
 
         // Logs
         module("Logs", ["EventLoops"]),

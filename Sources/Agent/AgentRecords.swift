@@ -83,7 +83,7 @@ struct AgentRecords: RecordControl {
         for (key, path) in queue.snapshot.unkept.sorted(by: { $0.value < $1.value }) {
             let rows = try await stored(try await queue.unkept(of: key))
             guard let lines = rows.first?.lines, app == nil || app == lines.app else { continue }
-            let known = await spool.path(ofFile: UnkeptLines.bytes(key))
+            let known = await spool.path(ofFile: Hexadecimal.bytes(key))
             let file = "\(spool.figures.root?.path ?? "")/\(known ?? path)"
             if let read = try await relaying(
                 awaiting: try await rereader.read(file, key, rows, maxEventSize: maxEventSize),

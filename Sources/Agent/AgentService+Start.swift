@@ -63,7 +63,7 @@ extension AgentService {
         func intake(of name: String) -> LoopBound<Intake> {
             let figures = IntakeFigures()
             let intake = Intake(
-                ofPlace: name, settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize)), store: queue,
+                settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize)), ofPlace: name, store: queue,
                 memory: restored.memory, figures: figures, clock: ClockTrust(past: lastChange), tap: tap, rules: rules,
                 on: readerLoop, time: self.time, log: log)
             let bound = LoopBound(intake, to: readerLoop)
@@ -90,7 +90,7 @@ extension AgentService {
             notice, unread, sending, QueueCollector(queue: queue, time: time),
             IntakeCollector(figures: intakes, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
-            ContainerCollector(keeper: keeper, functions: functions.figures, time: time), functions.durations,
+            ContainerCollector(keeper: keeper, functions: functions, time: time), functions.durations,
             ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
             MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
         ]
@@ -122,7 +122,7 @@ extension AgentService {
                     queue: queue, rereader: rereader, spool: spool, maxEventSize: settings.spool.maxEventSize,
                     time: time, deadlines: { await self.deadlines }, log: log),
                 tap: tap, backfill: AgentBackfill(backfill: backfill),
-                containers: AgentContainers(keeper: keeper, time: time)))
+                containers: keeper))
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(

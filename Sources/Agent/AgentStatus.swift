@@ -75,12 +75,12 @@ struct AgentStatus: StatusSource {
         }
         let setByContainer = report.overrides.first { $0.setting == "dispatch.interval" }?.origin
         report.intervalOrigin = delivery.isIntervalOverridden ? "command" : setByContainer ?? "configuration"
-        report.containers = containers.states.map { $0.report }
+        report.containers = containers.states.map { $0.report(by: time) }
         report.logLevel = sink.level.name
         report.reloadProblem = reloads.withLock { $0.problem }
         report.restartProblem = restart.problem
         report.intake = state.intake
-        report.apps = intakes.apps
+        report.apps = intakes.all.apps
         report.destinations = destinations(state, delivery, settings)
         report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
         report.spool = spoolFigures(state, settings)
@@ -101,9 +101,9 @@ struct AgentStatus: StatusSource {
     /// What limits have cut since the start.
     private var cuts: [String] {
         let events = intakes.read.events
-        let count = HumanText.count(events.cut.reduce(0, +))
+        let count = HumanText.count(events.cuts)
         return events.lastCut.map {
-            ["limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.name))"]
+            ["limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.rawValue))"]
         } ?? []
     }
 

@@ -1,3 +1,5 @@
+package import Model
+
 /// All settings of the agent, with their defaults where nobody set them.
 public struct Settings: Sendable, Equatable {
     package var agent = AgentSettings()

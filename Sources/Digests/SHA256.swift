@@ -1,6 +1,7 @@
-//  Digests: hashes, and bytes as text. It knows nothing of what they are for.
+//  Digests: hashes, and Base64. It knows nothing of what they are for.
 
 internal import COpenSSL
+internal import Model
 
 /// Source: FIPS 180-4, by OpenSSL.
 public enum SHA256 {

@@ -45,9 +45,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z, rounded down.
-    public var milliseconds: Int64 {
-        nanoseconds >= 0 ? nanoseconds / 1_000_000 : -((-(nanoseconds + 1)) / 1_000_000) - 1
-    }
+    public var milliseconds: Int64 { nanoseconds.floored(by: 1_000_000).quotient }
 
     /// Whether the left point comes first.
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.nanoseconds < right.nanoseconds }

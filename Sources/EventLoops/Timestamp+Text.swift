@@ -1,15 +1,40 @@
 extension Timestamp: CustomStringConvertible {
-    /// The time as RFC 3339 writes it, in UTC with milliseconds: `2026-11-20T10:00:00.123Z`.
+    /// How long the text of a time is.
+    package static let textLength = 24
+
+    /// The time as RFC 3339 writes it, in UTC with milliseconds, rounded down: `2026-11-20T10:00:00.123Z`.
     public var description: String {
-        let milliseconds = self.milliseconds
-        let (days, rest) = Timestamp.floored(milliseconds, by: 86_400_000)
-        return "\(LocalDate(dayNumber: Int(days)))T\((rest / 3_600_000).digits(2)):"
-            + "\((rest / 60_000 % 60).digits(2)):\((rest / 1000 % 60).digits(2)).\((rest % 1000).digits(3))Z"
+        String(unsafeUninitializedCapacity: Timestamp.textLength) { text in
+            guard let start = text.baseAddress else { return 0 }
+            write(to: start)
+            return Timestamp.textLength
+        }
     }
 
-    private static func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-        let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    /// Writes the same 24 characters.
+    package func write(to text: UnsafeMutablePointer<UInt8>) {
+        let (days, ofDay) = milliseconds.floored(by: 86_400_000)
+        let (year, month, day) = LocalDate(dayNumber: Int(days)).parts
+        let rest = Int(ofDay)
+        var place = 0
+        func put(_ value: Int, _ width: Int, then mark: UInt8) {
+            var rest = value
+            for digit in (place..<place + width).reversed() {
+                // bounded: the rest of a division by ten.
+                text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            }
+            text[place + width] = mark
+            place += width + 1
+        }
+        // A time in nanoseconds lies between 1677 and 2262: a year has four digits.
+        put(year, 4, then: UInt8(ascii: "-"))
+        put(month, 2, then: UInt8(ascii: "-"))
+        put(day, 2, then: UInt8(ascii: "T"))
+        put(rest / 3_600_000, 2, then: UInt8(ascii: ":"))
+        put(rest / 60_000 % 60, 2, then: UInt8(ascii: ":"))
+        put(rest / 1000 % 60, 2, then: UInt8(ascii: "."))
+        put(rest % 1000, 3, then: UInt8(ascii: "Z"))
     }
 }
 

@@ -18,7 +18,7 @@ public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
     init?(_ first: UInt8, _ second: UInt8) {
         let row = (first & 0xDF) &- UInt8(ascii: "A")
         let column = (second & 0xDF) &- UInt8(ascii: "A")
-        guard row < 26, column < 26, CountryCode.assigned(row) >> UInt32(column) & 1 == 1 else { return nil }
+        guard row < 26, column < 26, CountryCode.assigned[Int(row)] >> UInt32(column) & 1 == 1 else { return nil }
         self.first = first & 0xDF
         self.second = second & 0xDF
     }
@@ -26,35 +26,22 @@ public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
     /// The two capitals.
     public var description: String { String(decoding: [first, second], as: UTF8.self) }
 
-    /// The second letters that are assigned after a first one: bit 0 is A.
-    private static func assigned(_ row: UInt8) -> UInt32 {
-        switch row {
-        case 0: 0x02DF_5978  // A: DEFGILMOQRSTUWXZ
-        case 1: 0x036F_7BFB  // B: ABDEFGHIJLMNOQRSTVWYZ
-        case 2: 0x03F2_7DED  // C: ACDFGHIKLMNORUVWXYZ
-        case 3: 0x0200_5610  // D: EJKMOZ
-        case 4: 0x000E_00D4  // E: CEGHRST
-        case 5: 0x0002_5700  // F: IJKMOR
-        case 6: 0x015F_B9FB  // G: ABDEFGHILMNPQRSTUWY
-        case 7: 0x001A_3400  // H: KMNRTU
-        case 8: 0x000F_7818  // I: DELMNOQRST
-        case 9: 0x0000_D010  // J: EMOP
-        case 10: 0x0342_B1D0  // K: EGHIMNPRWYZ
-        case 11: 0x013E_0507  // L: ABCIKRSTUVY
-        case 12: 0x03FF_FCFD  // M: ACDEFGHKLMNOPQRSTUVWXYZ
-        case 13: 0x0212_C975  // N: ACEFGILOPRUZ
-        case 14: 0x0000_1000  // O: M
-        case 15: 0x014E_3CF1  // P: AEFGHKLMNRSTWY
-        case 16: 0x0000_0001  // Q: A
-        case 17: 0x0054_4010  // R: EOSUW
-        case 18: 0x03AE_7FDF  // S: ABCDEGHIJKLMNORSTVXYZ
-        case 19: 0x026A_7EEC  // T: CDFGHJKLMNORTVWZ
-        case 20: 0x0304_1041  // U: AGMSYZ
-        case 21: 0x0010_2155  // V: ACEGINU
-        case 22: 0x0004_0020  // W: FS
-        case 24: 0x0008_0010  // Y: ET
-        case 25: 0x0040_1001  // Z: AMW
-        default: 0
+    /// For each first letter the second ones that are assigned after it: bit 0 is A.
+    private static let assigned: [UInt32] = {
+        let codes = """
+            AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW
+            BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI
+            FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN
+            IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME
+            MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF
+            PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV
+            SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE
+            YT ZA ZM ZW
+            """
+        var rows = [UInt32](repeating: 0, count: 26)
+        for code in codes.split(whereSeparator: \.isWhitespace).map({ Array($0.utf8) }) {
+            rows[Int(code[0] - UInt8(ascii: "A"))] |= 1 << UInt32(code[1] - UInt8(ascii: "A"))
         }
-    }
+        return rows
+    }()
 }

@@ -1,28 +1,17 @@
 public import Model
 
-/// What is limited in an event. Closed, because each is a metric label.
-public enum LimitKind: Int, Sendable, CaseIterable {
+/// What is limited in an event, by its word in settings and metrics. Closed, because each is a metric label.
+public enum LimitKind: String, Sendable, CaseIterable {
     /// Distinct event names of an app in a UTC day.
-    case eventNames
+    case eventNames = "event_names"
     /// The length of an event's name.
-    case nameLength
+    case nameLength = "name_length"
     /// How many properties an event has.
     case properties
     /// The length of a property's name.
-    case propertyKeyLength
+    case propertyKeyLength = "property_key_length"
     /// The length of a property's value, where that is a string.
-    case propertyValueLength
-
-    /// The word in settings and metrics.
-    public var name: String {
-        switch self {
-        case .eventNames: "event_names"
-        case .nameLength: "name_length"
-        case .properties: "properties"
-        case .propertyKeyLength: "property_key_length"
-        case .propertyValueLength: "property_value_length"
-        }
-    }
+    case propertyValueLength = "property_value_length"
 }
 
 /// One limit.

@@ -12,7 +12,7 @@ public struct EventOptions: Sendable, Equatable {
     /// Older events expire; exactly this old is kept. Default 25 days; nil keeps them all.
     public var maxAge: Duration? = .seconds(25 * 86_400)
     /// How sessions are made.
-    public var session = SessionOptions()
+    public var session = SessionSettings()
     /// The country that a person has set; it counts more than any rule.
     public var countryOverride: CountryCode?
     /// The member that holds an address, at the top or in the properties; empty for none.
@@ -25,8 +25,6 @@ public struct EventOptions: Sendable, Equatable {
     public var hostName: String?
     /// The zone of times that say none.
     public var zone = TimeZoneRules.utc
-    /// How deeply an event may be nested, 1…64; default 64.
-    public var maxDepth = 64
 
     /// The defaults.
     public init() {}

@@ -5,16 +5,10 @@ internal import TimeZones
 /// Where lines come from: the app whose they are, and the producer within it. Made by `EventPass.source`.
 ///
 /// Not Sendable: it belongs to the pass that made it.
-public final class EventSource {
+public struct EventSource {
     let state: AppState
     let isShared: Bool
     let isBackfill: Bool
-
-    init(_ state: AppState, isShared: Bool, isBackfill: Bool) {
-        self.state = state
-        self.isShared = isShared
-        self.isBackfill = isBackfill
-    }
 }
 
 /// What the pass keeps of an app: its settings, ready for use, and the names it has used today.

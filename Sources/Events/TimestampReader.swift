@@ -7,7 +7,7 @@ internal import EventLoops
 struct TimestampReader {
     /// The length of such a text.
     private static let length = 24
-    private static let day: Int64 = 86_400_000_000_000
+    static let day: Int64 = 86_400_000_000_000
 
     /// The text of the last date, up to the `T`; zero, which no JSON string can hold, for none.
     private var dateStart: UInt64 = 0

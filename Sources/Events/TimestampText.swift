@@ -17,24 +17,23 @@ public enum TimestampText {
         else { return nil }
         guard p[10] | 0x20 == UInt8(ascii: "t") || p[10] == .blank else { return nil }
         let wholeYear = century * 100 + year
-        guard month >= 1, month <= 12, day >= 1, day <= daysIn(month, of: wholeYear), hour <= 23, minute <= 59,
-            second <= 60
-        else { return nil }
+        let date = LocalDate(year: wholeYear, month: month, day: day)
+        // Else it is another date's, counted on.
+        guard date.parts == (wholeYear, month, day), hour <= 23, minute <= 59, second <= 60 else { return nil }
         var index = 19
-        var nanoseconds: Int64 = 0
+        var nanoseconds = 0
         if p[19] == UInt8(ascii: ".") {
             index = 20
-            var scale: Int64 = 100_000_000
+            var scale = 100_000_000
             while index < text.count, JSONScanner.isDigit(p[index]) {
-                nanoseconds += Int64(p[index] &- UInt8(ascii: "0")) * scale
+                nanoseconds += Int(p[index] &- UInt8(ascii: "0")) * scale
                 scale /= 10
                 index += 1
             }
             guard index > 20, index < text.count else { return nil }
         }
-        let days = Int64(LocalDate(year: wholeYear, month: month, day: day).dayNumber)
         // bounded: a year has four digits.
-        var seconds = days * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+        var seconds = date.dayNumber * 86_400 + hour * 3600 + minute * 60 + second
         if p[index] | 0x20 == UInt8(ascii: "z") {
             guard index + 1 == text.count else { return nil }
         } else {
@@ -43,10 +42,10 @@ public enum TimestampText {
                 hours <= 23, minutes <= 59
             else { return nil }
             // bounded: both have two digits.
-            let offset = Int64(hours * 3600 + minutes * 60)
+            let offset = hours * 3600 + minutes * 60
             seconds += p[index] == UInt8(ascii: "+") ? -offset : offset
         }
-        return timestamp(seconds: seconds, nanoseconds: nanoseconds)
+        return Timestamp(seconds: seconds, nanoseconds: nanoseconds)
     }
 
     /// The time that a text says in one of the everyday variants of RFC 3339: a comma before the fraction, `+0000` or `+00` for the
@@ -117,58 +116,18 @@ public enum TimestampText {
                 index += 1
             }
         }
-        let (product, overflow) = whole.multipliedReportingOverflow(by: unit)
-        guard !overflow else { return Timestamp(nanoseconds: .max) }
-        let (sum, past) = product.addingReportingOverflow(fraction)
-        return Timestamp(nanoseconds: past ? .max : sum)
-    }
-
-    /// A time as RFC 3339 text in UTC with milliseconds, rounded down: 24 characters.
-    public static func text(_ time: Timestamp) -> String {
-        String(unsafeUninitializedCapacity: 24) { text in
-            guard let start = text.baseAddress else { return 0 }
-            write(time, to: start)
-            return 24
-        }
-    }
-
-    /// Writes the same 24 characters.
-    static func write(_ time: Timestamp, to text: UnsafeMutablePointer<UInt8>) {
-        let milliseconds = time.milliseconds
-        let ofDay = milliseconds.quotientAndRemainder(dividingBy: 86_400_000)
-        let isBefore = ofDay.remainder < 0
-        let (year, month, day) = LocalDate(dayNumber: Int(isBefore ? ofDay.quotient - 1 : ofDay.quotient)).parts
-        let rest = Int(isBefore ? ofDay.remainder + 86_400_000 : ofDay.remainder)
-        var place = 0
-        func put(_ value: Int, _ width: Int, then mark: UInt8) {
-            var rest = value
-            for digit in (place..<place + width).reversed() {
-                // bounded: the rest of a division by ten.
-                text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
-                rest /= 10
-            }
-            text[place + width] = mark
-            place += width + 1
-        }
-        // A time in nanoseconds lies between 1677 and 2262: a year has four digits.
-        put(year, 4, then: UInt8(ascii: "-"))
-        put(month, 2, then: UInt8(ascii: "-"))
-        put(day, 2, then: UInt8(ascii: "T"))
-        put(rest / 3_600_000, 2, then: UInt8(ascii: ":"))
-        put(rest / 60_000 % 60, 2, then: UInt8(ascii: ":"))
-        put(rest / 1000 % 60, 2, then: UInt8(ascii: "."))
-        put(rest % 1000, 3, then: UInt8(ascii: "Z"))
+        return Timestamp(nanoseconds: whole.multipliedSaturating(by: unit).addingSaturating(fraction))
     }
 
     /// Appends a time as RFC 3339 text in UTC, with as many digits as it has: three, six or nine after the point.
     package static func append(_ time: Timestamp, to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: repeatElement(0, count: 24))
+        bytes.append(contentsOf: repeatElement(0, count: Timestamp.textLength))
         bytes.withUnsafeMutableBufferPointer { buffer in
             guard let end = buffer.baseAddress.map({ $0 + buffer.count }) else { return }
-            write(time, to: end - 24)
+            time.write(to: end - Timestamp.textLength)
         }
         // bounded: less than a million.
-        var rest = Int(((time.nanoseconds % 1_000_000) + 1_000_000) % 1_000_000)
+        var rest = Int(time.nanoseconds.floored(by: 1_000_000).remainder)
         guard rest > 0 else { return }
         bytes.removeLast()
         let isInMicroseconds = rest % 1000 == 0
@@ -181,12 +140,6 @@ public enum TimestampText {
         bytes.append(UInt8(ascii: "Z"))
     }
 
-    /// The day of a time, counted from 1 January 1970, in UTC.
-    static func day(of time: Timestamp) -> Int64 {
-        let day = time.nanoseconds / 86_400_000_000_000
-        return time.nanoseconds % 86_400_000_000_000 < 0 ? day - 1 : day
-    }
-
     // MARK: The calendar
 
     @inline(__always)
@@ -194,21 +147,5 @@ public enum TimestampText {
         let tens = p[0] &- UInt8(ascii: "0")
         let ones = p[1] &- UInt8(ascii: "0")
         return tens < 10 && ones < 10 ? Int(tens) * 10 + Int(ones) : nil
-    }
-
-    @inline(__always)
-    private static func timestamp(seconds: Int64, nanoseconds: Int64) -> Timestamp {
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return Timestamp(nanoseconds: seconds < 0 ? .min : .max) }
-        let (sum, past) = product.addingReportingOverflow(nanoseconds)
-        return Timestamp(nanoseconds: past ? .max : sum)
-    }
-
-    private static func daysIn(_ month: Int, of year: Int) -> Int {
-        switch month {
-        case 2: return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: return 30
-        default: return 31
-        }
     }
 }

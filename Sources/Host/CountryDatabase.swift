@@ -6,7 +6,7 @@ public import Events
 ///
 /// libmaxminddb is loaded when a database is opened: who has none needs no library. The database is mapped, not read; a
 /// new one is taken up by opening it anew.
-public final class CountryDatabase: CountryLookup {
+public final class CountryDatabase {
     private let database: OpaquePointer
 
     /// Opens a database.

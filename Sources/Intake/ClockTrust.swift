@@ -21,15 +21,10 @@ public final class ClockTrust {
 
     /// Trust that begins with what the kernel says.
     ///
-    /// - Parameter past: a time that is known to be past, such as that of the queue's last change; nil for none.
-    public convenience init(past: Timestamp? = nil) {
-        self.init(past: past, isSynchronised: kernelClockIsSynchronised)
-    }
-
     /// - Parameters:
-    ///   - past: as above.
-    ///   - isSynchronised: asks the kernel, nil when that is forbidden; tests pass another.
-    init(past: Timestamp? = nil, isSynchronised: @escaping () -> Bool?) {
+    ///   - past: a time that is known to be past, such as that of the queue's last change; nil for none.
+    ///   - isSynchronised: asks the kernel, nil when that is forbidden.
+    package init(past: Timestamp? = nil, isSynchronised: @escaping () -> Bool? = kernelClockIsSynchronised) {
         self.past = max(past ?? ClockTrust.release, ClockTrust.release)
         self.isSynchronised = isSynchronised
     }

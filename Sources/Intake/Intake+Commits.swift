@@ -82,7 +82,7 @@ extension Intake {
         pendingBytes = 0
         commit.memory.merge(calls.takeMemory()) { _, new in new }
         // What the pass and the engine remember goes with the spool's commits: names of the day, sessions, throttles, layers.
-        if !isAside {
+        if kind == .spool {
             commit.memory.merge(pass.takeMemory()) { _, new in new }
             if let rules { commit.memory.merge(rules.engine.takeMemory()) { _, new in new } }
         }
@@ -159,7 +159,6 @@ extension Intake {
             $0.events = pass.counts
             $0.names = pass.nameCounts
             $0.apps = apps
-            $0.unknownDestinations = unknownDestinations
             for record in commit.quarantined { $0.quarantined[record.reason, default: 0] += 1 }
         }
     }

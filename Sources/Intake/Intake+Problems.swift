@@ -87,12 +87,12 @@ extension Intake {
 
     /// One log line an hour for what limits cut, so that nobody has to find out at the destination.
     func reportCuts() {
-        let count = pass.counts.cut.reduce(0, +)
+        let count = pass.counts.cuts
         guard count > cutsTold.count, time.bootTime >= cutsTold.next, let last = pass.counts.lastCut else { return }
         log.warning(
             "limits cut events",
             [
-                "app": last.app, "member": last.member, "limit": "limits.\(last.limit.name)",
+                "app": last.app, "member": last.member, "limit": "limits.\(last.limit.rawValue)",
                 "count": count - cutsTold.count, "hint": "raise the limit, or write 0 for none",
             ])
         cutsTold = (count, time.bootTime + .seconds(3_600))

@@ -22,14 +22,13 @@ public final class Intake: SpoolSink {
     let figures: IntakeFigures
     private let clock: ClockTrust
     let tap: (any EventAudience)?
-    /// Whether it takes old files: they go in the normal lane, and their age counts from now (ac12).
-    let isBackfill: Bool
+    /// Whose lines it takes.
+    let kind: Kind
 
     @exclusivity(unchecked) var pass: EventPass
     private var random = KernelRandom()
     var compressors = Compressors()
     private(set) var settings: IntakeSettings
-    private var sources: [SourceKey: EventSource] = [:]
     /// The ways that events go: those of the configuration, then those that tags named.
     var routes: [Route]
     var shipped: [ShippedWay: Int] = [:]
@@ -41,13 +40,8 @@ public final class Intake: SpoolSink {
     let calls: TagCalls
     /// What the rules wait for, after a `take` that took less than all.
     var obstacle: Obstacle?
-    /// Whether its events come from elsewhere than the spool: it then remembers nothing of them for later ones.
-    let isAside: Bool
-    /// Whether its events are those of another time, which change nothing for others.
-    let isOld: Bool
     /// An event on its way through the rules.
     var scratch = LineBuffer(capacity: 1024)
-    var unknownDestinations = 0
     var apps: [String: AppCounts] = [:]
 
     var pending = Commit()
@@ -68,15 +62,28 @@ public final class Intake: SpoolSink {
     /// Set when a commit was given up: what follows it must not become durable either.
     var hasGivenUp = false
 
-    private struct SourceKey: Hashable {
-        let app: String
-        let isShared: Bool
+    /// Whose lines an intake takes. But for the spool's it remembers nothing of its events for later ones.
+    enum Kind {
+        case spool
+        /// Those of files that are read where they lie, and of journals.
+        case place
+        /// Old files: they go in the normal lane, and their age counts from now (ac12).
+        case backfill
+        /// Those that were quarantined.
+        case reread
+
+        /// Whether its events are those of another time, which change nothing for others.
+        var isOld: Bool { self == .backfill || self == .reread }
     }
 
-    /// The intake of a spool.
+    var isBackfill: Bool { kind == .backfill }
+
+    /// The intake of a spool, or of files that are read where they lie. That keeps sessions and names for this life of the process
+    /// only.
     ///
     /// - Parameters:
     ///   - settings: those in force.
+    ///   - place: tells what the intake of a place remembers from that of others; nil for the spool's.
     ///   - store: the queue.
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - figures: where what is counted is published.
@@ -85,59 +92,42 @@ public final class Intake: SpoolSink {
     ///   - rules: what containers ask for; nil where there can be none.
     ///   - loop: the reader's.
     public convenience init(
-        _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]], figures: IntakeFigures,
-        clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil, on loop: EventLoop,
-        time: any TimeSource, log: Log
+        _ settings: IntakeSettings, ofPlace place: String? = nil, store: any CommitStore, memory: [String: [UInt8]],
+        figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil,
+        on loop: EventLoop, time: any TimeSource, log: Log
     ) {
+        let functions = rules?.functions
         self.init(
-            settings, store: store, memory: memory, figures: figures, clock: clock, tap: tap, isBackfill: false,
-            rules: rules, asideCalls: nil, on: loop, time: time, log: log)
-    }
-
-    /// The intake of files that are read where they lie. It keeps sessions and names for this life of the process only.
-    ///
-    /// - Parameter name: tells what it remembers from that of other intakes.
-    public convenience init(
-        ofPlace name: String, _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]],
-        figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)?, rules: IntakeRules?, on loop: EventLoop,
-        time: any TimeSource, log: Log
-    ) {
-        let calls = TagCalls.aside(rules?.functions, name: "read/\(name)")
-        self.init(
-            settings, store: store, memory: [:], figures: figures, clock: clock, tap: tap, rules: rules,
-            asideCalls: calls,
-            isOld: false, on: loop, time: time, log: log)
+            settings, place == nil ? .spool : .place, store: store, figures: figures, clock: clock, tap: tap,
+            rules: rules, calls: place.map { .aside(functions, name: "read/\($0)") } ?? .ofSpool(functions), on: loop,
+            time: time, log: log)
+        if place == nil {
+            pass.restore(memory, using: &random)
+            rules?.engine.restore(memory)
+        }
         calls.start(calls.restore(memory), on: loop)
     }
 
-    /// An intake beside the spool's where `asideCalls` are given: it remembers nothing of its events for later ones.
     init(
-        _ settings: IntakeSettings, store: any CommitStore, memory: [String: [UInt8]], figures: IntakeFigures,
-        clock: ClockTrust, tap: (any EventAudience)? = nil, isBackfill: Bool = false,
-        rules: IntakeRules? = nil, asideCalls: TagCalls?, isOld: Bool = true, on loop: EventLoop, time: any TimeSource,
-        log: Log
+        _ settings: IntakeSettings, _ kind: Kind, store: any CommitStore, figures: IntakeFigures, clock: ClockTrust,
+        tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, on loop: EventLoop,
+        time: any TimeSource, log: Log
     ) {
         self.settings = settings
+        self.kind = kind
         self.tap = tap
-        self.isBackfill = isBackfill
         self.store = store
         self.clock = clock
         self.loop = loop
         self.time = time
         self.log = log
         self.figures = figures
-        pass = EventPass(options: settings.events)
-        pass.restore(memory, using: &random)
         self.rules = rules
-        isAside = asideCalls != nil
-        self.isOld = asideCalls != nil && isOld
-        calls = asideCalls ?? .ofSpool(rules?.functions)
+        self.calls = calls
+        pass = EventPass(options: settings.events)
         routes = settings.routes
         open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
         openCountries()
-        guard !isAside else { return }
-        rules?.engine.restore(memory)
-        calls.start(calls.restore(memory), on: loop)
     }
 
     /// Takes up changed settings: what was taken before is closed under the old ones, or discarded if they end collection.
@@ -145,7 +135,6 @@ public final class Intake: SpoolSink {
         closeAll()
         if !settings.isCollecting { discardPending() }
         self.settings = settings
-        sources = [:]
         routes = settings.routes
         shipped = [:]
         open = routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
@@ -157,7 +146,7 @@ public final class Intake: SpoolSink {
     private func openCountries() {
         guard let path = settings.countryDatabase else { return pass.useCountries(nil) }
         do throws(HostError) {
-            pass.useCountries(try CountryDatabase(path: path))
+            pass.useCountries(try CountryDatabase(path: path).country(of:))
         } catch {
             log.warning("no new country database", ["hint": error.message])
         }
@@ -180,14 +169,13 @@ public final class Intake: SpoolSink {
     /// - Returns: false, and nothing has changed, unless sessions are manual.
     public func startSession(of app: String) -> Bool {
         let now = time.wallTime
-        let source = eventSource(SpoolSource(app: app, path: "", producer: nil))
+        let source = SpoolSource(app: app, path: "", producer: nil)
         rules?.refresh()
         guard settings.isCollecting, rules?.awaited(for: app) == nil,
-            pass.startSession(source, at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
+            pass.startSession(eventSource(source), at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
         else { return false }
-        open[settings.routeIndex(of: app)][0].begin(app: app, path: "")
-        writeSessionStart(
-            settings.routeIndex(of: app), SpoolSource(app: app, path: "", producer: nil), 0, at: now)
+        open[settings.routeIndex(of: app)][0].turn(to: source)
+        writeSessionStart(settings.routeIndex(of: app), source, 0, at: now)
         return true
     }
 
@@ -206,8 +194,8 @@ public final class Intake: SpoolSink {
         pass.begin(
             eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed, at: now,
             isSynchronised: isClockTrusted(), using: &random)
-        normal.begin(app: source.app, path: source.path)
-        critical.begin(app: source.app, path: source.path)
+        normal.turn(to: source)
+        critical.turn(to: source)
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
@@ -342,12 +330,6 @@ public final class Intake: SpoolSink {
     }
 
     private func eventSource(_ source: SpoolSource) -> EventSource {
-        let key = SourceKey(app: source.app, isShared: !source.mayBeCritical)
-        if let known = sources[key] { return known }
-        let made = pass.source(app: key.app, isShared: key.isShared, isBackfill: isBackfill, using: &random)
-        // Names of apps come from users of the spool: without a bound they would fill the memory.
-        if sources.count >= 4096 { sources.removeAll() }
-        sources[key] = made
-        return made
+        pass.source(app: source.app, isShared: !source.mayBeCritical, isBackfill: isBackfill, using: &random)
     }
 }

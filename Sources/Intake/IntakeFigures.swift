@@ -11,8 +11,6 @@ public final class IntakeFigures: Sendable {
         public var events = EventCounts()
         /// What containers' rules have done.
         public var rules = RuleCounts()
-        /// Events that a tag sent to destinations that are not configured: they went where the configuration says.
-        public var unknownDestinations = 0
         /// Different event names, by app.
         public var names: [String: NameCount] = [:]
         /// What went to the quarantine, by reason.
@@ -20,10 +18,11 @@ public final class IntakeFigures: Sendable {
         /// What each app has written.
         public var apps: [String: AppCounts] = [:]
 
-        /// Adds what another intake counted; names and rules are the spool's.
+        /// Adds what another intake counted; names are the spool's.
         public mutating func add(_ other: Counts) {
             events.add(other.events)
-            unknownDestinations += other.unknownDestinations
+            rules.fired.merge(other.rules.fired, uniquingKeysWith: +)
+            rules.problems.merge(other.rules.problems, uniquingKeysWith: +)
             quarantined.merge(other.quarantined, uniquingKeysWith: +)
             for (app, counts) in other.apps { apps.note(app, counts) }
         }

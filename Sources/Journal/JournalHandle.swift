@@ -10,8 +10,8 @@ struct JournalHandle: ~Copyable {
     init(directory: String?, longest: Int) throws(JournalError) {
         var words = [CChar](repeating: 0, count: 256)
         guard cjournal_load(&words, words.count) else {
-            throw JournalError(
-                .library, "libsystemd cannot be loaded (\(text(words))); install the package libsystemd0")
+            let reason = String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw JournalError(.library, "libsystemd cannot be loaded (\(reason)); install the package libsystemd0")
         }
         var opened: OpaquePointer?
         let result = cjournal_open(&opened, directory, longest)
@@ -143,8 +143,4 @@ struct JournalHandle: ~Copyable {
         guard result < 0 else { return result }
         throw JournalError(.failed, "the journal cannot be read: \(SystemError("sd_journal", number: -result))")
     }
-}
-
-private func text(_ words: [CChar]) -> String {
-    String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

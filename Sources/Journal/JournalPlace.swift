@@ -6,12 +6,9 @@ public struct JournalPlace: Sendable, Equatable {
     public var cursor: String
     /// All that journald took until then was looked at.
     public var seenUntil: Timestamp
+}
 
-    package init(cursor: String, seenUntil: Timestamp) {
-        self.cursor = cursor
-        self.seenUntil = seenUntil
-    }
-
+extension JournalPlace {
     /// The place that `bytes` says; nil for anything else.
     public init?(bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)

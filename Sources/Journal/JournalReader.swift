@@ -179,36 +179,27 @@ public actor JournalReader {
 
     /// Where reading begins when nothing was read yet.
     private func firstPlace(_ handle: borrowing JournalHandle) throws(JournalError) -> JournalPlace {
-        let until = handle.times?.until ?? Timestamp(nanoseconds: 0)
+        let place = try placeBefore(options.since, until: handle.times?.until ?? Timestamp(nanoseconds: 0))
+        try go(to: place, handle)
+        return place
+    }
+
+    /// The entry before the first that is to be read; no entry where that is the journal's first.
+    private func placeBefore(_ start: JournalStart, until: Timestamp) throws(JournalError) -> JournalPlace {
+        let beginning = JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
         // The matches hide entries of others; a place may be any entry.
         let all = try JournalHandle(directory: options.directory, longest: 64)
-        guard options.since != .beginning, try all.goToLast(), let last = all.cursor else {
-            try handle.seekHead()
-            return JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
-        }
-        if options.since == .now {
-            let place = JournalPlace(cursor: last, seenUntil: until)
-            try go(to: place, handle)
-            return place
-        }
+        guard start != .beginning, try all.goToLast(), let last = all.cursor else { return beginning }
+        if start == .now { return JournalPlace(cursor: last, seenUntil: until) }
         var boot: [UInt8] = []
         all.forEachField { if $0.starts(with: "_BOOT_ID=".utf8) { boot = Array($0) } }
         let ofBoot = try JournalHandle(directory: options.directory, longest: 64)
         try ofBoot.match([[String(decoding: boot, as: UTF8.self)]])
         try ofBoot.seekHead()
-        guard !boot.isEmpty, try ofBoot.next(), let first = ofBoot.cursor else {
-            try handle.seekHead()
-            return JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
-        }
-        // The place is the entry before the boot's first, where there is one.
+        guard !boot.isEmpty, try ofBoot.next(), let first = ofBoot.cursor else { return beginning }
         try all.seek(first)
-        guard try all.next(), try all.previous(), let before = all.cursor else {
-            try handle.seekHead()
-            return JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
-        }
-        let place = JournalPlace(cursor: before, seenUntil: all.time ?? until)
-        try go(to: place, handle)
-        return place
+        guard try all.next(), try all.previous(), let before = all.cursor else { return beginning }
+        return JournalPlace(cursor: before, seenUntil: all.time ?? until)
     }
 
     /// What the journal no longer has of what comes after the place.

@@ -16,15 +16,9 @@ public enum LogLevel: Int, Sendable, CaseIterable, Comparable {
     case verbose
 
     /// The word in settings and commands.
-    public var name: String {
-        switch self {
-        case .error: "error"
-        case .warning: "warning"
-        case .info: "info"
-        case .debug: "debug"
-        case .verbose: "verbose"
-        }
-    }
+    public var name: String { LogLevel.names[rawValue] }
+
+    private static let names = ["error", "warning", "info", "debug", "verbose"]
 
     /// The level of that name; nil for any other word.
     public init?(name: some StringProtocol) {
@@ -44,12 +38,6 @@ public struct LogMessage: Sendable, Equatable {
     public let text: String
     /// What varies: keys in snake_case, values as text.
     public let fields: [(key: String, value: String)]
-
-    package init(level: LogLevel, text: String, fields: [(key: String, value: String)]) {
-        self.level = level
-        self.text = text
-        self.fields = fields
-    }
 
     /// Whether level, text and all fields are the same.
     public static func == (left: LogMessage, right: LogMessage) -> Bool {

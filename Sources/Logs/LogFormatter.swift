@@ -1,19 +1,11 @@
 internal import EventLoops
 
 /// How lines look: the settings of `agent.log_format`.
-public enum LogFormat: Int, Sendable, CaseIterable {
+public enum LogFormat: String, Sendable, CaseIterable {
     /// A verb phrase and `key=value` fields.
     case text
     /// One JSON object a line.
     case json
-
-    /// The word in settings.
-    public var name: String {
-        switch self {
-        case .text: "text"
-        case .json: "json"
-        }
-    }
 }
 
 /// Turns a message into one line of bytes, its line feed included.

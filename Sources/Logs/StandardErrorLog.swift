@@ -18,14 +18,15 @@ public final class StandardErrorLog: LogSink {
         var loop: EventLoop?
         var timerAt: BootInstant?
         var watching = false
+        /// How many messages each level had.
+        var counts = [Int](repeating: 0, count: LogLevel.allCases.count)
     }
 
     private let formatter: LogFormatter
     private let time: any TimeSource
     private let levelNumber: Atomic<Int>
-    private let formatNumber: Atomic<Int>
+    private let isJSON: Atomic<Bool>
     private let state: Mutex<State>
-    private let counts: Mutex<[Int]>
 
     /// A log that writes from now on.
     ///
@@ -43,9 +44,8 @@ public final class StandardErrorLog: LogSink {
         formatter = LogFormatter(forJournal: forJournal ?? StandardErrorLog.isJournal(descriptor))
         self.time = time
         levelNumber = Atomic(level.rawValue)
-        formatNumber = Atomic(format.rawValue)
+        isJSON = Atomic(format == .json)
         state = Mutex(State(pipe: LogPipe(descriptor: descriptor, capacity: buffer)))
-        counts = Mutex(Array(repeating: 0, count: LogLevel.allCases.count))
     }
 
     /// The least grave level that is written. Can be set at any time; messages above it cost nothing.
@@ -56,12 +56,12 @@ public final class StandardErrorLog: LogSink {
 
     /// How lines look. Can be set at any time.
     public var format: LogFormat {
-        get { LogFormat(rawValue: formatNumber.load(ordering: .relaxed)) ?? .text }
-        set { formatNumber.store(newValue.rawValue, ordering: .relaxed) }
+        get { isJSON.load(ordering: .relaxed) ? .json : .text }
+        set { isJSON.store(newValue == .json, ordering: .relaxed) }
     }
 
     /// How many messages of that level were given to the log, collapsed and suppressed ones included.
-    public func messages(of level: LogLevel) -> Int { counts.withLock { $0[level.rawValue] } }
+    public func messages(of level: LogLevel) -> Int { state.withLock { $0.counts[level.rawValue] } }
 
     /// How many lines were not written because the reader was too slow or gone.
     public var suppressedLines: Int { state.withLock { $0.pipe.suppressed } }
@@ -74,8 +74,8 @@ public final class StandardErrorLog: LogSink {
 
     /// Takes a message; never blocks.
     public func write(_ message: LogMessage) {
-        counts.withLock { $0[message.level.rawValue] += 1 }
         let wake = state.withLock { state -> EventLoop? in
+            state.counts[message.level.rawValue] += 1
             for message in state.collapser.take(message, at: time.bootTime) { put(message, &state.pipe) }
             return needsLoop(state) ? state.loop : nil
         }

@@ -3,13 +3,8 @@ public import EventLoops
 /// What delivery asks of the queue. Every call is durable when it returns, except where it says otherwise, and what it
 /// changed is in the published summaries by then.
 public protocol BatchStore: Sendable {
-    /// Takes up the lane's oldest free batch that is not in `request.except` (free since a restart), or else forms the
-    /// next batch from what waits; leases it.
-    ///
-    /// - Returns: nil when there is neither.
-    func leaseNext(_ request: LeaseRequest) async throws -> Batch?
-
-    /// Leases the next batches of a lane, as `leaseNext` does for one: so many, or fewer when there are no more.
+    /// Leases the next batches of a lane, so many, or fewer when there are no more: its oldest free ones that are not in
+    /// `request.except` (free since a restart), then new ones, formed from what waits.
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
 
     /// Leases a batch again whose lease was given back.
@@ -42,21 +37,6 @@ public struct LeasedBatches: Sendable {
 
     /// Nothing yet.
     public init() {}
-}
-
-extension BatchStore {
-    /// Asks for one after the other.
-    public func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
-        var leased = LeasedBatches()
-        do {
-            while leased.batches.count < count, let batch = try await leaseNext(request) {
-                leased.batches.append(batch)
-            }
-        } catch {
-            leased.failure = error
-        }
-        return leased
-    }
 }
 
 /// Which batch is wanted.

@@ -15,11 +15,6 @@ public protocol CommitStore: Sendable {
     func mustStay(_ file: [UInt8]) -> Bool
 }
 
-extension CommitStore {
-    /// None has to: nothing is quarantined here.
-    public func mustStay(_ file: [UInt8]) -> Bool { false }
-}
-
 /// What became of a commit.
 public enum StoreResult: Sendable, Equatable {
     /// It is durable. `refused` events of it were not accepted, because the queue is full of critical ones or because

@@ -43,22 +43,10 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
 
     /// An id from its usual text, either case; nil for anything else.
     public init?(_ text: some StringProtocol) {
-        var digits: [UInt8] = []
-        for (index, character) in text.utf8.enumerated() {
-            if [8, 13, 18, 23].contains(index) {
-                guard character == UInt8(ascii: "-") else { return nil }
-                continue
-            }
-            switch character {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digits.append(character - UInt8(ascii: "0"))
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digits.append(character - UInt8(ascii: "a") + 10)
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digits.append(character - UInt8(ascii: "A") + 10)
-            default: return nil
-            }
-        }
-        guard digits.count == 32 else { return nil }
-        high = digits.prefix(16).reduce(0) { $0 << 4 | UInt64($1) }
-        low = digits.suffix(16).reduce(0) { $0 << 4 | UInt64($1) }
+        guard let made = UUIDv7(bytes: Hexadecimal.bytes(String(text).filter { $0 != "-" })),
+            made.description == text.lowercased()
+        else { return nil }
+        self = made
     }
 
     /// Writes the usual text: 36 bytes, which the buffer must have.

@@ -37,7 +37,7 @@ public struct UnkeptLines: Sendable, Equatable {
 
     /// The row that holds them.
     public func name(of file: [UInt8]) -> String {
-        "\(UnkeptLines.prefix)\(UnkeptLines.hexadecimal(file))/\(ranges.first?.lowerBound ?? 0)"
+        "\(UnkeptLines.prefix)\(Hexadecimal.text(file))/\(ranges.first?.lowerBound ?? 0)"
     }
 
     /// The value of the row.
@@ -59,20 +59,7 @@ public struct UnkeptLines: Sendable, Equatable {
         }
     }
 
-    /// What names a file, as text.
-    public static func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-
-    /// What names a file, from its text.
-    public static func bytes(_ digits: String) -> [UInt8] {
-        let digits = Array(digits.utf8)
-        return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
-            UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
-        }
-    }
-
-    /// The file of a row, as text.
+    /// What names the file of a row, in hexadecimal digits.
     public static func file(ofRow name: String) -> String {
         String(name.dropFirst(prefix.count).prefix { $0 != "/" })
     }

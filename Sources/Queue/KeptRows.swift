@@ -131,7 +131,6 @@ extension StoredQuarantineRecord {
     /// The line as text, or as hexadecimal digits where it is none.
     var content: JSONValue.Member {
         if let text = String(validating: record.content, as: UTF8.self) { return .init("content", .string(text)) }
-        let digits = record.content.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-        return .init("content_hex", .string(digits.joined()))
+        return .init("content_hex", .string(Hexadecimal.text(record.content)))
     }
 }

@@ -91,7 +91,7 @@ struct Figures {
     /// Discarded events by destination, priority and reason, since the database was made.
     var discards: [DiscardKey: Int] = [:]
     var dirtyDiscards: Set<DiscardKey> = []
-    /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths by `UnkeptLines.hexadecimal`.
+    /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths by what names them.
     var unkept: [String: String] = [:]
     /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
     var quarantineHeld: [String: Int]?

@@ -75,14 +75,3 @@ public protocol SpoolSink: AnyObject {
     /// Asked before a file is removed: whether it has to stay, because what was quarantined of it could not all be kept.
     func mustStay(_ file: [UInt8]) -> Bool
 }
-
-extension SpoolSink {
-    /// Never: it waits for commits only.
-    public func park(_ resume: @escaping () -> Void) -> Bool { false }
-
-    /// Returns at once: a commit is durable already.
-    public func persist() async throws {}
-
-    /// No file has to: all that was quarantined is kept.
-    public func mustStay(_ file: [UInt8]) -> Bool { false }
-}

@@ -1,9 +1,13 @@
 /// Takes a TZif file apart. Any bytes may come: every count is checked against what is there.
 struct TZifReader {
-    struct File {
+    /// What a file says.
+    struct File: Sendable, Equatable {
+        /// When the offset changes, in seconds since 1970 in UTC, in order; and the offset from each on.
         var transitions: [Int64] = []
         var offsets: [Int32] = []
+        /// The offset before the first transition.
         var first: Int32 = 0
+        /// The rule for the time after the last transition; nil: the last offset stays.
         var footer: FooterRule?
     }
 

@@ -12,48 +12,32 @@ public struct TimeZoneRules: Sendable, Equatable {
     /// The zone's name, such as `Europe/Rome`.
     public let name: String
 
-    /// When the offset changes, in seconds since 1970 in UTC, in order; and the offset from each on.
-    private let transitions: [Int64]
-    private let offsets: [Int32]
-    /// The offset before the first transition.
-    private let first: Int32
-    private let footer: FooterRule?
+    private let file: TZifReader.File
 
     /// UTC.
-    public static let utc = TimeZoneRules(name: "UTC", first: 0)
+    public static let utc = TimeZoneRules(name: "UTC", file: TZifReader.File())
 
-    private init(name: String, first: Int32) {
+    private init(name: String, file: TZifReader.File) {
         self.name = name
-        self.first = first
-        transitions = []
-        offsets = []
-        footer = nil
+        self.file = file
     }
 
     /// A rule for all times, as `TZ` may have one: `CET-1CEST,M3.5.0,M10.5.0/3`; nil when it is none.
     init?(rule text: String) {
         guard let rule = FooterRule(text.utf8) else { return nil }
-        name = text
-        first = Int32(rule.standard)
-        transitions = []
-        offsets = []
-        footer = rule
+        self.init(name: text, file: TZifReader.File(first: Int32(rule.standard), footer: rule))
     }
 
     /// The rules that a TZif file holds.
     ///
     /// - Throws: `TimeZoneError` with code `malformed`.
     public init(name: String, tzif bytes: [UInt8]) throws(TimeZoneError) {
-        self.name = name
         var reader = TZifReader(bytes: bytes)
         guard let file = reader.read() else {
             throw TimeZoneError(
                 .malformed, "the file of time zone \(name) is damaged; install the package tzdata again")
         }
-        transitions = file.transitions
-        offsets = file.offsets
-        first = file.first
-        footer = file.footer
+        self.init(name: name, file: file)
     }
 
     // MARK: From instants to local time
@@ -66,13 +50,16 @@ public struct TimeZoneRules: Sendable, Equatable {
     /// - Returns: `from` is included, `until` is not; the ends of what `Timestamp` can say stand for "always".
     public func span(at time: Timestamp) -> (offset: Int, from: Timestamp, until: Timestamp) {
         let found = span(at: TimeZoneRules.seconds(of: time))
-        return (found.offset, TimeZoneRules.timestamp(found.from), TimeZoneRules.timestamp(found.until))
+        return (
+            found.offset, Timestamp(seconds: Int(found.from), nanoseconds: 0),
+            Timestamp(seconds: Int(found.until), nanoseconds: 0)
+        )
     }
 
     /// The local date at an instant.
     public func date(at time: Timestamp) -> LocalDate {
         let local = TimeZoneRules.seconds(of: time) + Int64(offset(at: time))
-        return LocalDate(dayNumber: Int(TimeZoneRules.floor(local, 86_400)))
+        return LocalDate(dayNumber: Int(local.floored(by: 86_400).quotient))
     }
 
     // MARK: From local time to instants
@@ -88,7 +75,7 @@ public struct TimeZoneRules: Sendable, Equatable {
         var span = span(at: local - 2 * 86_400)
         while true {
             let instant = local - Int64(span.offset)
-            if instant < span.until { return TimeZoneRules.timestamp(max(instant, span.from)) }
+            if instant < span.until { return Timestamp(seconds: Int(max(instant, span.from)), nanoseconds: 0) }
             span = self.span(at: span.until)
         }
     }
@@ -100,22 +87,24 @@ public struct TimeZoneRules: Sendable, Equatable {
     private func span(at seconds: Int64) -> Span {
         // The number of transitions at or before the instant.
         var low = 0
+        let (transitions, offsets) = (file.transitions, file.offsets)
         var high = transitions.count
         while low < high {
             let middle = (low + high) / 2
             if transitions[middle] <= seconds { low = middle + 1 } else { high = middle }
         }
         if low < transitions.count {
-            return (Int(low == 0 ? first : offsets[low - 1]), low == 0 ? .min : transitions[low - 1], transitions[low])
+            guard low > 0 else { return (Int(file.first), .min, transitions[0]) }
+            return (Int(offsets[low - 1]), transitions[low - 1], transitions[low])
         }
         let last = transitions.last ?? .min
-        guard let footer else { return (Int(offsets.last ?? first), last, .max) }
+        guard let footer = file.footer else { return (Int(offsets.last ?? file.first), last, .max) }
         return span(at: seconds, by: footer, after: last)
     }
 
     private func span(at seconds: Int64, by footer: FooterRule, after last: Int64) -> Span {
         guard footer.daylight != nil else { return (footer.standard, last, .max) }
-        let day = TimeZoneRules.floor(min(max(seconds, -9_300_000_000), 9_300_000_000), 86_400)
+        let day = min(max(seconds, -9_300_000_000), 9_300_000_000).floored(by: 86_400).quotient
         let year = LocalDate(dayNumber: Int(day)).parts.year
         var found: Span = (footer.standard, last, .max)
         for change in (year - 1...year + 1).flatMap({ footer.changes(in: $0) }) {
@@ -129,14 +118,5 @@ public struct TimeZoneRules: Sendable, Equatable {
         return found
     }
 
-    private static func floor(_ value: Int64, _ divisor: Int64) -> Int64 {
-        value >= 0 ? value / divisor : -((-(value + 1)) / divisor) - 1
-    }
-
-    private static func seconds(of time: Timestamp) -> Int64 { floor(time.nanoseconds, 1_000_000_000) }
-
-    private static func timestamp(_ seconds: Int64) -> Timestamp {
-        let (nanoseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        return Timestamp(nanoseconds: overflow ? (seconds < 0 ? .min : .max) : nanoseconds)
-    }
+    private static func seconds(of time: Timestamp) -> Int64 { time.nanoseconds.floored(by: 1_000_000_000).quotient }
 }

@@ -1,4 +1,3 @@
-import Configuration
 import Control
 import EventLoops
 import Glibc
@@ -7,6 +6,7 @@ import TestKit
 import Testing
 
 @testable import Agent
+@testable import Configuration
 
 @Suite("Settings that containers set")
 struct SettingsOverlayTests {
@@ -20,8 +20,10 @@ struct SettingsOverlayTests {
     private func container(
         _ id: String, _ maySet: [String], _ values: [(String, JSONValue)], needEvent: [String] = []
     ) -> ContainerState {
-        var state = ContainerState(id: id)
-        state.maySet = maySet
+        var settings = ContainerSettings()
+        settings.id = id
+        settings.maySet = maySet
+        var state = ContainerState(settings)
         state.values = values.map { .init($0.0, $0.1) }
         state.needEvent = needEvent
         return state

@@ -87,11 +87,11 @@ struct DataLayerTests {
         _ = trial.push(#"{"type":"data_layer","a":1}"#)
         let big = String(repeating: "x", count: 20_000)
         _ = trial.push("{\"type\":\"data_layer\",\"a\":2,\"big\":\"\(big)\"}")
-        #expect(trial.engine.counts.refusedPushes == 1)
+        #expect(trial.engine.counts.problems[.refusedPush, default: 0] == 1)
         #expect(shown(trial.apply(#"{"name":"n"}"#)) == [1, "none", "none"])
         // Small steps come to the same end.
         for number in 0..<3000 { _ = trial.push("{\"type\":\"data_layer\",\"key \(number)\":\"0123456789\"}") }
-        #expect(trial.engine.counts.refusedPushes > 2000)
+        #expect(trial.engine.counts.problems[.refusedPush, default: 0] > 2000)
         // Another app is not troubled.
         _ = trial.push(#"{"type":"data_layer","a":3}"#, app: "other")
         #expect(shown(trial.apply(#"{"name":"n"}"#, app: "other")).first == 3)
@@ -123,9 +123,9 @@ struct DataLayerTests {
                 members.append(.init(key, value(depth: 3, &random)))
             }
             let text = JSONValue.object([.init("type", "data_layer")] + members).description
-            let refused = trial.engine.counts.refusedPushes
+            let refused = trial.engine.counts.problems[.refusedPush, default: 0]
             _ = trial.push(text)
-            guard trial.engine.counts.refusedPushes == refused else { continue }
+            guard trial.engine.counts.problems[.refusedPush, default: 0] == refused else { continue }
             for member in members { model[member.key] = merged(model[member.key], member.value) }
             let expected = ["a", "b", "c"].map { sorted(model[$0] ?? "none") }
             #expect(shown(trial.apply(#"{"name":"n"}"#)) == expected, "\(Seeds.again(seed))")

@@ -71,7 +71,7 @@ struct EditingCostTests {
         let outcome = trial.apply("{\"name\":\"n\",\"list\":[\(list)]}", largest: 1 << 20)
         #expect(outcome.fate == .tooLarge && outcome.line.isEmpty)
         #expect(trial.engine.editor.copied == 0)
-        #expect(trial.engine.counts.tooLarge == 1)
+        #expect(trial.engine.counts.problems[.tooLarge, default: 0] == 1)
     }
 
     @Test("what an event may become between two tags is known to the byte, before it is built", arguments: [0, 1])

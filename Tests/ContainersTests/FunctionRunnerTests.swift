@@ -40,7 +40,7 @@ struct FunctionRunnerTests {
 
     private let failures = Failures()
 
-    private func runner(_ definitions: [String: FunctionDefinition]) -> Asker {
+    private func runner(_ definitions: [String: FunctionSettings]) -> Asker {
         Asker(runner: FunctionRunner(definitions, on: loop, failed: { [failures] in failures.add($0) }))
     }
 
@@ -70,7 +70,7 @@ struct FunctionRunnerTests {
     @Test("tm14: JSON goes in on standard input, one JSON value comes back; arguments are no shell's")
     func echo() async throws {
         let command = try program("read line; printf '{\"got\": %s, \"arg\": \"%s\"}' \"$line\" \"$1\"")
-        let asker = runner(["echo": FunctionDefinition(command: command + ["$(touch /tmp/x); `ls`"])])
+        let asker = runner(["echo": FunctionSettings(command: command + ["$(touch /tmp/x); `ls`"])])
         let answer = await call(asker, "echo", ["Category": "Music"])
         #expect(answer["got"]?["function"] == "echo")
         #expect(answer["got"]?["parameters"]?["Category"] == "Music")
@@ -85,9 +85,9 @@ struct FunctionRunnerTests {
             ("rubbish", "echo '{\"a\": '", .badJSON), ("two", "echo '1 2'", .badJSON), ("nothing", "true", .badJSON),
             ("much", "yes | head -c 100000", .tooLarge), ("endless", "yes", .tooLarge),
         ]
-        var definitions = ["none": FunctionDefinition(command: ["/does/not/exist"])]
+        var definitions = ["none": FunctionSettings(command: ["/does/not/exist"])]
         for (name, text, _) in programs {
-            definitions[name] = FunctionDefinition(command: try program(text, name), timeout: .seconds(30))
+            definitions[name] = FunctionSettings(command: try program(text, name), timeout: .seconds(30))
         }
         let asker = runner(definitions)
         for (name, _, result) in programs {
@@ -108,8 +108,8 @@ struct FunctionRunnerTests {
         let mark = "\(directory.path)/child"
         let command = try program("sleep 1000 & echo $! > \(mark); trap '' TERM; wait; sleep 1000")
         let asker = runner([
-            "hang": FunctionDefinition(command: command, timeout: .milliseconds(700)),
-            "good": FunctionDefinition(command: try program("echo 7", "good"), timeout: .seconds(30)),
+            "hang": FunctionSettings(command: command, timeout: .milliseconds(700)),
+            "good": FunctionSettings(command: try program("echo 7", "good"), timeout: .seconds(30)),
         ])
         async let hanging = call(asker, "hang")
         #expect(await call(asker, "good") == 7)
@@ -131,7 +131,7 @@ struct FunctionRunnerTests {
         let mark = "\(directory.path)/daemon"
         let command = try program(
             "setsid sh -c 'echo $$ > \(mark); exec sleep 1000' & while [ ! -s \(mark) ]; do :; done; echo 5")
-        let asker = runner(["fork": FunctionDefinition(command: command, timeout: .seconds(60))])
+        let asker = runner(["fork": FunctionSettings(command: command, timeout: .seconds(60))])
         #expect(await call(asker, "fork") == 5)
         if let child = readSmall(mark).flatMap({ pid_t($0.prefix { $0.isNumber }) }) { kill(child, SIGKILL) }
     }
@@ -140,7 +140,7 @@ struct FunctionRunnerTests {
     func parallel() async throws {
         let log = "\(directory.path)/log"
         let command = try program("echo + >> \(log); sleep 0.3; echo - >> \(log); echo 1")
-        let asker = runner(["slow": FunctionDefinition(command: command, timeout: .seconds(60), parallel: 2)])
+        let asker = runner(["slow": FunctionSettings(command: command, timeout: .seconds(60), parallel: 2)])
         await withTaskGroup(of: JSONValue.self) { group in
             for number in 0..<6 { group.addTask { await call(asker, "slow", ["n": .integer(number)]) } }
             for await answer in group { #expect(answer == 1) }
@@ -154,7 +154,7 @@ struct FunctionRunnerTests {
         #expect(most == 2)
 
         let stuck = runner([
-            "stuck": FunctionDefinition(command: try program("sleep 1000", "stuck"), timeout: .milliseconds(400))
+            "stuck": FunctionSettings(command: try program("sleep 1000", "stuck"), timeout: .milliseconds(400))
         ])
         await withTaskGroup(of: JSONValue.self) { group in
             for number in 0..<4 { group.addTask { await call(stuck, "stuck", ["n": .integer(number)]) } }
@@ -165,7 +165,7 @@ struct FunctionRunnerTests {
 
     @Test("tm14: waiting for a place is no part of the timeout: every call runs")
     func waitingIsFree() async throws {
-        let definition = FunctionDefinition(command: try program("sleep 0.3; echo 1"), timeout: .seconds(5))
+        let definition = FunctionSettings(command: try program("sleep 0.3; echo 1"), timeout: .seconds(5))
         let asker = runner(["slow": definition])
         await withTaskGroup(of: JSONValue.self) { group in
             for number in 0..<25 { group.addTask { await call(asker, "slow", ["n": .integer(number)]) } }
@@ -182,22 +182,22 @@ struct FunctionRunnerTests {
             ("rubbish", "echo 'it says' >&2; echo x", .badJSON, 0, "it says"),
         ]
         for (name, text, result, code, said) in scripts {
-            let asker = runner([name: FunctionDefinition(command: try program(text, name), timeout: .seconds(60))])
+            let asker = runner([name: FunctionSettings(command: try program(text, name), timeout: .seconds(60))])
             #expect(await call(asker, name) == .null)
             let wanted = FunctionFailure(function: name, result: result, code: code, complaint: said)
             #expect(failures.all.last == wanted, "\(failures.all)")
         }
         // A megabyte is taken and left out; the program is not held up, and its answer counts.
         let chatty = try program("head -c 1000000 /dev/zero | tr '\\0' x >&2; echo 1", "chatty")
-        let asker = runner(["chatty": FunctionDefinition(command: chatty, timeout: .seconds(60))])
+        let asker = runner(["chatty": FunctionSettings(command: chatty, timeout: .seconds(60))])
         #expect(await call(asker, "chatty") == 1)
         let loud = try program("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1", "loud")
-        let other = runner(["loud": FunctionDefinition(command: loud, timeout: .seconds(60))])
+        let other = runner(["loud": FunctionSettings(command: loud, timeout: .seconds(60))])
         #expect(await call(other, "loud") == .null)
         #expect(failures.all.last?.complaint == String(repeating: "x", count: 256))
         // One that is killed has its words, too.
         let stuck = try program("echo waiting >&2; sleep 1000", "stuck")
-        let third = runner(["stuck": FunctionDefinition(command: stuck, timeout: .seconds(3))])
+        let third = runner(["stuck": FunctionSettings(command: stuck, timeout: .seconds(3))])
         #expect(await call(third, "stuck") == .null)
         #expect(
             failures.all.last == FunctionFailure(function: "stuck", result: .timeout, code: nil, complaint: "waiting"))
@@ -210,7 +210,7 @@ struct FunctionRunnerTests {
         let path = try program("echo 1", "inner/it")[0]
         #expect(symlink(path, "\(directory.path)/link") == 0)
         func answer(_ path: String) async -> JSONValue {
-            let asker = runner(["f": FunctionDefinition(command: [path], timeout: .seconds(60))])
+            let asker = runner(["f": FunctionSettings(command: [path], timeout: .seconds(60))])
             return await call(asker, "f")
         }
         for changed in [path, inner, directory.path] {
@@ -235,7 +235,7 @@ struct FunctionRunnerTests {
         #expect(symlink("circle", "\(directory.path)/circle") == 0)
         #expect(FunctionProgram.problem("\(directory.path)/circle") != nil)
         // A runner that refused it asks again each time.
-        let asker = runner(["f": FunctionDefinition(command: [path], timeout: .seconds(60))])
+        let asker = runner(["f": FunctionSettings(command: [path], timeout: .seconds(60))])
         #expect(chmod(inner, 0o777) == 0)
         #expect(await call(asker, "f") == .null)
         #expect(chmod(inner, 0o755) == 0)
@@ -246,7 +246,7 @@ struct FunctionRunnerTests {
     func cache() async throws {
         let log = "\(directory.path)/log"
         let command = try program("echo run >> \(log); cat")
-        let asker = runner(["get": FunctionDefinition(command: command, timeout: .seconds(60), cache: .seconds(3600))])
+        let asker = runner(["get": FunctionSettings(command: command, timeout: .seconds(60), cache: .seconds(3600))])
         #expect(await cached(asker, "get", ["a": 1]) == nil)
         let first = await call(asker, "get", ["a": 1])
         #expect(await cached(asker, "get", ["a": 1]) == first)
@@ -262,7 +262,7 @@ struct FunctionRunnerTests {
         #expect(runs == 2 || runs == 3)
 
         let failing = runner([
-            "bad": FunctionDefinition(
+            "bad": FunctionSettings(
                 command: try program("exit 1", "bad"), timeout: .seconds(60), cache: .seconds(3600))
         ])
         #expect(await call(failing, "bad") == .null)
@@ -284,7 +284,7 @@ struct FunctionRunnerTests {
             printf '{"fds": "%s", "mask": "%s", "ignored": "%s", "secret": "%s", "dir": "%s"}' \
             "$fds" "$mask" "$ignored" "$SPOOLSHIP_TEST_SECRET" "$(pwd)"
             """)
-        let asker = runner(["look": FunctionDefinition(command: command, timeout: .seconds(60))])
+        let asker = runner(["look": FunctionSettings(command: command, timeout: .seconds(60))])
         let answer = await call(asker, "look")
         // 3 is the directory that ls itself reads.
         #expect(answer["fds"] == "0 1 2 3 ")
@@ -297,7 +297,7 @@ struct FunctionRunnerTests {
     @Test("tm14: when the agent stops, what runs is killed and everybody is answered")
     func stop() async throws {
         let asker = runner([
-            "hang": FunctionDefinition(command: try program("sleep 1000"), timeout: .seconds(1000), parallel: 1)
+            "hang": FunctionSettings(command: try program("sleep 1000"), timeout: .seconds(1000), parallel: 1)
         ])
         async let first = call(asker, "hang", ["n": 1])
         async let second = call(asker, "hang", ["n": 2])
@@ -316,5 +316,15 @@ struct FunctionRunnerTests {
 
     private func isZombie(_ process: pid_t) -> Bool {
         (readSmall("/proc/\(process)/stat") ?? "").split(separator: " ").dropFirst(2).first == "Z"
+    }
+}
+
+extension FunctionSettings {
+    fileprivate init(command: [String], timeout: Duration = .seconds(2), parallel: Int = 1, cache: Duration = .zero) {
+        self.init()
+        self.command = command
+        self.timeout = timeout
+        self.parallel = parallel
+        self.cache = cache
     }
 }

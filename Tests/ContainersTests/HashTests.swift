@@ -137,7 +137,7 @@ struct HashTests {
         let keyless = try trial(nil)
         let line = keyless.apply(#"{"name":"n","v":"SECRET"}"#).line
         #expect(line == #"{"name":"n","v":"(no hash key)"}"#)
-        #expect(keyless.engine.counts.missingKeys == 1)
+        #expect(keyless.engine.counts.problems[.missingKey, default: 0] == 1)
         #expect(keyless.engine.containers[0].mistake?.contains("there is no key: name a hash_key_file") == true)
         let kept = keyless.engine.presentable(Array(#"{"v":"SECRET"}"#.utf8), of: "shop")
         #expect(String(decoding: kept, as: UTF8.self) == #"{"v":"(no hash key)"}"#)

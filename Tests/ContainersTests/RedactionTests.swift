@@ -28,7 +28,7 @@ struct RedactionTests {
         let event = #"{"name":"n","properties":{"email":"ann@example.com","user":"ann"}}"#
         let outcome = trial.apply(event, largest: 70)
         #expect(outcome.fate == .tooLarge)
-        #expect(trial.engine.counts.tooLarge == 1)
+        #expect(trial.engine.counts.problems[.tooLarge, default: 0] == 1)
         #expect(!outcome.line.contains("ann"))
         #expect(outcome.line.contains("0123456789"))
         #expect(trial.apply(event, largest: 1000).fate == .kept)
@@ -58,7 +58,7 @@ struct RedactionTests {
         let outcome = trial.apply(#"{"name":"n","properties":{"email":"ann@example.com"}}"#, largest: 100)
         #expect(outcome.fate == .tooLarge)
         #expect(outcome.line.isEmpty)
-        #expect(trial.engine.counts.tooLarge == 1)
+        #expect(trial.engine.counts.problems[.tooLarge, default: 0] == 1)
     }
 
     static let disguises = [

@@ -137,7 +137,7 @@ struct TagTests {
         #expect(byMacro.apply(#"{"name":"n","title":"t"}"#).line == #"{"name":"t","title":"t"}"#)
         #expect(byMacro.apply(#"{"name":"n","title":""}"#).line == #"{"name":"n","title":""}"#)
         #expect(byMacro.apply(#"{"name":"n"}"#).line == #"{"name":"n"}"#)
-        #expect(byMacro.engine.counts.badNames == 2)
+        #expect(byMacro.engine.counts.problems[.badName, default: 0] == 2)
     }
 
     @Test("tm15: prioritise, either way")

@@ -26,10 +26,6 @@ private final class SharedStore: BatchStore {
         state.withLock { $0.accept(count, priority, to: "main", at: SystemTime().wallTime) }
     }
 
-    func leaseNext(_ request: LeaseRequest) async throws -> Batch? {
-        state.withLock { $0.leaseNext(request, at: SystemTime().wallTime) }.map { Batch(header: $0, parts: []) }
-    }
-
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
         wished.withLock { $0.append(count) }
         var leased = LeasedBatches()

@@ -5,13 +5,11 @@ import TimeZones
 import Testing
 
 /// Countries of two addresses.
-private final class TwoCountries: CountryLookup {
-    func country(of address: String) -> CountryCode? {
-        switch address {
-        case "192.0.2.1": CountryCode("IT")
-        case "2001:db8::1": CountryCode("JP")
-        default: nil
-        }
+private func twoCountries(_ address: String) -> CountryCode? {
+    switch address {
+    case "192.0.2.1": CountryCode("IT")
+    case "2001:db8::1": CountryCode("JP")
+    default: nil
     }
 }
 
@@ -58,7 +56,7 @@ struct AdditionTests {
         options.session.mode = .off
         options.addressMember = "ip_address"
         var reading = Reading(options)
-        reading.pass.useCountries(TwoCountries())
+        reading.pass.useCountries(twoCountries)
         func start(_ line: String) throws -> String {
             let output = try #require(reading.read(line).output)
             let end = try #require(output.firstRange(of: #","observed_at""#)).lowerBound
@@ -76,7 +74,7 @@ struct AdditionTests {
                 == #"{"name":"a","ip_address":"127.0.0.1","app":"shop""#)
         #expect(try start(#"{"name":"a","ip_address":7}"#) == #"{"name":"a","ip_address":7,"app":"shop""#)
         #expect(try start(#"{"name":"a"}"#) == #"{"name":"a","app":"shop""#)
-        #expect(reading.pass.counts.unknownAddresses == 1)
+        #expect(reading.pass.counts[.unknownAddress] == 1)
 
         options.removesAddress = true
         reading.pass.configure(options)

@@ -36,20 +36,19 @@ struct LimitTests {
         #expect(try kept(reading.read(within).output) == within)
         #expect(reading.pass.counts == before)
         let (verdict, output) = reading.read(beyond)
-        let index = kind.rawValue
         switch consequence {
         case .cut:
             #expect(try kept(output) == cut)
-            #expect(reading.pass.counts.cut[index] == before.cut[index] + 1)
+            #expect(reading.pass.counts[.cut, kind] == before[.cut, kind] + 1)
         case .allow:
             #expect(try kept(output) == beyond)
-            #expect(reading.pass.counts.allowed[index] == before.allowed[index] + 1)
+            #expect(reading.pass.counts[.allow, kind] == before[.allow, kind] + 1)
         case .refuse:
             #expect(verdict.kind == .refused && reading.pass.problem?.limit == kind)
-            #expect(reading.pass.counts.refused[index] == before.refused[index] + 1)
+            #expect(reading.pass.counts[.refuse, kind] == before[.refuse, kind] + 1)
         case .quarantine:
             #expect(verdict.kind == .quarantined && reading.pass.problem?.reason == .limit)
-            #expect(reading.pass.counts.quarantined[index] == before.quarantined[index] + 1)
+            #expect(reading.pass.counts[.quarantine, kind] == before[.quarantine, kind] + 1)
             #expect(reading.pass.problem?.limit == kind)
         }
     }
@@ -122,8 +121,8 @@ struct LimitTests {
         let line = #"{"name":"a","properties":{"\#(long)1":1,\#(many),"\#(long)2":"two", "\#(long)":[3, 3]}}"#
         let merged = #"{"name":"a","properties":{"\#(long)":[3, 3],\#(many)}}"#
         #expect(try kept(reading.read(line).output) == merged)
-        #expect(reading.pass.counts.merged == 2 && reading.pass.counts.cut[LimitKind.properties.rawValue] == 0)
-        #expect(reading.pass.counts.cut[LimitKind.propertyKeyLength.rawValue] == 2)
+        #expect(reading.pass.counts[.mergedProperty] == 2 && reading.pass.counts[.cut, .properties] == 0)
+        #expect(reading.pass.counts[.cut, .propertyKeyLength] == 2)
         // Equal without cutting, and equal only once decoded.
         let plain = #"{"name":"a","properties":{"x":1,"y":2,"x":3,"\u0078":4}}"#
         #expect(try kept(reading.read(plain).output) == #"{"name":"a","properties":{"x":4,"y":2}}"#)

@@ -44,27 +44,13 @@ struct Reading: ~Copyable {
         severity = verdict.kind == .accepted ? pass.state.flatMap { pass.severity($0) } : nil
         guard verdict.kind == .accepted else { return (verdict, nil) }
         pass.write(into: &buffer)
-        return (verdict, buffer.array())
-    }
-
-    /// Reads one object of a text of several lines.
-    mutating func readObject(_ text: String) -> (verdict: Verdict, output: String?) {
-        pass.begin(source, at: Reading.now, isSynchronised: true, using: &random)
-        buffer.removeAll()
-        let bytes = Array(text.utf8) + [0x0A]
-        return bytes.withUnsafeBufferPointer { block in
-            guard let start = block.baseAddress else { preconditionFailure("the text has at least its line feed") }
-            let verdict = pass.readObject(start, from: 0, to: block.count)
-            guard verdict.kind == .accepted else { return (verdict, nil) }
-            pass.write(into: &buffer)
-            return (verdict, String(decoding: buffer.array(), as: UTF8.self))
-        }
+        return (verdict, Array(buffer.bytes))
     }
 }
 
 /// What the scanner says of one line: nil when it is an object, else what and where.
-func failure(_ line: [UInt8], maxDepth: Int = 64) -> ScanFailure? {
-    var scanner = JSONScanner(maxDepth: maxDepth)
+func failure(_ line: [UInt8]) -> ScanFailure? {
+    var scanner = JSONScanner()
     let block = UnsafeMutablePointer<UInt8>.allocate(capacity: line.count + 1)
     defer { block.deallocate() }
     block.initialize(from: line, count: line.count)
@@ -73,7 +59,7 @@ func failure(_ line: [UInt8], maxDepth: Int = 64) -> ScanFailure? {
     #if DEBUG
         precondition(next <= line.count + 1)
     #endif
-    return isObject ? nil : ScanFailure(scanner.failureCode, byte: scanner.failureOffset)
+    return isObject ? nil : ScanFailure(code: scanner.failureCode, byte: scanner.failureOffset)
 }
 
-func failure(_ line: String, maxDepth: Int = 64) -> ScanFailure? { failure(Array(line.utf8), maxDepth: maxDepth) }
+func failure(_ line: String) -> ScanFailure? { failure(Array(line.utf8)) }

@@ -27,7 +27,7 @@ struct RecordTests {
         #expect(verdict.kind == .accepted && isRecord)
         let time = known.time.map { text in Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) } }
         #expect(verdict.eventTime == time ?? Reading.now, "\(known.logger)")
-        #expect(reading.pass.counts.recordsWithoutTime == (known.time == nil ? 1 : 0))
+        #expect(reading.pass.counts[.noTime] == (known.time == nil ? 1 : 0))
         #expect(reading.severity?.level == known.level, "\(known.logger)")
         // All that it has is in what leaves; a time that not every receiver reads is the one exception.
         let own = String(known.line.dropLast())
@@ -129,7 +129,7 @@ struct RecordTests {
         var shared = Reading(try options(), isShared: true)
         #expect(
             try #require(shared.read(#"{"app":"other","x":1}"#).output).hasPrefix(#"{"x":1,"name":"log","app":"shop""#))
-        #expect(shared.pass.counts.replacedApps == 1)
+        #expect(shared.pass.counts[.replacedApp] == 1)
     }
 
     @Test("a record keeps what limits would cut from an event")
@@ -149,7 +149,7 @@ struct RecordTests {
             let isRecord = reading.pass.isRecord
             #expect(isRecord)
         }
-        #expect(reading.pass.counts.unusableNames == 0)
+        #expect(reading.pass.counts[.unusableName] == 0)
     }
 
     @Test("an event without timestamp gets its time from the same members; one with a timestamp keeps it")
@@ -237,7 +237,7 @@ struct RecordTests {
         #expect(asked.read(bytes: event).verdict.kind == .accepted)
         var refused = Reading(try options { $0.repairsUTF8 = false })
         #expect(refused.read(bytes: path + [0x0A]).verdict.kind == .quarantined)
-        #expect(reading.pass.counts.repairedLines == 1 && asked.pass.counts.repairedLines == 1)
+        #expect(reading.pass.counts[.repairedUTF8] == 1 && asked.pass.counts[.repairedUTF8] == 1)
     }
 
     @Test("text = \"lines\": what is no JSON is the message of a record")
@@ -254,7 +254,7 @@ struct RecordTests {
         #expect(String(decoding: broken, as: UTF8.self).hasPrefix("{\"message\":\"a\u{FFFD}\","))
         #expect(reading.read("  ").verdict.kind == .blank)
         #expect(reading.read(bytes: [0, 0, 0x61, 0x0A]).verdict.kind == .quarantined)
-        #expect(reading.pass.counts.wrappedLines == 6 && reading.pass.counts.repairedLines == 1)
+        #expect(reading.pass.counts[.wrappedText] == 6 && reading.pass.counts[.repairedUTF8] == 1)
     }
 
     @Test("no line grows by more than maxAddition says, and what leaves is an object: random lines, settings and bytes")

@@ -37,7 +37,7 @@ struct WrappedLineTests {
                 }
                 reading.buffer.removeAll()
                 reading.pass.write(into: &reading.buffer)
-                let line = String(decoding: reading.buffer.array(), as: UTF8.self)
+                let line = String(decoding: reading.buffer.bytes, as: UTF8.self)
                 let own = line.firstRange(of: ",\"name\":\"log\"").map { String(line[..<$0.lowerBound]) } ?? line
                 found.append((own, verdict.eventTime))
             }
@@ -106,7 +106,7 @@ struct WrappedLineTests {
             _ = reading.pass.read(base, from: 0, to: block.count)
             let (length, most) = (reading.pass.length, reading.pass.maxAddition)
             reading.pass.write(into: &reading.buffer)
-            let line = String(decoding: reading.buffer.array(), as: UTF8.self)
+            let line = String(decoding: reading.buffer.bytes, as: UTF8.self)
             #expect(line.contains(pod) && line.utf8.count <= length + most + 1, "\(line)")
         }
     }

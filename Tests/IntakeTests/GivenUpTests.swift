@@ -26,6 +26,8 @@ private final class FullStore: CommitStore {
     }
 
     func sync() async throws {}
+
+    func mustStay(_ file: [UInt8]) -> Bool { false }
 }
 
 /// An intake on a loop of its own.

@@ -215,7 +215,7 @@ struct IntakeRuleTests {
             #expect(discarded.map(\.reason) == ["GTM-1/noise"])
             #expect(discarded.map(\.events) == [2])
             #expect(host.store.snapshot.intake.accepted == 6)
-            #expect(await host.counts().unknownDestinations == 1)
+            #expect(await host.counts().rules.problems[.unknownDestination] == 1)
         }
     }
 
@@ -309,7 +309,7 @@ struct IntakeRuleTests {
             }
             #expect(kept[0].content.starts(with: Array(#"{"name":"Large""#.utf8)))
             let counts = await host.counts()
-            #expect(counts.rules.tooLarge == 1)
+            #expect(counts.rules.problems[.tooLarge] == 1)
             #expect(counts.quarantined[.madeTooLarge] == 1)
             // A line of its own in the log, with the tags that did it, whatever else went to the quarantine.
             let told = host.log.messages.filter { $0.text == "tags made events too large, they are in quarantine" }

@@ -1,6 +1,7 @@
-import Logs
 import TestKit
 import Testing
+
+@testable import Logs
 
 @Suite("Log")
 struct LogTests {

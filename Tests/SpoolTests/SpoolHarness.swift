@@ -92,6 +92,8 @@ final class KeepingSink: SpoolSink {
 
     func quarantine(_ record: QuarantineRecord) { quarantined.append(record) }
 
+    func park(_ resume: @escaping () -> Void) -> Bool { false }
+
     func mustStay(_ file: [UInt8]) -> Bool { queue.with { $0.staying.contains(file) } }
 
     func commit(_ progress: SpoolProgress) async throws {

@@ -112,7 +112,7 @@ enum EventsBenchmark {
         let now = SystemTime().wallTime
         var random = SplitMix64(seed: 1)
         for index in 0..<events {
-            let time = TimestampText.text(now + .milliseconds(index - events))
+            let time = "\(now + .milliseconds(index - events))"
             let name = names[index % names.count]
             let line: String =
                 switch data {

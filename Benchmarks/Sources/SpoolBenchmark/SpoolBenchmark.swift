@@ -45,6 +45,12 @@ final class CountingSink: SpoolSink {
 
     func quarantine(_ record: QuarantineRecord) { print("quarantined: \(record.detail)") }
 
+    func park(_ resume: @escaping () -> Void) -> Bool { false }
+
+    func persist() async throws {}
+
+    func mustStay(_ file: [UInt8]) -> Bool { false }
+
     func commit(_ progress: SpoolProgress) async throws {
         let count = taken
         taken = 0

@@ -1,71 +1,86 @@
 internal import Configuration
 internal import Containers
+internal import Control
 internal import EventLoops
+internal import Model
 
-/// What a person asks of the containers.
-extension ContainerKeeper {
-    /// Why a request about a container makes no sense.
-    enum Mistake: Error {
-        /// There is none of that id.
-        case unknown
-        /// It has no address.
-        case noAddress
-        /// The draft is no good.
-        case document(ContainerError)
-        /// Nobody said which of several it is.
-        case several
-        /// A link leads nowhere.
-        case link(String)
-        /// The draft is another container's.
-        case other(String)
+/// What a person asks of the containers, through the control API.
+extension ContainerKeeper: ContainerControl {
+    nonisolated func list() async -> [JSONValue] { states.map { $0.json(by: time) } }
+
+    nonisolated func show(_ id: String) async throws(ControlRefusal) -> JSONValue {
+        let state = try state(id)
+        return .object(
+            (state.json(by: time).members ?? []) + [
+                .init("values", .object(state.values)), .init("contents", state.contents),
+            ])
     }
 
-    private func slot(_ id: String) throws(Mistake) -> ContainerSlot {
-        guard let slot = slots.first(where: { $0.settings.id == id }) else { throw .unknown }
+    nonisolated func value(
+        of key: String, type: String, in id: String?
+    ) async throws(ControlRefusal) -> (value: JSONValue, isMissing: Bool) {
+        guard let type = TypedValue(rawValue: type) else {
+            let names = TypedValue.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ControlRefusal(status: 400, code: "out_of_range", message: "the type is one of \(names)")
+        }
+        let members = try id.map { id throws(ControlRefusal) in try state(id).values } ?? states.flatMap(\.values)
+        let value = members.last { $0.key == key }.flatMap { type.convert($0.value) }
+        return (value ?? type.standard, value == nil)
+    }
+
+    nonisolated func watch() -> AsyncStream<JSONValue> { watchers.lines() }
+
+    private nonisolated func state(_ id: String) throws(ControlRefusal) -> ContainerState {
+        guard let state = states.first(where: { $0.id == id }) else { throw .noContainer(id) }
+        return state
+    }
+
+    private func slot(_ id: String) throws(ControlRefusal) -> ContainerSlot {
+        guard let slot = slots.first(where: { $0.settings.id == id }) else { throw .noContainer(id) }
         return slot
     }
 
-    /// Fetches a container now; returns when the fetch has ended, within its timeouts.
-    func refresh(_ id: String) async throws(Mistake) -> RefreshEnd {
-        let slot = try slot(id)
-        guard slot.settings.url != nil else { throw .noAddress }
-        return await withCheckedContinuation { continuation in
-            slot.waiters.append(continuation)
-            feed(slot, .refresh)
+    /// Fetches containers now; returns when the fetches have ended, within their timeouts.
+    func refresh(_ id: String?) async throws(ControlRefusal) -> [JSONValue] {
+        var results: [JSONValue] = []
+        for id in id.map({ [$0] }) ?? slots.map(\.settings).filter({ $0.url != nil }).map(\.id) {
+            let slot = try slot(id)
+            guard slot.settings.url != nil else {
+                throw ControlRefusal(
+                    status: 400, code: "no_url", message: "\(id) has no url: its default file serves for ever")
+            }
+            let end = await withCheckedContinuation { continuation in
+                slot.waiters.append(continuation)
+                feed(slot, .refresh)
+            }
+            results.append([
+                "id": .string(id), "result": .string(end.result.rawValue), "message": .string(end.message),
+                "version": JSONValue(slot.state.version),
+            ])
         }
+        return results
     }
 
     /// Lets a draft of any version rule for a time (tm16). It is not kept: a restart ends it.
-    ///
-    /// - Returns: its version.
-    func preview(_ id: String?, _ content: [UInt8], for time: Duration) throws(Mistake) -> (id: String, version: Int) {
-        let document: ContainerDocument
-        do throws(ContainerError) {
-            // A signed file is a draft as well; here a person vouches for it.
-            document = try ContainerDocument(reading: SignedDocument.document(in: content))
-        } catch {
-            throw .document(error)
-        }
+    func preview(_ id: String?, _ content: [UInt8], for time: Duration) throws(ControlRefusal) -> JSONValue {
+        // A signed file is a draft as well; here a person vouches for it.
+        let draft = SignedDocument.document(in: content)
+        let document = try relaying(try ContainerDocument(reading: draft), ControlRefusal.badDocument)
         guard let slot = slots.first(where: { $0.settings.id == document.id }), id == nil || id == document.id else {
-            throw .other(document.id)
+            throw .otherContainer(document.id, id)
         }
-        do throws(ContainerError) {
-            let copy = try slot.remember(document, content)
-            feed(slot, .preview(copy, time))
-        } catch {
-            throw .document(error)
-        }
-        return (document.id, document.version)
+        let copy = try relaying(try slot.remember(document, content), ControlRefusal.badDocument)
+        feed(slot, .preview(copy, time))
+        return ["id": .string(document.id), "version": .integer(document.version)]
     }
 
     /// Fetches a draft that is signed for previews and lets it rule for a time (tm16). Nobody vouches for what a link leads to
     /// but its signature, by a key of the container; a link that is passed on for too long ends by the draft's `expires`.
-    ///
-    /// - Returns: its version.
-    func preview(
-        _ id: String?, link: String, for span: Duration
-    ) async throws(Mistake) -> (id: String, version: Int) {
-        guard id != nil || slots.count == 1, let name = id ?? slots.first?.settings.id else { throw .several }
+    func preview(_ id: String?, link: String, for span: Duration) async throws(ControlRefusal) -> JSONValue {
+        guard id != nil || slots.count == 1, let name = id ?? slots.first?.settings.id else {
+            throw ControlRefusal(
+                status: 400, code: "which_container", message: "say for which container the link is: --container ID")
+        }
         let slot = try slot(name)
         let file = try await fetched(link, for: slot)
         let document: ContainerDocument
@@ -80,28 +95,84 @@ extension ContainerKeeper {
                 throw ContainerError(.expired, "the draft has expired; sign one with a later expiry date")
             }
         } catch {
-            throw .document(error)
+            throw .badDocument(error)
         }
-        guard document.id == name else { throw .other(document.id) }
+        guard document.id == name else { throw .otherContainer(document.id, id) }
         return try preview(name, content, for: span)
     }
 
     /// Ends the preview of a container, or of all.
     ///
     /// - Returns: the ids of those that were previewed.
-    func endPreview(_ id: String?) throws(Mistake) -> [String] {
-        let chosen = try id.map { id throws(Mistake) in [try slot(id)] } ?? slots
-        let previewed = chosen.filter { $0.machine.previewEnd != nil }
+    func endPreview(_ id: String?) throws(ControlRefusal) -> [String] {
+        let chosen = try id.map { id throws(ControlRefusal) in [try slot(id)] } ?? slots
+        let previewed = chosen.filter { $0.state.machine.previewEnd != nil }
         for slot in previewed { feed(slot, .endPreview) }
         return previewed.map(\.settings.id)
     }
 
-    /// The exact bytes of the document in force; nil where there is none, or a file of values only.
-    func document(_ id: String) throws(Mistake) -> [UInt8]? {
+    /// The exact bytes of the document in force.
+    func document(_ id: String) throws(ControlRefusal) -> [UInt8] {
         let slot = try slot(id)
-        guard let container = slot.current, container.document.version > 0 else { return nil }
-        let content = slot.machine.inForce?.copy.content
+        guard let container = slot.current, container.document.version > 0,
+            let content = slot.state.machine.inForce?.copy.content
+        else {
+            throw ControlRefusal(
+                status: 404, code: "empty",
+                message: "\(id) has no complete document: it is empty, or a default file of values only")
+        }
         // A default file may be a signed one.
-        return content.map { SignedDocument.document(in: $0) }
+        return SignedDocument.document(in: content)
+    }
+}
+
+extension ControlRefusal {
+    fileprivate static func noContainer(_ id: String) -> ControlRefusal {
+        ControlRefusal(
+            status: 404, code: "not_found", message: "there is no container \(id); `spoolship container list`")
+    }
+
+    fileprivate static func badDocument(_ error: ContainerError) -> ControlRefusal {
+        ControlRefusal(status: 400, code: "bad_document", message: "no container document: \(error)")
+    }
+
+    fileprivate static func otherContainer(_ other: String, _ id: String?) -> ControlRefusal {
+        let wanted = id.map { "not for \($0)" } ?? "which this agent has not"
+        return ControlRefusal(
+            status: 422, code: "other_container", message: "the document is for the container \(other), \(wanted)")
+    }
+
+    static func notFetched(_ message: String) -> ControlRefusal {
+        ControlRefusal(status: 503, code: "not_fetched", message: "the link was not fetched: \(message)")
+    }
+}
+
+extension ContainerState {
+    /// How the container stands, without its values.
+    func json(by time: any TimeSource) -> JSONValue {
+        let refreshes = refreshes.map { type, result, count -> JSONValue in
+            ["type": .string(type.rawValue), "result": .string(result.rawValue), "count": .integer(count)]
+        }
+        let refusals = refused.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
+        return [
+            "id": .string(id), "open": .bool(machine.isOpen), "source": .string(source.rawValue),
+            "version": JSONValue(version), "held_back_version": JSONValue(machine.heldBack),
+            "confirmed_ms": JSONValue(confirmed.map { Int($0.milliseconds) }),
+            "fresh": .bool(isFresh(at: time.wallTime)),
+            "expires_ms": JSONValue(machine.inForce?.copy.expires.map { Int($0.milliseconds) }),
+            "preview_ends_ms": JSONValue(previewEnd(by: time).map { Int($0.milliseconds) }),
+            "required": .bool(!settings.required.isEmpty), "awaited": .bool(lack != nil),
+            "last_fetch": JSONValue(lastFetch?.rawValue), "problem": JSONValue(problem),
+            "refreshes": .array(refreshes), "settings_refused": .object(refusals),
+        ]
+    }
+
+    /// How much of what is in it.
+    var contents: JSONValue {
+        guard let document = current?.document else { return .null }
+        return [
+            "values": .integer(document.values.count), "macros": .integer(document.macros.count),
+            "rules": .integer(document.rules.count), "tags": .integer(document.tags.count),
+        ]
     }
 }

@@ -13,7 +13,7 @@ extension ContainerKeeper {
     /// Gives the machine an input and does what it says.
     func feed(_ slot: ContainerSlot, _ input: ContainerMachine.Input) {
         guard !slot.isClosed else { return }
-        let effects = slot.machine.handle(input, at: moment, using: &random)
+        let effects = slot.state.machine.handle(input, at: moment, using: &random)
         var isChanged = false
         for effect in effects {
             switch effect {
@@ -23,7 +23,7 @@ extension ContainerKeeper {
             case .confirm(let confirmed): confirm(slot, confirmed)
             case .open: release(slot)
             case .apply(let held):
-                slot.current = held.flatMap { slot.container(of: $0.copy) }
+                slot.rule(by: held.flatMap { slot.container(of: $0.copy) })
                 isChanged = true
                 for finding in slot.current?.findings ?? [] {
                     if finding.isMistake {
@@ -55,7 +55,7 @@ extension ContainerKeeper {
     }
 
     func arm(_ slot: ContainerSlot) {
-        let wanted = slot.machine.wake(at: moment)
+        let wanted = slot.state.machine.wake(at: moment)
         guard slot.timer?.at != wanted else { return }
         if let timer = slot.timer { loop.cancel(timer.id) }
         slot.timer = wanted.map { at in
@@ -72,7 +72,7 @@ extension ContainerKeeper {
     func inForceChanged() {
         inForce.publish(
             slots.compactMap(\.current),
-            awaiting: slots.filter(\.isAwaited).map {
+            awaiting: slots.filter(\.state.isAwaited).map {
                 AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
             })
         publish()
@@ -84,10 +84,9 @@ extension ContainerKeeper {
 
     /// Says once that events wait for a container.
     private func tellAwaited(_ slot: ContainerSlot) {
-        let isHolding = slot.isAwaited && slot.machine.isOpen
-        guard isHolding != slot.isHolding else { return }
-        slot.isHolding = isHolding
-        guard isHolding else { return log.warning("events are read again", ["container": slot.settings.id]) }
+        guard slot.state.isHolding != slot.isHolding else { return }
+        slot.isHolding = slot.state.isHolding
+        guard slot.isHolding else { return log.warning("events are read again", ["container": slot.settings.id]) }
         log.error(
             slot.current == nil
                 ? "events are not read: a required container has no document"
@@ -95,8 +94,8 @@ extension ContainerKeeper {
             [
                 "container": slot.settings.id,
                 "apps": slot.settings.apps.isEmpty ? "all" : slot.settings.apps.joined(separator: ","),
-                "hint": slot.machine.problem ?? slot.defaultProblem
-                    ?? (slot.current == nil ? "publish one, or give it a default_file" : slot.lack ?? ""),
+                "hint": slot.state.machine.problem ?? slot.state.defaultProblem
+                    ?? (slot.current == nil ? "publish one, or give it a default_file" : slot.state.lack ?? ""),
             ])
     }
 

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Containers
+internal import Control
 internal import EventLoops
 internal import Model
 internal import Outputs
@@ -52,8 +53,8 @@ extension ContainerKeeper {
     }
 
     /// Fetches what a person's link leads to, as the container's own documents are fetched, but within a few seconds.
-    func fetched(_ link: String, for slot: ContainerSlot) async throws(Mistake) -> [UInt8] {
-        guard isNetworkOn() else { throw .link("the network is switched off (`spoolship network on`)") }
+    func fetched(_ link: String, for slot: ContainerSlot) async throws(ControlRefusal) -> [UInt8] {
+        guard isNetworkOn() else { throw .notFetched("the network is switched off (`spoolship network on`)") }
         var options = fetchOptions(link, slot.settings)
         options.connectTimeout = .seconds(4)
         options.timeout = .seconds(8)
@@ -61,14 +62,14 @@ extension ContainerKeeper {
         do throws(OutputError) {
             fetcher = try DocumentFetcher(options, on: loop)
         } catch {
-            throw .link(error.message)
+            throw .notFetched(error.message)
         }
         switch await fetcher.fetch(etag: nil) {
         case .document(let file, _): return file
-        case .notModified: throw .link("the server answered 304")
-        case .status(let status, _): throw .link("the server answered \(status)\(ContainerKeeper.hint(status))")
-        case .tooLarge: throw .link("it is larger than \(SignedDocument.largest) bytes")
-        case .failed(let failure): throw .link(failure.message)
+        case .notModified: throw .notFetched("the server answered 304")
+        case .status(let status, _): throw .notFetched("the server answered \(status)\(ContainerKeeper.hint(status))")
+        case .tooLarge: throw .notFetched("it is larger than \(SignedDocument.largest) bytes")
+        case .failed(let failure): throw .notFetched(failure.message)
         }
     }
 

@@ -32,7 +32,7 @@ actor ContainerKeeper {
     /// Told, on the main loop, when something was put in force: whoever reads events may go on.
     let published: @Sendable () -> Void
     private nonisolated let publishedStates = Mutex<[ContainerState]>([])
-    nonisolated let watch = ContainerWatch()
+    nonisolated let watchers = ContainerWatch()
 
     /// - Parameters:
     ///   - inForce: where the intake looks.
@@ -66,7 +66,7 @@ actor ContainerKeeper {
         let states = states
         return settings.compactMap { settings in
             guard var state = states.first(where: { $0.id == settings.id }) else { return nil }
-            state.maySet = settings.maySet
+            state.settings.maySet = settings.maySet
             return state
         }
     }
@@ -101,8 +101,8 @@ actor ContainerKeeper {
             if let known = old.first(where: { $0.settings.id == settings.id }) {
                 if known.facts == facts, known.settings == settings || known.serves(settings) {
                     if known.settings != settings {
-                        known.settings = settings
-                        known.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
+                        known.state.settings = settings
+                        known.state.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
                         arm(known)
                     }
                     isReread.append(known)
@@ -110,7 +110,7 @@ actor ContainerKeeper {
                 }
             }
             let slot = ContainerSlot(settings, fetcher: fetcher(of: settings), facts: facts)
-            slot.current = old.first { $0.settings.id == settings.id }?.current
+            slot.rule(by: old.first { $0.settings.id == settings.id }?.current)
             return slot
         }
         for slot in old where !slots.contains(where: { $0 === slot }) { close(slot) }
@@ -150,13 +150,13 @@ actor ContainerKeeper {
             }
             let copy = try slot.remember(file.document, file.bytes)
             slot.standard = copy
-            slot.defaultProblem = file.signatureProblem(slot.keys)
-            if let problem = slot.defaultProblem {
+            slot.state.defaultProblem = file.signatureProblem(slot.keys)
+            if let problem = slot.state.defaultProblem {
                 log.warning(
                     "default file with a bad signature, it rules all the same", ["container": id, "hint": problem])
             }
             if let expires = copy.expires, clock.isTrusted(at: time), expires <= time.wallTime {
-                slot.defaultProblem = "the default file's document has expired; it rules all the same"
+                slot.state.defaultProblem = "the default file's document has expired; it rules all the same"
                 log.warning(
                     "default file has expired, it rules all the same",
                     ["container": id, "file": file.path, "hint": "put a newer document there, and reload"])
@@ -164,10 +164,10 @@ actor ContainerKeeper {
             return copy
         } catch {
             log.error(
-                slot.hasDefault
+                slot.state.machine.hasStandard
                     ? "default file not read again, the last good one stays" : "container without a default",
                 ["container": id, "hint": error.description])
-            slot.defaultProblem = error.description
+            slot.state.defaultProblem = error.description
             return nil
         }
     }
@@ -176,9 +176,9 @@ actor ContainerKeeper {
 
     /// Returns when all containers are open: after the longest of their timeouts at the latest (tm05).
     func waitUntilOpen() async {
-        for slot in slots where !slot.machine.isOpen {
+        for slot in slots where !slot.state.machine.isOpen {
             await withCheckedContinuation { continuation in
-                if slot.machine.isOpen || slot.isClosed { return continuation.resume() }
+                if slot.state.machine.isOpen || slot.isClosed { return continuation.resume() }
                 slot.openers.append(continuation)
             }
         }
@@ -196,20 +196,15 @@ actor ContainerKeeper {
         let openers = slot.openers
         slot.openers = []
         for opener in openers { opener.resume() }
-        guard slot.isClosed else { return }
-        let waiters = slot.waiters
-        slot.waiters = []
-        for waiter in waiters {
-            waiter.resume(returning: RefreshEnd(result: .unknownError, message: "the container was closed"))
-        }
+        if slot.isClosed { slot.answer(RefreshEnd(result: .unknownError, message: "the container was closed")) }
     }
 
     // MARK: How they stand
 
     /// Why events are not read, for `ready`. From any thread.
     nonisolated var obstacles: [String] {
-        states.filter { $0.isAwaited && $0.isOpen }.map { state in
-            let apps = state.apps.isEmpty ? "" : " of \(state.apps.joined(separator: ", "))"
+        states.filter(\.isHolding).map { state in
+            let apps = state.settings.apps.isEmpty ? "" : " of \(state.settings.apps.joined(separator: ", "))"
             return "events\(apps) are not read: the container \(state.id) is required and \(state.lack ?? "")"
                 + (state.problem.map { " (\($0))" } ?? "")
         }
@@ -217,15 +212,13 @@ actor ContainerKeeper {
 
     /// Publishes how all stand.
     func publish() {
-        let boot = time.bootTime
-        let wall = time.wallTime
-        let states = slots.map { $0.state(boot: boot, wall: wall) }
+        let states = slots.map(\.state)
         publishedStates.withLock { $0 = states }
     }
 
     /// Notes which values of `may_set` were refused.
     func setRefused(_ refused: [String: [String: String]]) {
-        for slot in slots { slot.refused = refused[slot.settings.id] ?? [:] }
+        for slot in slots { slot.state.refused = refused[slot.settings.id] ?? [:] }
         publish()
     }
 
@@ -235,20 +228,18 @@ actor ContainerKeeper {
         note.write(to: log, container: id)
         switch note {
         case .succeeded(let type, _, _):
-            slot.results[type, default: [:]][.success, default: 0] += 1
+            slot.state.results[type, default: [:]][.success, default: 0] += 1
             if type == .network { end(slot, .success, "") }
         case .failed(let type, let result, let message):
-            slot.results[type, default: [:]][result, default: 0] += 1
+            slot.state.results[type, default: [:]][result, default: 0] += 1
             if type == .network { end(slot, result, message) }
         default: break
         }
-        watch.offer(note.json(container: id, at: time.wallTime))
+        watchers.offer(note.json(container: id, at: time.wallTime))
     }
 
     private func end(_ slot: ContainerSlot, _ result: RefreshResult, _ message: String) {
-        slot.lastFetch = result
-        let waiters = slot.waiters
-        slot.waiters = []
-        for waiter in waiters { waiter.resume(returning: RefreshEnd(result: result, message: message)) }
+        slot.state.lastFetch = result
+        slot.answer(RefreshEnd(result: result, message: message))
     }
 }

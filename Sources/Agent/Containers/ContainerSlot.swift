@@ -8,13 +8,10 @@ internal import Outputs
 ///
 /// Unchecked, because the keeper and its tasks touch it on the keeper's loop only.
 final class ContainerSlot: @unchecked Sendable {
-    /// Its settings; a change of more than timing makes a new slot.
-    var settings: ContainerSettings
-    var machine: ContainerMachine
+    /// How it stands: what others are shown.
+    var state: ContainerState
     let fetcher: DocumentFetcher?
     let keys: [PublicKey]
-    /// What may be called, for compiling.
-    let mayCall: Set<String>
     /// What its documents were made into; those that are in no use any more go.
     private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
     /// The file of the last fetch, as it was served, until the machine has judged it.
@@ -25,17 +22,6 @@ final class ContainerSlot: @unchecked Sendable {
     var isSaving = false
     /// Ends of refreshes that are told once it is.
     var heldEnds: [ContainerNote] = []
-    /// The document in force, made ready; nil for none.
-    var current: CompiledContainer? {
-        didSet {
-            guard current !== oldValue else { return }
-            answers = [:]
-            evaluate()
-        }
-    }
-    /// Its values without an event, in their order; those that depend on one are in `needEvent`.
-    private(set) var values: [JSONValue.Member] = []
-    private(set) var needEvent: [String] = []
     /// What functions answered for the values of the document in force.
     private var answers: [FunctionCall: JSONValue] = [:]
     /// Functions whose answers the values wait for.
@@ -48,40 +34,22 @@ final class ContainerSlot: @unchecked Sendable {
     var waiters: [CheckedContinuation<RefreshEnd, Never>] = []
     /// Whether its opening has begun.
     var hasStarted = false
-    /// Why there is no default file, or what is wrong with it; nil where there is a good one, or none is configured.
-    var defaultProblem: String?
     /// The default file as it was read last.
     var standard: ContainerCopy?
-    /// Values of `may_set` that were refused, and why, by setting.
-    var refused: [String: String] = [:]
     /// It was replaced, or is in the configuration no more: what comes in is for nobody.
     var isClosed = false
-    var results: [RefreshType: [RefreshResult: Int]] = [:]
-    /// How the last fetch ended; nil before the first.
-    var lastFetch: RefreshResult?
-    /// Whether a default file is known.
-    var hasDefault: Bool { machine.hasStandard }
     /// Whether it was said that events wait for it.
     var isHolding = false
 
-    /// Whether events of its apps are not to be read: what is required does not rule, or a document may come at any moment.
-    var isAwaited: Bool { lack != nil || current == nil && !machine.isOpen }
-    /// Why what is required does not rule; nil when it does, or nothing is.
-    var lack: String? {
-        guard !settings.required.isEmpty else { return nil }
-        guard let current else { return "has no document" }
-        if machine.source == .preview { return "a draft rules, which is not what is required" }
-        guard settings.required.contains(.redaction), !current.hides else { return nil }
-        return "its version \(current.document.version) redacts nothing"
-    }
+    var settings: ContainerSettings { state.settings }
+    /// The document in force, made ready; nil for none.
+    var current: CompiledContainer? { state.current }
 
     init(_ settings: ContainerSettings, fetcher: DocumentFetcher?, facts: AgentFacts) {
-        self.settings = settings
+        state = ContainerState(settings, facts)
         self.facts = facts
         self.fetcher = fetcher
         keys = settings.publicKeys.compactMap { PublicKey($0) }
-        mayCall = Set(settings.mayCall)
-        machine = ContainerMachine(settings.machineOptions(on: facts))
     }
 
     /// Makes a document ready, and remembers what it was made into.
@@ -99,22 +67,41 @@ final class ContainerSlot: @unchecked Sendable {
             version: document.version, expires: document.expires, rollout: document.rollout, content: content)
         if !compiled.contains(where: { $0.copy == copy }) {
             compiled.append(
-                (copy, try CompiledContainer(document, mayCall: mayCall, facts: facts, apps: Set(settings.apps))))
+                (
+                    copy,
+                    try CompiledContainer(
+                        document, mayCall: Set(settings.mayCall), facts: facts, apps: Set(settings.apps))
+                ))
         }
         return copy
     }
 
+    /// Tells whoever waits for a refresh how it has ended.
+    func answer(_ end: RefreshEnd) {
+        let told = waiters
+        waiters = []
+        for waiter in told { waiter.resume(returning: end) }
+    }
+
+    /// Puts a document in force, or none.
+    func rule(by container: CompiledContainer?) {
+        guard current !== container else { return }
+        state.current = container
+        answers = [:]
+        evaluate()
+    }
+
     /// Works the values out, without an event, with the answers that are there.
     private func evaluate() {
-        values = []
-        needEvent = []
+        state.values = []
+        state.needEvent = []
         needed = []
         guard let current else { return }
         for key in current.keys {
             switch current.value(ofKey: key, results: { self.answers[$0] }) {
             case .missing: break
-            case .value(let value): values.append(.init(key, value))
-            case .needsEvent: needEvent.append(key)
+            case .value(let value): state.values.append(.init(key, value))
+            case .needsEvent: state.needEvent.append(key)
             case .needs(let calls): needed += calls.filter { !needed.contains($0) }
             }
         }
@@ -136,7 +123,7 @@ final class ContainerSlot: @unchecked Sendable {
 
     /// Forgets what no source holds any more.
     func forgetUnused() {
-        let known = machine.known
+        let known = state.machine.known
         compiled.removeAll { !known.contains($0.copy) }
     }
 
@@ -150,35 +137,6 @@ final class ContainerSlot: @unchecked Sendable {
         timed.maySet = other.maySet
         timed.required = other.required
         return timed == other
-    }
-}
-
-extension ContainerSlot {
-    /// How it stands at a moment.
-    func state(boot: BootInstant, wall: Timestamp) -> ContainerState {
-        var state = ContainerState(id: settings.id)
-        let inForce = machine.inForce
-        state.isOpen = machine.isOpen
-        state.source = machine.source
-        state.version = inForce?.copy.version
-        state.confirmed = inForce?.confirmed
-        state.expires = inForce?.copy.expires
-        state.freshFor = settings.freshFor
-        state.hasAddress = settings.url != nil
-        state.heldBack = machine.heldBack
-        state.problem = machine.problem ?? defaultProblem ?? current?.mistake
-        state.previewEnd = machine.previewEnd.map { wall + ($0 - boot) }
-        state.results = results
-        state.lastFetch = lastFetch
-        state.values = values
-        state.refused = refused
-        state.maySet = settings.maySet
-        state.isRequired = !settings.required.isEmpty
-        state.lack = lack
-        state.apps = settings.apps
-        state.needEvent = needEvent
-        state.current = current
-        return state
     }
 }
 

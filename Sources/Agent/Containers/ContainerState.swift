@@ -1,69 +1,81 @@
+internal import Configuration
 internal import Containers
 internal import Control
 internal import EventLoops
 internal import Model
 
-/// How a container stands: published by the keeper, read from any thread.
+/// How a container stands: the keeper's, of which it publishes copies, read from any thread.
 struct ContainerState: Sendable {
-    /// Its id.
-    var id: String
-    /// Whether it is open.
-    var isOpen = false
-    /// Where what is in force comes from.
-    var source = ContainerSource.none
-    /// The version in force; nil for none.
-    var version: Int?
-    /// The version that is published for other machines first; nil for none.
-    var heldBack: Int?
-    /// When the network last confirmed it; nil where it never did.
-    var confirmed: Timestamp?
-    /// When the document in force ends; nil for never.
-    var expires: Timestamp?
-    /// How old a confirmed copy may be to count as fresh.
-    var freshFor = Duration.zero
-    /// Whether it has an address at all.
-    var hasAddress = false
-    /// What went wrong last; nil when nothing did.
-    var problem: String?
-    /// When the draft's time is over; nil without a draft.
-    var previewEnd: Timestamp?
+    /// Its settings; a change of more than timing makes a new slot.
+    var settings: ContainerSettings
+    var machine: ContainerMachine
+    /// The document in force, made ready; nil for none.
+    var current: CompiledContainer?
+    /// Its values without an event, in their order; those that depend on one are in `needEvent`.
+    var values: [JSONValue.Member] = []
+    /// Keys whose values depend on an event.
+    var needEvent: [String] = []
     /// Refreshes since the start, by type and result.
     var results: [RefreshType: [RefreshResult: Int]] = [:]
     /// How the last fetch ended; nil before the first.
     var lastFetch: RefreshResult?
-    /// Its values, evaluated without an event, in their order.
-    var values: [JSONValue.Member] = []
-    /// Keys whose values depend on an event.
-    var needEvent: [String] = []
-    /// The settings that its values may set.
-    var maySet: [String] = []
+    /// Why there is no default file, or what is wrong with it; nil where there is a good one, or none is configured.
+    var defaultProblem: String?
     /// Values of `may_set` that were refused, and why, by setting.
     var refused: [String: String] = [:]
-    /// Whether events are read only while a document rules.
-    var isRequired = false
-    /// Why what is required does not rule; nil when it does, or nothing is.
-    var lack: String?
-    /// The apps that it concerns; empty for all.
-    var apps: [String] = []
-    /// The document in force; nil for none.
-    var current: CompiledContainer?
 
-    /// Whether events wait for what is required.
-    var isAwaited: Bool { lack != nil }
+    init(_ settings: ContainerSettings, _ facts: AgentFacts = AgentFacts()) {
+        self.settings = settings
+        machine = ContainerMachine(settings.machineOptions(on: facts))
+    }
+
+    var id: String { settings.id }
+    /// Where what is in force comes from.
+    var source: ContainerSource { machine.source }
+    /// The version in force; nil for none.
+    var version: Int? { machine.inForce?.copy.version }
+    /// When the network last confirmed what is in force; nil where it never did.
+    var confirmed: Timestamp? { machine.inForce?.confirmed }
+    /// What went wrong last; nil when nothing did.
+    var problem: String? { machine.problem ?? defaultProblem ?? current?.mistake }
+    /// Whether events of its apps are not to be read: what is required does not rule, or a document may come at any moment.
+    var isAwaited: Bool { lack != nil || current == nil && !machine.isOpen }
+    /// Whether events wait for what is required, though the container is open.
+    var isHolding: Bool { lack != nil && machine.isOpen }
+    /// Why what is required does not rule; nil when it does, or nothing is.
+    var lack: String? {
+        guard !settings.required.isEmpty else { return nil }
+        guard let current else { return "has no document" }
+        if source == .preview { return "a draft rules, which is not what is required" }
+        guard settings.required.contains(.redaction), !current.hides else { return nil }
+        return "its version \(current.document.version) redacts nothing"
+    }
+
+    /// Refreshes since the start, by type and result, in order.
+    var refreshes: [(type: RefreshType, result: RefreshResult, count: Int)] {
+        RefreshType.allCases.flatMap { type in
+            (results[type] ?? [:]).sorted { $0.key.rawValue < $1.key.rawValue }.map { (type, $0.key, $0.value) }
+        }
+    }
 
     /// Whether it is as new as it should be: confirmed within `fresh_for`; without an address a default file will do.
     func isFresh(at now: Timestamp) -> Bool {
-        guard hasAddress else { return version != nil }
-        return confirmed.map { (Duration.zero...freshFor).contains(now - $0) } ?? false
+        guard settings.url != nil else { return version != nil }
+        return confirmed.map { (Duration.zero...settings.freshFor).contains(now - $0) } ?? false
+    }
+
+    /// When the draft's time is over; nil without a draft.
+    func previewEnd(by time: any TimeSource) -> Timestamp? {
+        machine.previewEnd.map { time.wallTime + ($0 - time.bootTime) }
     }
 }
 
 extension ContainerState {
     /// How it stands, for `status` and the status page.
-    var report: StatusReport.Container {
+    func report(by time: any TimeSource) -> StatusReport.Container {
         let refusals = refused.sorted { $0.key < $1.key }.map(\.value)
         return StatusReport.Container(
-            id: id, source: isOpen ? source.rawValue : "opening", version: version.map { "\($0)" } ?? "none",
-            confirmed: confirmed, problem: problem ?? refusals.first, previewEnds: previewEnd)
+            id: id, source: machine.isOpen ? source.rawValue : "opening", version: version.map { "\($0)" } ?? "none",
+            confirmed: confirmed, problem: problem ?? refusals.first, previewEnds: previewEnd(by: time))
     }
 }

@@ -4,7 +4,6 @@ internal import Synchronization
 /// Shows what happens to containers to whoever watches (`container watch`). From any thread.
 final class ContainerWatch: Sendable {
     private let watchers = Mutex<[(id: UInt64, watcher: AsyncStream<JSONValue>.Continuation)]>([])
-    private let last = Mutex<UInt64>(0)
 
     /// Tells all who watch; one that is too slow misses the oldest.
     func offer(_ line: JSONValue) {
@@ -14,11 +13,11 @@ final class ContainerWatch: Sendable {
     /// What happens from now on, until the task that reads it ends.
     func lines() -> AsyncStream<JSONValue> {
         let (stream, watcher) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(1000))
-        let id = last.withLock { last in
-            last += 1
-            return last
+        let id = watchers.withLock { watchers in
+            let id = (watchers.last?.id ?? 0) + 1
+            watchers.append((id, watcher))
+            return id
         }
-        watchers.withLock { $0.append((id, watcher)) }
         watcher.onTermination = { [weak self] _ in
             self?.watchers.withLock { $0.removeAll { $0.id == id } }
         }

@@ -7,9 +7,8 @@ internal import Model
 
 /// The functions of the configuration, to be asked from any thread; they run on the reader's loop.
 final class FunctionDesk: Sendable {
-    /// Used on its loop's thread only, and made before that runs.
+    /// Used on its loop's thread only, but for its figures, and made before that runs.
     nonisolated(unsafe) let runner: FunctionRunner
-    let figures: @Sendable () -> FunctionFigures
     /// How long the programs ran, for metrics.
     let durations = HistogramSet(\.functionSeconds)
     private let loop: EventLoop
@@ -17,17 +16,16 @@ final class FunctionDesk: Sendable {
     init(_ settings: Settings, on loop: EventLoop, time: any TimeSource, log: Log) {
         self.loop = loop
         let failures = FailureReport(log, time)
-        runner = FunctionRunner(settings.functionDefinitions, on: loop, time: time) { [durations] function, duration in
+        runner = FunctionRunner(settings.functions, on: loop, time: time) { [durations] function, duration in
             durations.observe([function], duration)
         } failed: {
             failures.note($0)
         }
-        figures = runner.figuresReader
     }
 
     /// Takes other definitions; calls that run end as they began.
     func configure(_ settings: Settings) {
-        let definitions = settings.functionDefinitions
+        let definitions = settings.functions
         loop.post { self.runner.configure(definitions) }
     }
 
@@ -67,16 +65,5 @@ private final class FailureReport {
                 "said": failure.complaint, "count": counts[name] ?? 1,
             ])
         counts[name] = nil
-    }
-}
-
-extension Settings {
-    /// `[functions.NAME]` as the runner has it.
-    var functionDefinitions: [String: FunctionDefinition] {
-        functions.mapValues { function in
-            FunctionDefinition(
-                command: function.command, timeout: function.timeout, parallel: function.parallel,
-                cache: function.cache)
-        }
     }
 }

@@ -39,25 +39,21 @@ public struct PublishedDocument: Sendable {
     }
 
     private static func fetch(_ options: FetchOptions) throws(Failure) -> FetchResult {
+        let box = Box()
         do {
             let loop = try EventLoop(name: "fetch")
             let fetcher = try DocumentFetcher(options, on: loop)
-            let box = Box()
             Task(executorPreference: loop) {
                 let result = await fetcher.fetch(etag: nil)
                 box.answer.withLock { $0 = result }
                 loop.stop()
             }
             loop.run()
-            guard let result = box.answer.withLock({ $0 }) else { throw Failure(message: "it was interrupted") }
-            return result
-        } catch let error as OutputError {
-            throw Failure(message: error.message)
-        } catch let failure as Failure {
-            throw failure
         } catch {
             throw Failure(message: "\(error)")
         }
+        guard let result = box.answer.withLock({ $0 }) else { throw Failure(message: "it was interrupted") }
+        return result
     }
 
     /// Shared by the caller and the loop's task.

@@ -26,7 +26,7 @@ struct SettingsOverlay {
         settings = base
         for container in containers {
             let id = container.id
-            for path in container.maySet {
+            for path in container.settings.maySet {
                 guard !container.needEvent.contains(path) else {
                     refused[id, default: [:]][path] = "\(path) depends on an event, and settings have none"
                     continue
@@ -66,18 +66,12 @@ extension SettingValue {
         case .double(let number): self = .double(number)
         case .string(let text): self = .string(text)
         case .array(let elements):
-            var values: [SettingValue] = []
-            for element in elements {
-                guard let value = SettingValue(element) else { return nil }
-                values.append(value)
-            }
+            let values = elements.compactMap { SettingValue($0) }
+            guard values.count == elements.count else { return nil }
             self = .array(values)
         case .object(let members):
-            var found: [Member] = []
-            for member in members {
-                guard let value = SettingValue(member.value) else { return nil }
-                found.append(Member(member.key, value))
-            }
+            let found = members.compactMap { member in SettingValue(member.value).map { Member(member.key, $0) } }
+            guard found.count == members.count else { return nil }
             self = .table(found)
         }
     }

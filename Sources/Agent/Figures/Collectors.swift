@@ -70,10 +70,8 @@ struct AllIntakes: Sendable {
     /// What was read as it came.
     var read: IntakeFigures.Counts { places.reduce(into: spool.counts) { $0.add($1.counts) } }
 
-    /// What each app has written, old files included.
-    var apps: [String: AppCounts] {
-        backfill.counts.apps.reduce(into: read.apps) { $0.note($1.key, $1.value) }
-    }
+    /// What was read, old files included.
+    var all: IntakeFigures.Counts { (places + [backfill]).reduce(into: spool.counts) { $0.add($1.counts) } }
 }
 
 /// What the pass over each line counts.
@@ -82,14 +80,13 @@ struct IntakeCollector: MetricCollector {
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
-        let counts = figures.read
-        let old = figures.backfill.counts
+        let (read, counts) = (figures.read, figures.all)
         // Of an app that was silent since, the names of an earlier day are left.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
             exposition.set(\.eventNames, [app], to: count.day == today ? count.names : 0)
         }
-        for (app, count) in figures.apps.sorted(by: { $0.key < $1.key }) {
+        for (app, count) in counts.apps.sorted(by: { $0.key < $1.key }) {
             exposition.set(\.appEvents, [app], to: count.events)
             exposition.set(\.appRecords, [app], to: count.records)
             exposition.set(\.appBytes, [app], to: count.bytes)
@@ -99,38 +96,27 @@ struct IntakeCollector: MetricCollector {
             }
         }
         for reason in QuarantineRecord.Reason.allCases {
-            exposition.set(
-                \.quarantined, [reason.rawValue], to: (counts.quarantined[reason] ?? 0) + (old.quarantined[reason] ?? 0)
-            )
+            exposition.set(\.quarantined, [reason.rawValue], to: counts.quarantined[reason] ?? 0)
         }
         let kinds: [(String, LimitKind)] = [
             ("name", .nameLength), ("property_key", .propertyKeyLength), ("property_value", .propertyValueLength),
             ("properties", .properties),
         ]
-        exposition.set(\.sessions, by: counts.events.sessions)
+        exposition.set(\.sessions, by: read.events.sessions)
         for kind in LimitKind.allCases {
-            for (word, figure) in [
-                ("refuse", \EventCounts.refused), ("quarantine", \.quarantined), ("allow", \.allowed),
-            ] as [(String, KeyPath<EventCounts, [Int]>)] {
-                let count = counts.events[keyPath: figure][kind.rawValue] + old.events[keyPath: figure][kind.rawValue]
-                exposition.set(\.beyondLimit, [kind.name, word], to: count)
+            for word in [LimitConsequence.refuse, .quarantine, .allow] {
+                exposition.set(\.beyondLimit, [kind.rawValue, word.rawValue], to: counts.events[word, kind])
             }
         }
-        for (new, old) in zip(counts.events.oddities, old.events.oddities) {
-            exposition.set(\.oddities, [new.kind], to: new.count + old.count)
+        for kind in Oddity.allCases {
+            exposition.set(\.oddities, [kind.rawValue], to: counts.events[kind])
         }
-        exposition.set(\.tagsFired, by: counts.rules.fired.merging(old.rules.fired, uniquingKeysWith: +))
-        let problems = [
-            ("event_too_large", counts.rules.tooLarge + old.rules.tooLarge),
-            ("function_not_allowed", counts.rules.deniedCalls + old.rules.deniedCalls),
-            ("hash_key_missing", counts.rules.missingKeys + old.rules.missingKeys),
-            ("not_a_name", counts.rules.badNames + old.rules.badNames),
-            ("data_layer_full", counts.rules.refusedPushes + old.rules.refusedPushes),
-            ("unknown_destination", counts.unknownDestinations + old.unknownDestinations),
-        ]
-        for (problem, count) in problems { exposition.set(\.ruleProblems, [problem], to: count) }
+        exposition.set(\.tagsFired, by: counts.rules.fired)
+        for problem in RuleProblem.allCases {
+            exposition.set(\.ruleProblems, [problem.rawValue], to: counts.rules.problems[problem] ?? 0)
+        }
         for (label, kind) in kinds {
-            exposition.set(\.truncations, [label], to: counts.events.cut[kind.rawValue] + old.events.cut[kind.rawValue])
+            exposition.set(\.truncations, [label], to: counts.events[.cut, kind])
         }
     }
 }

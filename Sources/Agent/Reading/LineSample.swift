@@ -129,7 +129,7 @@ public struct LineSample: Sendable {
         case .accepted:
             var line = Line(number: number, fate: pass.isRecord ? .record : .event)
             line.name = String(decoding: pass.name, as: UTF8.self)
-            line.time = TimestampText.text(verdict.eventTime)
+            line.time = "\(verdict.eventTime)"
             let found = pass.findings()
             line.timeMember = found.timeMember
             if let level = found.level, let member = found.levelMember { line.level = (level.rawValue, member) }

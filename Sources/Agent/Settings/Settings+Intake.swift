@@ -84,8 +84,7 @@ extension Settings {
         options.defaults.country = countryCode(of: nil, on: host.name)
         options.defaults.maxAhead = limits.ahead
         options.defaults.limits = eventLimits(limits)
-        options.session.mode = session.mode
-        options.session.timeout = session.timeout
+        options.session = session
         options.addressMember = country.database == nil ? "" : country.addressMember
         options.removesAddress = country.removeAddress
         options.device = host.device(for: self)

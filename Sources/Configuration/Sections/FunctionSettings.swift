@@ -1,10 +1,4 @@
-/// `[functions.NAME]`: a command that containers may call.
-public struct FunctionSettings: Sendable, Equatable {
-    package var command: [String] = []
-    package var timeout = Duration.seconds(2)
-    package var parallel = 1
-    package var cache = Duration.zero
-}
+internal import Model
 
 extension FunctionSettings: SettingsSection {
     static let entries: [Entry<FunctionSettings>] = [

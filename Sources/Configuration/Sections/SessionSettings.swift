@@ -1,10 +1,4 @@
-package import Model
-
-/// `[session]`: which events belong together.
-public struct SessionSettings: Sendable, Equatable {
-    package var mode = SessionMode.automatic
-    package var timeout = Duration.seconds(20)
-}
+internal import Model
 
 extension SessionSettings: SettingsSection {
     static let entries: [Entry<SessionSettings>] = [

@@ -59,11 +59,11 @@ public struct ContainerDocument: Sendable, Equatable {
         let node = DocumentNode(value: value, path: "")
         let members = try node.members(limit: DocumentLimits.values)
         for word in ["rules", "tags", "macros"]
-        where members.values[word]?.members != nil || members.values[word]?.array != nil {
+        where members.value[word]?.members != nil || members.value[word]?.array != nil {
             throw node.error("has \(word); a file of values only has none: name the file \(id), without an ending")
         }
         for word in ["id", "values"]
-        where word == "id" ? members.values[word]?.string == id : members.values[word]?.members != nil {
+        where word == "id" ? members.value[word]?.string == id : members.value[word]?.members != nil {
             throw node.error(
                 "has \(word), as a complete document has; name that \(id), without an ending, or write the keys of values at the top"
             )
@@ -111,13 +111,12 @@ public struct ContainerDocument: Sendable, Equatable {
         for node in try members.optional("tags")?.elements(limit: DocumentLimits.tags) ?? [] {
             let tag = try Tag(reading: node)
             tags.append(tag)
-            guard let when = node.value["when"] else { continue }
+            guard let when = node.optional("when") else { continue }
             guard !rules.contains(where: { $0.name == tag.name }) else {
                 throw node.error("there is a rule \(quoted(tag.name)), the name that when gives its own")
             }
             rules += try Rule.alternatives(
-                name: tag.name, when: DocumentNode(value: when, path: node.path + ".when"), path: node.path,
-                macros: &macros)
+                name: tag.name, when: when, path: node.path, macros: &macros)
         }
         guard rules.count <= DocumentLimits.allAlternatives else {
             throw node.error(

@@ -9,25 +9,42 @@ struct DocumentNode {
         ContainerError(code, at: path, message)
     }
 
-    /// The members of an object, none of them twice.
+    /// The same, which is an object, none of its members twice.
     ///
     /// - Parameters:
     ///   - known: the members that may stand there; nil for any.
     ///   - limit: how many there may be.
-    func members(known: [String]? = nil, limit: Int = .max) throws(ContainerError) -> DocumentMembers {
+    func members(known: [String]? = nil, limit: Int = .max) throws(ContainerError) -> DocumentNode {
         guard case .object(let members) = value else { throw error("must be an object") }
         guard members.count <= limit else { throw error("has \(members.count) members; at most \(limit)", .limit) }
-        var found: [String: JSONValue] = [:]
+        var found: Set<String> = []
         for member in members {
-            guard found.updateValue(member.value, forKey: member.key) == nil else {
-                throw error("says \(quoted(member.key)) twice")
-            }
+            guard found.insert(member.key).inserted else { throw error("says \(quoted(member.key)) twice") }
             if let known, !known.contains(member.key) {
                 throw error(
                     "has no member \(quoted(member.key)); known are \(known.joined(separator: ", "))")
             }
         }
-        return DocumentMembers(node: self, order: members.map(\.key), values: found)
+        return self
+    }
+
+    /// The member of an object, if it is there.
+    func optional(_ name: String) -> DocumentNode? { value[name].map { below(name, $0) } }
+
+    /// The member of an object, which must be there.
+    func required(_ name: String) throws(ContainerError) -> DocumentNode {
+        guard let found = optional(name) else { throw error("needs a member \(quoted(name))") }
+        return found
+    }
+
+    /// All members of an object in their order.
+    var all: [(name: String, node: DocumentNode)] { (value.members ?? []).map { ($0.key, below($0.key, $0.value)) } }
+
+    private func below(_ name: String, _ value: JSONValue) -> DocumentNode {
+        guard name.hasOnlyLettersDigits(and: "_-"), !name.isEmpty else {
+            return DocumentNode(value: value, path: "\(path)[\(quoted(name))]")
+        }
+        return DocumentNode(value: value, path: path.isEmpty ? name : "\(path).\(name)")
     }
 
     func elements(limit: Int) throws(ContainerError) -> [DocumentNode] {
@@ -91,8 +108,7 @@ struct DocumentNode {
     /// What `type` says, in an object.
     func type() throws(ContainerError) -> String {
         guard case .object = value else { throw error("must be an object") }
-        guard let type = value["type"] else { throw error("needs a member \"type\"") }
-        return try DocumentNode(value: type, path: path + ".type").text()
+        return try required("type").text()
     }
 
     func priority() throws(ContainerError) -> Priority {
@@ -153,34 +169,6 @@ struct DocumentNode {
             throw error("must be a path such as \"properties.Category\", or a list of names")
         }
         return MemberPath(names)
-    }
-}
-
-/// The members of an object that is being read.
-struct DocumentMembers {
-    let node: DocumentNode
-    let order: [String]
-    let values: [String: JSONValue]
-
-    /// The member, if it is there.
-    func optional(_ name: String) -> DocumentNode? {
-        values[name].map { DocumentNode(value: $0, path: DocumentMembers.join(node.path, name)) }
-    }
-
-    /// The member, which must be there.
-    func required(_ name: String) throws(ContainerError) -> DocumentNode {
-        guard let found = optional(name) else { throw node.error("needs a member \(quoted(name))") }
-        return found
-    }
-
-    /// All members in their order.
-    var all: [(name: String, node: DocumentNode)] {
-        order.compactMap { name in optional(name).map { (name, $0) } }
-    }
-
-    private static func join(_ path: String, _ name: String) -> String {
-        if name.hasOnlyLettersDigits(and: "_-"), !name.isEmpty { return path.isEmpty ? name : "\(path).\(name)" }
-        return "\(path)[\(quoted(name))]"
     }
 }
 

@@ -72,7 +72,7 @@ extension Macro {
     init(name: String, reading node: DocumentNode) throws(ContainerError) {
         let word = try node.type()
         self.name = name
-        func read(_ known: String...) throws(ContainerError) -> DocumentMembers {
+        func read(_ known: String...) throws(ContainerError) -> DocumentNode {
             try node.members(known: ["type", "description"] + known)
         }
         switch word {
@@ -116,11 +116,9 @@ extension Macro {
     }
 }
 
-extension DocumentMembers {
-    func defaultValue() throws(ContainerError) -> JSONValue { try optional("default")?.constant() ?? .null }
-}
-
 extension DocumentNode {
+    func defaultValue() throws(ContainerError) -> JSONValue { try optional("default")?.constant() ?? .null }
+
     /// Keys with constants or macros.
     func values(limit: Int) throws(ContainerError) -> [Value] {
         var values: [Value] = []

@@ -1,12 +1,12 @@
 /// Whether the parts of a document fit together: names that are there, macros that do not stand behind themselves.
 struct References {
     private let document: ContainerDocument
-    private let macros: [String: Int]
+    private let macros: [String: Macro]
     private let rules: [String: [Rule]]
 
     init(_ document: ContainerDocument) {
         self.document = document
-        macros = Dictionary(uniqueKeysWithValues: document.macros.enumerated().map { ($1.name, $0) })
+        macros = Dictionary(uniqueKeysWithValues: document.macros.map { ($0.name, $0) })
         rules = Dictionary(grouping: document.rules, by: \.name)
     }
 
@@ -73,30 +73,32 @@ struct References {
 
     /// Follows each macro to those it needs; a macro met on the way to itself is a mistake.
     private func checkChains() throws(ContainerError) {
-        var depths = [Int?](repeating: nil, count: document.macros.count)
-        for index in document.macros.indices {
-            var way: [Int] = []
-            _ = try depth(of: index, &depths, &way)
+        var depths: [String: Int] = [:]
+        for macro in document.macros {
+            var way: [String] = []
+            _ = try depth(of: macro, &depths, &way)
         }
     }
 
-    private func depth(of index: Int, _ depths: inout [Int?], _ way: inout [Int]) throws(ContainerError) -> Int {
-        if let known = depths[index] { return known }
-        let name = document.macros[index].name
-        guard !way.contains(index) else {
-            let circle = (way.drop { $0 != index } + [index]).map { document.macros[$0].name }
+    private func depth(
+        of macro: Macro, _ depths: inout [String: Int], _ way: inout [String]
+    ) throws(ContainerError) -> Int {
+        let name = macro.name
+        if let known = depths[name] { return known }
+        guard !way.contains(name) else {
+            let circle = way.drop { $0 != name } + [name]
             throw ContainerError(
                 .form, at: "macros.\(name)", "the macro needs itself: \(circle.joined(separator: " → "))")
         }
         guard way.count < DocumentLimits.macroChain else { throw tooLong(name) }
-        way.append(index)
+        way.append(name)
         var deepest = 0
-        for needed in needs(of: document.macros[index]) {
+        for needed in needs(of: name).compactMap({ macros[$0] }) {
             deepest = max(deepest, try depth(of: needed, &depths, &way))
         }
         way.removeLast()
         guard deepest < DocumentLimits.macroChain else { throw tooLong(name) }
-        depths[index] = deepest + 1
+        depths[name] = deepest + 1
         return deepest + 1
     }
 
@@ -105,21 +107,21 @@ struct References {
             .limit, at: "macros.\(name)", "more than \(DocumentLimits.macroChain) macros stand behind each other")
     }
 
-    private func needs(of macro: Macro) -> [Int] {
-        var names: [String] = macro.operands.compactMap(\.macroName)
+    /// The macros that a macro needs by itself; none for those that need no definition.
+    func needs(of name: String) -> [String] {
+        guard let macro = macros[name] else { return [] }
+        let needed = macro.operands.compactMap(\.macroName)
         switch macro.kind {
-        case .valueCollection(let enabling, _): names += macrosOf(enabling)
+        case .valueCollection(let enabling, _): return needed + needs(ofRules: enabling)
         case .value(let key):
-            for value in document.values where value.key == key { names += [value.operand.macroName].compactMap { $0 } }
-            for other in document.macros where other.collected.contains(where: { $0.key == key }) {
-                names.append(other.name)
-            }
-        default: break
+            return document.values.filter { $0.key == key }.compactMap(\.operand.macroName)
+                + document.macros.filter { $0.collected.contains { $0.key == key } }.map(\.name)
+        default: return needed
         }
-        return names.compactMap { macros[$0] }
     }
 
-    private func macrosOf(_ names: [String]) -> [String] {
+    /// The macros that rules look at.
+    func needs(ofRules names: [String]) -> [String] {
         names.flatMap { rules[$0] ?? [] }.flatMap(\.conditions).flatMap {
             [$0.macro] + [$0.comparand.macroName].compactMap { $0 }
         }

@@ -107,7 +107,7 @@ extension Condition {
     init(reading node: DocumentNode) throws(ContainerError) {
         let words = Predicate.allCases.map(\.rawValue)
         let members = try node.members(known: ["macro"] + words + ["negate", "ignore_case"])
-        let found = words.filter { members.values[$0] != nil }
+        let found = words.filter { members.value[$0] != nil }
         guard found.count == 1, let word = found.first, let predicate = Predicate(rawValue: word) else {
             throw node.error("needs one of \(words.joined(separator: ", ")), and no more than one")
         }

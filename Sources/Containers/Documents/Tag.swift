@@ -45,10 +45,10 @@ extension Tag {
 
     init(reading node: DocumentNode) throws(ContainerError) {
         let word = try node.type()
-        func read(_ own: String...) throws(ContainerError) -> DocumentMembers {
+        func read(_ own: String...) throws(ContainerError) -> DocumentNode {
             try node.members(known: ["name", "type", "rules", "blocking_rules", "when", "description"] + own)
         }
-        let members: DocumentMembers
+        let members: DocumentNode
         switch word {
         case "ship":
             members = try read("destinations")

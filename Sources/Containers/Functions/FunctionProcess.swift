@@ -75,7 +75,7 @@ final class FunctionProcess {
     }
 
     /// Kills the program and what it has started.
-    func stop() { over()?(.killed) }
+    func stop() { over()?.tell(.killed) }
 
     // MARK: Starting
 
@@ -120,21 +120,26 @@ final class FunctionProcess {
         drop(&input)
     }
 
+    /// Reads on; nil when nothing is there, yet or any more.
+    private func next(_ descriptor: inout Int32, _ block: inout [UInt8]) -> ArraySlice<UInt8>? {
+        while descriptor >= 0 {
+            let count = read(descriptor, &block, block.count)
+            if count > 0 { return block[..<count] }
+            if count < 0, errno == EINTR { continue }
+            if count == 0 || errno != EAGAIN { drop(&descriptor) }
+            break
+        }
+        return nil
+    }
+
     /// Takes what the program has printed; false when that was too much, and it is over.
     @discardableResult
     private func takeOutput() -> Bool {
         var block = [UInt8](repeating: 0, count: 16_384)
-        while output >= 0 {
-            let count = read(output, &block, block.count)
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN { return true }
-            guard count > 0 else {
-                drop(&output)
-                break
-            }
-            printed += block[..<count]
+        while let more = next(&output, &block) {
+            printed += more
             guard printed.count <= FunctionProcess.largestOutput else {
-                over()?(.tooLarge)
+                over()?.tell(.tooLarge)
                 return false
             }
         }
@@ -144,35 +149,25 @@ final class FunctionProcess {
     /// Takes what the program says on its standard error: the beginning is kept, the rest is taken so that it may go on.
     private func takeComplaint() {
         var block = [UInt8](repeating: 0, count: 4096)
-        while errors >= 0 {
-            let count = read(errors, &block, block.count)
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN { return }
-            guard count > 0 else { return drop(&errors) }
-            complaint += block[..<min(count, FunctionProcess.longestComplaint - complaint.count)]
-            // One that says much is asked again when the loop comes round: it holds up nobody.
-            guard complaint.count < FunctionProcess.longestComplaint else { return }
-        }
+        // One that says much is asked again when the loop comes round: it holds up nobody.
+        repeat {
+            guard let more = next(&errors, &block) else { return }
+            complaint += more.prefix(FunctionProcess.longestComplaint - complaint.count)
+        } while complaint.count < FunctionProcess.longestComplaint
     }
 
     private func processEnded() {
         // What it printed is in the pipe by now; a child of its that holds the pipe open is not waited for.
         guard takeOutput() else { return }
         takeComplaint()
-        var status: Int32 = 0
-        guard let end = over(&status) else { return }
-        end(status == 0 ? .printed(printed) : .failed(status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F))
+        guard let (tell, status) = over() else { return }
+        tell(status == 0 ? .printed(printed) : .failed(status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F))
     }
 
     // MARK: Ending
 
-    private func over() -> ((End) -> Void)? {
-        var status: Int32 = 0
-        return over(&status)
-    }
-
-    /// Leaves nothing behind; gives whom to tell, once.
-    private func over(_ status: inout Int32) -> ((End) -> Void)? {
+    /// Leaves nothing behind; gives whom to tell, once, and the program's status.
+    private func over() -> (tell: (End) -> Void, status: Int32)? {
         guard let end else { return nil }
         self.end = nil
         drop(&input)
@@ -180,8 +175,7 @@ final class FunctionProcess {
         drop(&errors)
         loop.forget(watch)
         close(watch)
-        status = FunctionProcess.finish(process)
-        return end
+        return (end, FunctionProcess.finish(process))
     }
 
     /// Kills what is left of a process group and takes its leader's status.

@@ -43,14 +43,14 @@ public final class FunctionRunner: FunctionCaller {
 
     private let loop: EventLoop
     private let time: any TimeSource
-    private var definitions: [String: FunctionDefinition]
+    private var definitions: [String: FunctionSettings]
     private var cache: [FunctionCall: Cached] = [:]
     private var cacheOrder: [FunctionCall] = []
     private var cachedBytes = 0
     private var isStopped = false
     private var active: [String: [Running]] = [:]
     private var waiting: [String: [Running]] = [:]
-    private let shared = SharedFigures()
+    private let published = Mutex(FunctionFigures())
     private let observe: (String, Duration) -> Void
     private let failed: (FunctionFailure) -> Void
     /// Programs that nobody else could change when they were used first.
@@ -62,7 +62,7 @@ public final class FunctionRunner: FunctionCaller {
     ///   - observe: told, on the loop, how long a function's program ran, until it ended or was killed.
     ///   - failed: told, on the loop, of each program that could not be started or ended badly.
     public init(
-        _ definitions: [String: FunctionDefinition], on loop: EventLoop, time: any TimeSource = SystemTime(),
+        _ definitions: [String: FunctionSettings], on loop: EventLoop, time: any TimeSource = SystemTime(),
         observe: @escaping (String, Duration) -> Void = { _, _ in },
         failed: @escaping (FunctionFailure) -> Void = { _ in }
     ) {
@@ -74,16 +74,10 @@ public final class FunctionRunner: FunctionCaller {
     }
 
     /// What functions did. From any thread.
-    public var figures: FunctionFigures { shared.current }
-
-    /// A way to the figures that may be kept on any thread.
-    public var figuresReader: @Sendable () -> FunctionFigures {
-        let shared = shared
-        return { shared.current }
-    }
+    public var figures: FunctionFigures { published.withLock { $0 } }
 
     /// Other functions from now on; calls that run end as they began. What was cached of a changed one is forgotten.
-    public func configure(_ definitions: [String: FunctionDefinition]) {
+    public func configure(_ definitions: [String: FunctionSettings]) {
         let changed = self.definitions.filter { definitions[$0.key] != $0.value }.map(\.key)
         self.definitions = definitions
         // A reload looks again.
@@ -105,8 +99,7 @@ public final class FunctionRunner: FunctionCaller {
 
     /// A result that serves again; nil where the function must be asked.
     public func cachedResult(of call: FunctionCall) -> JSONValue? {
-        guard let known = cache[call] else { return nil }
-        guard known.until > time.bootTime else { return nil }
+        guard let known = cache[call], known.until > time.bootTime else { return nil }
         count(call, .cached)
         return known.value
     }
@@ -131,18 +124,18 @@ public final class FunctionRunner: FunctionCaller {
         let running = Running(call, request, answer)
         waiting[call.function, default: []].append(running)
         // Never before this call returns: whoever asks may not be ready for the answer yet.
-        loop.post { [box = Unchecked(value: self)] in box.value.startNext(of: call.function) }
+        later { $0.startNext(of: call.function) }
     }
 
-    /// For closures that the loop runs on the thread where everything of this class happens.
-    private struct Unchecked<Value>: @unchecked Sendable {
-        // Used on the loop's thread only, which is where this class lives, and where answers come from.
-        let value: Value
+    /// Does something on the loop, after what it does now.
+    private func later(_ body: @escaping (FunctionRunner) -> Void) {
+        let own = LoopBound((self, body), to: loop)
+        loop.post { own.assumeOnLoop { runner, body in body(runner) } }
     }
 
     private func refuse(_ call: FunctionCall, _ result: FunctionResult, _ answer: @escaping (JSONValue) -> Void) {
         count(call, result)
-        loop.post { [box = Unchecked(value: answer)] in box.value(.null) }
+        later { _ in answer(.null) }
     }
 
     private func startNext(of function: String) {
@@ -157,7 +150,7 @@ public final class FunctionRunner: FunctionCaller {
         publishRunning(function)
     }
 
-    private func start(_ call: Running, _ definition: FunctionDefinition) {
+    private func start(_ call: Running, _ definition: FunctionSettings) {
         let program = definition.command.first ?? ""
         if !trusted.contains(program) {
             // It runs with the agent's rights.
@@ -223,7 +216,7 @@ public final class FunctionRunner: FunctionCaller {
             answer(value)
         }
         if waiting[function]?.isEmpty == false {
-            loop.post { [box = Unchecked(value: self)] in box.value.startNext(of: function) }
+            later { $0.startNext(of: function) }
         }
     }
 
@@ -244,18 +237,11 @@ public final class FunctionRunner: FunctionCaller {
     private func count(_ call: FunctionCall, _ result: FunctionResult) {
         // Names come from documents: only those of the configuration become labels.
         let name = definitions[call.function] == nil ? "unknown" : call.function
-        shared.update { $0.calls[name, default: [:]][result, default: 0] += 1 }
+        published.withLock { $0.calls[name, default: [:]][result, default: 0] += 1 }
     }
 
     private func publishRunning(_ function: String) {
         let count = active[function, default: []].count
-        shared.update { $0.running[function] = count }
-    }
-
-    /// Written on the loop, read from any thread.
-    private final class SharedFigures: Sendable {
-        private let figures = Mutex(FunctionFigures())
-        var current: FunctionFigures { figures.withLock { $0 } }
-        func update(_ body: (inout FunctionFigures) -> Void) { figures.withLock { body(&$0) } }
+        published.withLock { $0.running[function] = count }
     }
 }

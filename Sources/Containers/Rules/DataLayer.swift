@@ -76,7 +76,7 @@ struct DataLayer: Sendable {
     /// - Returns: whether there was any.
     mutating func hide(_ hidden: HiddenMembers) -> Bool {
         var isChanged = false
-        for path in hidden.layerPaths where remove(path[...]) { isChanged = true }
+        for path in hidden.layerPaths where remove(path) { isChanged = true }
         for scrubber in hidden.scrubbers where clean(scrubber) { isChanged = true }
         return isChanged
     }
@@ -84,51 +84,35 @@ struct DataLayer: Sendable {
     /// Takes out what stands at these names, in each element of lists on the way.
     ///
     /// - Returns: whether anything did.
-    private mutating func remove(_ names: ArraySlice<[UInt8]>) -> Bool {
-        guard !names.isEmpty else {
+    private mutating func remove(_ names: [[UInt8]]) -> Bool {
+        let start = PathSteps.start(names)
+        guard !PathSteps.isAtEnd(start, names) else {
             defer { self = DataLayer() }
             return !root.isEmpty
         }
-        guard DataLayer.remove(names, from: &root) else { return false }
+        var all = Node.map(root)
+        guard DataLayer.remove(names, start, from: &all), case .map(let members) = all else { return false }
+        root = members
         size = root.reduce(0) { $0 + $1.key.bytes.count + 4 + DataLayer.weight($1.value) }
         return true
     }
 
-    private static func remove(_ names: ArraySlice<[UInt8]>, from members: inout [Name: Node]) -> Bool {
-        guard let first = names.first else { return false }
-        var isChanged = false
-        if first == PathSteps.anyDepth {
-            guard names.count > 1 else {
-                defer { members = [:] }
-                return !members.isEmpty
-            }
-            isChanged = remove(names.dropFirst(), from: &members)
-            for (name, node) in members {
-                var inner = node
-                guard remove(names, from: &inner) else { continue }
-                members[name] = inner
-                isChanged = true
-            }
-            return isChanged
-        }
-        for (name, node) in members where RawJSON.isName(name.bytes, first) {
-            var inner = node
-            if names.count > 1, !remove(names.dropFirst(), from: &inner) { continue }
-            members[name] = names.count > 1 ? inner : nil
-            isChanged = true
-        }
-        return isChanged
-    }
-
-    private static func remove(_ names: ArraySlice<[UInt8]>, from node: inout Node) -> Bool {
+    private static func remove(_ names: [[UInt8]], _ states: UInt64, from node: inout Node) -> Bool {
         var isChanged = false
         switch node {
         case .scalar: break
         case .map(var members):
-            isChanged = remove(names, from: &members)
+            for (name, inner) in members {
+                let next = PathSteps.next(states, names) { RawJSON.isName(name.bytes, $0) }
+                var inner = inner
+                let isEnd = PathSteps.isAtEnd(next, names)
+                guard isEnd || next != 0 && remove(names, next, from: &inner) else { continue }
+                members[name] = isEnd ? nil : inner
+                isChanged = true
+            }
             node = .map(members)
         case .list(var elements):
-            for index in elements.indices where remove(names, from: &elements[index]) { isChanged = true }
+            for index in elements.indices where remove(names, states, from: &elements[index]) { isChanged = true }
             node = .list(elements)
         }
         return isChanged

@@ -14,7 +14,7 @@ struct HiddenMembers {
     var isEmpty: Bool { actions.isEmpty }
 
     init(_ containers: [CompiledContainer]) {
-        let lengths = containers.reduce(into: Set()) { $0.formUnion($1.keyLengths) }
+        let lengths = containers.reduce(into: Set()) { $0.formUnion($1.facts.keyLengths) }
         self.init(containers.flatMap { Array($0.tags) }, keyLengths: lengths)
     }
 

@@ -40,8 +40,9 @@ public enum TypedValue: String, Sendable, CaseIterable {
     }
 
     private static func decimal(_ value: JSONValue) -> Decimal? {
-        guard let text = Number.spelling(of: value), text.count <= Number.longest else { return nil }
-        return text.withUnsafeBufferPointer { Decimal($0) }
+        // A truth value spells no number, nor does what is nested.
+        let text = (value.string ?? value.description).bytes
+        return text.count > Number.longest ? nil : text.withUnsafeBufferPointer { Decimal($0) }
     }
 
     /// The double that is just this number, or is spelled just so in its shortest form; nil where there is none.

@@ -63,8 +63,7 @@ public struct DocumentReview: Sendable {
     /// The document with an empty part in the place of the one that a path leads into: an empty rule, a macro that gives null.
     private static func emptied(_ bytes: [UInt8], at path: String) -> [UInt8]? {
         let (ranges, names) = way(to: path, in: bytes)
-        guard let section = names.first, ranges.count > 1, let range = ranges.dropFirst().first else { return nil }
-        let number = ranges.count
+        guard let section = names.first, let range = ranges.dropFirst().first else { return nil }
         let part: String
         switch section {
         case "rules": part = #"{"conditions":[]}"#
@@ -76,8 +75,7 @@ public struct DocumentReview: Sendable {
                 "{\"name\":\"\(range.lowerBound)\",\"type\":\"prioritise\",\"priority\":\"normal\",\"when\":\"app == ''\"}"
         default: return nil
         }
-        return number > 1
-            ? Array(bytes[..<range.lowerBound]) + Array(part.utf8) + Array(bytes[range.upperBound...]) : nil
+        return Array(bytes[..<range.lowerBound]) + Array(part.utf8) + Array(bytes[range.upperBound...])
     }
 
     private static func offset(of path: String, in bytes: [UInt8]) -> Int {

@@ -106,11 +106,6 @@ public final class ContainerTrials {
             discardedBy: discardedBy, tags: tags, fired: engine.firings.map { container.document.tags[$0.tag].name },
             priority: engine.priority, destinations: engine.destinations, calls: engine.calls)
     }
-
-    /// The container's value of a key, without an event; null for none.
-    func value(ofKey key: String, functions: [String: JSONValue]) -> CompiledContainer.Valuation {
-        container.value(ofKey: key) { functions[$0.function] ?? .null }
-    }
 }
 
 extension ContainerDocument {

@@ -17,7 +17,7 @@ extension TestCase {
         let trials = try ContainerTrials(document, facts: facts, now: TestCase.moment)
         var failures: [String] = []
         for member in expected.values {
-            switch trials.value(ofKey: member.key, functions: functions) {
+            switch trials.container.value(ofKey: member.key, results: { functions[$0.function] ?? .null }) {
             case .value(let value) where value == member.value: break
             case .value(let value): failures.append("value \(member.key) is \(value), expected \(member.value)")
             case .missing: failures.append("there is no value \(member.key), expected \(member.value)")

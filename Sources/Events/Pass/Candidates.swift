@@ -4,6 +4,8 @@ internal import Model
 /// path; what is below it is looked for only where it is asked for.
 struct Candidates {
     struct Path {
+        /// As it is written in settings.
+        let name: String
         /// The scanner's place of the member.
         let slot: Int
         /// Where it leads from there.
@@ -13,8 +15,6 @@ struct Candidates {
     }
 
     private(set) var paths: [Path] = []
-    /// As they are written in settings.
-    private(set) var names: [String] = []
     /// The members that are the beginning of one.
     private(set) var mask: UInt64 = 0
 
@@ -28,8 +28,8 @@ struct Candidates {
                 guard let slot = watched.slot(of: whole ? Array(name.utf8) : parts[0]) else { continue }
                 paths.append(
                     Path(
-                        slot: slot, below: whole ? [] : Array(parts.dropFirst()), scale: Severity.scale(of: name)))
-                self.names.append(name)
+                        name: name, slot: slot, below: whole ? [] : Array(parts.dropFirst()),
+                        scale: Severity.scale(of: name)))
                 mask |= 1 << UInt64(slot)
             }
         }

@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// Makes the ids of events that have none: UUIDv7, each greater than the one before.
 ///
@@ -27,13 +28,8 @@ struct EventIDs: ~Copyable {
         // The highest random bit is left zero: room to count.
         let high = current << 16 | 0x7000 | random.next() & 0x7FF
         let low = 0x8000_0000_0000_0000 | random.next() >> 2
-        var digit = 0
-        for index in 0..<EventIDs.length where text[index] != UInt8(ascii: "-") {
-            let half = digit < 16 ? high : low
-            let value = UInt8(truncatingIfNeeded: half >> (60 - 4 * UInt64(digit % 16))) & 15
-            text[index] = value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
-            digit += 1
-        }
+        UUIDv7(high: high, low: low).write(
+            to: UnsafeMutableRawBufferPointer(start: text, count: EventIDs.length))
     }
 
     /// Writes the next id.

@@ -7,7 +7,7 @@ extension EventPass {
         added.app = state.quotedName
         let country = options.countryOverride ?? state.settings.country
         added.country = country.map { [$0.first, $0.second] } ?? []
-        added.observedAt = Array(TimestampText.text(now).utf8)
+        added.observedAt = Array(now.description.utf8)
         added.sessionID = []
         block.serial = 0
         renderDevice(now)
@@ -31,8 +31,9 @@ extension EventPass {
         added.deviceUntil = rendered.until
     }
 
-    /// Looks countries up by address from now on; nil ends it.
-    public mutating func useCountries(_ lookup: (any CountryLookup)?) { self.lookup = lookup }
+    /// Looks countries up by address from now on, as in a MaxMind database: the address is of either version, in its usual text,
+    /// or no address at all; the answer nil where it is not known. Nil ends it.
+    public mutating func useCountries(_ lookup: ((_ address: String) -> CountryCode?)?) { self.lookup = lookup }
 
     /// Finds the event's address: a member of its own, or else of its properties.
     @inline(never)
@@ -71,7 +72,9 @@ extension EventPass {
     mutating func lookUpCountry() {
         guard let address, let lookup, wanted.contains(.country), added.country.isEmpty else { return }
         let text = UnsafeBufferPointer(start: base + address.lowerBound, count: address.count)
-        lookedUp = text.count <= 64 ? lookup.country(of: String(decoding: text, as: UTF8.self)) : nil
-        if lookedUp == nil { counts.unknownAddresses += 1 }
+        guard text.count <= 64, let country = lookup(String(decoding: text, as: UTF8.self)) else {
+            return counts[.unknownAddress] += 1
+        }
+        addFront("country") { $0 += [.quote, country.first, country.second, .quote] }
     }
 }

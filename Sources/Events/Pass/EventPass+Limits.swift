@@ -26,22 +26,14 @@ extension EventPass {
 
     /// What becomes of an event beyond a limit: true if it goes on (cut by the caller, or as it is).
     mutating func passes(_ kind: LimitKind, _ limit: Limit) -> Bool {
-        switch limit.consequence {
-        case .cut: return true
-        case .allow:
-            counts.allowed[kind.rawValue] += 1
-            return true
-        case .refuse:
-            counts.refused[kind.rawValue] += 1
-            failure = .refused
-        case .quarantine:
-            counts.quarantined[kind.rawValue] += 1
-            failure = .quarantined
-        }
+        if limit.consequence == .cut { return true }
+        counts[limit.consequence, kind] += 1
+        if limit.consequence == .allow { return true }
+        failure = limit.consequence == .refuse ? .refused : .quarantined
         let unit = kind == .eventNames || kind == .properties ? "" : " UTF-16 code units"
         problem = Problem(
             reason: failure == .refused ? .refused : .limit, limit: kind,
-            detail: "beyond limits.\(kind.name) = \(limit.value)\(unit)")
+            detail: "beyond limits.\(kind.rawValue) = \(limit.value)\(unit)")
         return false
     }
 
@@ -87,7 +79,7 @@ extension EventPass {
             }
             let name = JSONString.decoded(text(shortKey))
             if let place = places[name] {
-                counts.merged += 1
+                counts[.mergedProperty] += 1
                 kept[place].value = property.value
                 hasChanged = true
                 continue
@@ -124,7 +116,7 @@ extension EventPass {
     ///
     /// - Parameter key: the property's name; of no account for the event's.
     mutating func noteCut(_ kind: LimitKind, _ key: Range<Int>) {
-        counts.cut[kind.rawValue] += 1
+        counts[.cut, kind] += 1
         guard cutNotedAt != now, let state else { return }
         cutNotedAt = now
         let name = String(decoding: text(key).prefix(64), as: UTF8.self)

@@ -36,7 +36,7 @@ extension EventPass {
     }
 
     @inline(never)
-    private mutating func ownPriority(_ type: EventType) -> Priority? {
+    mutating func ownPriority(_ type: EventType) -> Priority? {
         let member = scanner.member(.priority)
         var own: Priority?
         if type == .crash {
@@ -45,12 +45,12 @@ extension EventPass {
             own = .critical
         } else if isText(member, "normal") {
             own = .normal
-        } else if base[member.value] != UInt8(ascii: "n") {
-            // It counts as none: a rule says more than a word that nobody knows.
-            counts.unknownPriorities += 1
+        } else if !isRecord, base[member.value] != UInt8(ascii: "n") {
+            // It counts as none: a rule says more than a word that nobody knows. Of a record it is data.
+            counts[.unknownPriority] += 1
         }
         guard own == .critical, !mayBeCritical else { return own }
-        counts.criticalDenied += 1
+        counts[.criticalDenied] += 1
         return nil
     }
 
@@ -85,7 +85,7 @@ extension EventPass {
     private mutating func numericTime(_ member: Member) -> Timestamp {
         let text = UnsafeBufferPointer(start: base + member.value, count: member.end - member.value)
         if let time = TimestampText.parseNumber(text) { return time }
-        if !isNull(member) { counts.unreadableTimes += 1 }
+        if !isNull(member) { counts[.unreadableTime] += 1 }
         return now
     }
 
@@ -96,9 +96,9 @@ extension EventPass {
     /// Looks at the members that are otherwise added: those that are right stay, the others are taken out.
     @inline(never)
     mutating func ownMembers() {
-        if scanner.has(.id), !keepIf(isIdentifier(scanner.member(.id)), .id, .id) { counts.unusableIDs += 1 }
+        if scanner.has(.id), !keepIf(isIdentifier(scanner.member(.id)), .id, .id) { counts[.unusableID] += 1 }
         if scanner.has(.sessionID), !keepIf(isIdentifier(scanner.member(.sessionID)), .sessionID, .sessionID) {
-            counts.unusableIDs += 1
+            counts[.unusableID] += 1
         }
         if scanner.has(.device), !isNull(scanner.member(.device)) {
             wanted.remove(.device)
@@ -106,7 +106,7 @@ extension EventPass {
             remove(scanner.member(.device))
         }
         if scanner.has(.observedAt), !keepIf(isTime(scanner.member(.observedAt)), .observedAt, .observedAt) {
-            counts.unreadableTimes += 1
+            counts[.unreadableTime] += 1
         }
         if scanner.has(.app) { ownApp(scanner.member(.app)) }
         if scanner.has(.country) { ownCountry(scanner.member(.country)) }
@@ -150,7 +150,7 @@ extension EventPass {
         if isOwn || (state.settings.mayNameApp && isIdentifier(member)) {
             wanted.remove(.app)
         } else {
-            if !isNull(member) { counts.replacedApps += 1 }
+            if !isNull(member) { counts[.replacedApp] += 1 }
             remove(member)
         }
     }
@@ -163,7 +163,7 @@ extension EventPass {
                 replace(member.text, with: [country.first, country.second])
             }
         } else {
-            if !isNull(member) { counts.unknownCountries += 1 }
+            if !isNull(member) { counts[.unknownCountry] += 1 }
             remove(member)
         }
     }
@@ -172,7 +172,7 @@ extension EventPass {
     @inline(never)
     mutating func removeReplaced() {
         for member in scanner.replaced {
-            counts.repeated += 1
+            counts[.repeatedMember] += 1
             remove(member)
         }
     }

@@ -56,16 +56,15 @@ struct Tail: ~Copyable {
     /// What an id takes at most, with its name, quotes and comma.
     static let idLength = 14 + EventIDs.length + 1
 
-    private(set) var start = UnsafeMutablePointer<UInt8>.allocate(capacity: 64)
-    private(set) var count = 0
-    private var capacity = 64
+    private var text = LineBuffer(capacity: 64)
     private var ends = (0, 0, 0, 0, 0)
 
-    deinit { start.deallocate() }
+    @inline(__always) var start: UnsafeMutablePointer<UInt8> { text.start }
+    @inline(__always) var count: Int { text.count }
 
     /// Sets what is known; an empty text leaves its member out.
     mutating func set(_ members: AddedMembers) {
-        count = 0
+        text.removeAll()
         ends.0 = add("app", members.app, isText: false)
         ends.1 = add("session_id", members.sessionID, isText: true)
         ends.2 = add("country", members.country, isText: true)
@@ -84,28 +83,16 @@ struct Tail: ~Copyable {
 
     private mutating func add(_ name: StaticString, _ value: [UInt8], isText: Bool) -> Int {
         guard !value.isEmpty else { return count }
-        let needed = count + name.utf8CodeUnitCount + value.count + 8
-        if needed > capacity {
-            let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: needed * 2)
-            memcpy(moved, start, count)
-            start.deallocate()
-            start = moved
-            capacity = needed * 2
-        }
-        put([.comma, .quote])
-        put(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        put([.quote, .colon])
-        if isText { put([.quote]) }
-        put(value)
-        if isText { put([.quote]) }
+        put(",\"")
+        put(name)
+        put(isText ? "\":\"" : "\":")
+        value.withUnsafeBytes { text.append($0) }
+        if isText { put("\"") }
         return count
     }
 
-    private mutating func put(_ bytes: some Collection<UInt8>) {
-        for byte in bytes {
-            start[count] = byte
-            count += 1
-        }
+    private mutating func put(_ word: StaticString) {
+        text.append(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
     /// Writes the members that are wanted; the id is not one of them here.
@@ -193,19 +180,6 @@ extension EventPass {
         var out = start
         for index in from..<to where base[index] != .lineFeed && base[index] != 0x0D {
             out[0] = base[index]
-            out += 1
-        }
-        return out
-    }
-
-    /// Writes a country that was looked up.
-    @inline(never)
-    mutating func writeCountry(_ country: CountryCode, _ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<
-        UInt8
-    > {
-        var out = start
-        for byte in Array(",\"country\":\"".utf8) + [country.first, country.second, .quote] {
-            out[0] = byte
             out += 1
         }
         return out

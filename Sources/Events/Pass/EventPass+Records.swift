@@ -7,7 +7,7 @@ internal import TimeZones
 extension EventPass {
     /// The longest name in bytes that a record takes from a member of its own; a longer one is no name.
     static let mostNameBytes = 256
-    /// What `front` holds at most beside the name: the names of its members, a time and a severity.
+    /// What `front` holds at most beside the name: the names of its members, a time, a severity and a country.
     static let frontBytes = 128
     /// 1 January 2000: what lies before it is no time but another number.
     private static let earliest = Timestamp(nanoseconds: 946_684_800_000_000_000)
@@ -17,14 +17,13 @@ extension EventPass {
     mutating func judgeRecord(_ next: Int) -> Verdict {
         isRecord = true
         hasOwnID = false
-        lookedUp = nil
         counts.records += 1
         if !scanner.replaced.isEmpty { removeReplacedAddresses() }
         guard let state else { return verdict(.quarantined, next) }
         wanted = [.app, .country, .device, .observedAt, .id]
         name = recordName(state)
         let time = recordTime(state)
-        let priority = judged(kind == .event && scanner.has(.priority) ? recordPriority() : nil, name)
+        let priority = judged(kind == .event && scanner.has(.priority) ? ownPriority(.other) : nil, name)
         if time < oldest {
             return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
         }
@@ -63,14 +62,6 @@ extension EventPass {
         (.id, .id), (.country, .country), (.hostName, .device), (.observedAt, .observedAt),
     ]
 
-    private mutating func recordPriority() -> Priority? {
-        let member = scanner.member(.priority)
-        if isText(member, "normal") { return .normal }
-        guard isText(member, "critical") else { return nil }
-        if !mayBeCritical { counts.criticalDenied += 1 }
-        return mayBeCritical ? .critical : nil
-    }
-
     // MARK: The name
 
     private mutating func recordName(_ state: AppState) -> UnsafeBufferPointer<UInt8> {
@@ -83,7 +74,7 @@ extension EventPass {
             return text.contains(.backslash) ? keptName(JSONString.decoded(text)) : text
         }
         let member = scanner.member(.name)
-        if kind == .event, scanner.has(.name), !isNull(member) { counts.unusableNames += 1 }
+        if kind == .event, scanner.has(.name), !isNull(member) { counts[.unusableName] += 1 }
         if !scanner.has(.name) || isNull(member) {
             if scanner.has(.name) { remove(member) }
             addFront("name") { $0 += state.quotedDefaultName }
@@ -110,7 +101,7 @@ extension EventPass {
                 addTimestamp(outerTime)
                 return outerTime
             }
-            counts.recordsWithoutTime += 1
+            counts[.noTime] += 1
             return now
         }
         let timestamp = scanner.member(.timestamp)
@@ -202,9 +193,10 @@ extension EventPass {
         guard let state else { return LineFindings() }
         let severity = foundSeverity(state)
         return LineFindings(
-            timeMember: foundTime(state).map { state.timeCandidates.names[$0.candidate] }
+            timeMember: foundTime(state).map { state.timeCandidates.paths[$0.candidate].name }
                 ?? (outerTime == nil ? nil : "the container's runtime"),
-            level: severity?.severity.level, levelMember: severity.map { state.levelCandidates.names[$0.candidate] })
+            level: severity?.severity.level,
+            levelMember: severity.map { state.levelCandidates.paths[$0.candidate].name })
     }
 
     // MARK: Paths

@@ -47,8 +47,8 @@ extension EventPass {
         let valid = String(decoding: content, as: UTF8.self)
         let text = Array("{\"message\":".utf8) + JSONText.quoted(valid) + more + [.closeBrace, .lineFeed]
         text.withUnsafeBytes { repaired.append($0) }
-        counts.wrappedLines += 1
-        if !content.elementsEqual(valid.utf8) { counts.repairedLines += 1 }
+        counts[.wrappedText] += 1
+        if !content.elementsEqual(valid.utf8) { counts[.repairedUTF8] += 1 }
         return judgeRepaired(next) ?? unreadable(0, next)
     }
 
@@ -117,7 +117,7 @@ extension EventPass {
         valid.withUTF8 { repaired.append(UnsafeRawBufferPointer($0)) }
         let before = base
         if let verdict = judgeRepaired(next), isRecord || settings.repairsUTF8 == true {
-            counts.repairedLines += 1
+            counts[.repairedUTF8] += 1
             return verdict
         }
         base = before

@@ -90,8 +90,7 @@ extension EventPass {
         }
         let place = automaticPlace()
         if sessions.goesOn(place, at: time, timeout: block.timeout, isGone: block.isGone) {
-            let slot = sessions.slot(place)
-            if slot.serial != block.serial { use(Sessions.Found(serial: slot.serial, id: sessions.id(place))) }
+            if sessions.slot(place).serial != block.serial { use(sessions.current(place)) }
         } else {
             let before = sessions.slot(place).serial
             let newID = newSessionID()
@@ -113,7 +112,7 @@ extension EventPass {
         switch block.mode {
         case .off: return false
         case .automatic:
-            counts.ignoredSessionStarts += 1
+            counts[.ignoredSessionStart] += 1
             guard !hasOwnID else { return false }
             // If it is the first word of its producer, it says what we would have said.
             let isDue = resolveSession(Timestamp(nanoseconds: time), .other)
@@ -128,7 +127,7 @@ extension EventPass {
             let member = scanner.member(.sessionID)
             let text = member.text
             guard base[member.value] == .quote, !member.isEscaped, text.count <= Sessions.maxIDLength else {
-                counts.ignoredSessionStarts += 1
+                counts[.ignoredSessionStart] += 1
                 return false
             }
             beginManualSession(key, at: time, id: (0..<text.count).map { base[text.lowerBound + $0] })
@@ -144,7 +143,7 @@ extension EventPass {
         counts.sessions["manual", default: 0] += 1
         block.startPlace = place
         block.startTime = time
-        use(Sessions.Found(serial: sessions.slot(place).serial, id: id))
+        use(sessions.current(place))
     }
 
     private mutating func useManualSession(_ time: Int64) {
@@ -162,7 +161,7 @@ extension EventPass {
     }
 
     /// Puts a session in the tail.
-    private mutating func use(_ found: Sessions.Found?) {
+    private mutating func use(_ found: Sessions.Session?) {
         guard found?.serial ?? 0 != block.serial else { return }
         block.serial = found?.serial ?? 0
         added.sessionID = found?.id ?? []

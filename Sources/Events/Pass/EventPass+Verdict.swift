@@ -39,7 +39,6 @@ extension EventPass {
         guard keepsLimits(name, type) else { return verdict(failure, next) }
 
         wanted = .usual
-        lookedUp = nil
         if scanner.present & Additions.members != 0 { ownMembers() }
         if hasAddress { lookUpCountry() }
         if time < added.deviceFrom || time >= added.deviceUntil { updateDevice(time) }
@@ -58,7 +57,7 @@ extension EventPass {
 
     @inline(never)
     mutating func unreadable(_ start: Int, _ next: Int) -> Verdict {
-        let failure = ScanFailure(scanner.failureCode, byte: scanner.failureOffset - start)
+        let failure = ScanFailure(code: scanner.failureCode, byte: scanner.failureOffset - start)
         if failure.code == .blank { return verdict(.blank, next) }
         let reason: QuarantineRecord.Reason =
             switch failure.code {

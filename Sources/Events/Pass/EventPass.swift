@@ -68,7 +68,6 @@ public struct EventPass: ~Copyable {
     var hasOwnID = false
     /// The line as it is read where its bytes could not be.
     var repaired = LineBuffer(capacity: 1024)
-    var lookedUp: CountryCode?
     var address: Range<Int>?
     var hasAddress = false
     /// Whether the properties have a member of the address's name.
@@ -89,7 +88,7 @@ public struct EventPass: ~Copyable {
     var processPlace = -1
 
     // Countries by address.
-    var lookup: (any CountryLookup)?
+    var lookup: ((String) -> CountryCode?)?
 
     private var watched: WatchedNames
 
@@ -97,14 +96,14 @@ public struct EventPass: ~Copyable {
     public init(options: EventOptions = EventOptions()) {
         self.options = options
         watched = WatchedNames([])
-        scanner = JSONScanner(maxDepth: options.maxDepth)
+        scanner = JSONScanner()
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
         configure(options)
     }
 
     // MARK: Sources
 
-    /// Takes up new settings; they hold from the next `begin` on. The greatest depth stays as it was.
+    /// Takes up new settings; they hold from the next `begin` on.
     public mutating func configure(_ options: EventOptions) {
         self.options = options
         let apps = [options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)
@@ -127,7 +126,7 @@ public struct EventPass: ~Copyable {
     public mutating func source(
         app: String, isShared: Bool = false, isBackfill: Bool = false, using random: inout some RandomNumberGenerator
     ) -> EventSource {
-        EventSource(state(of: app, using: &random), isShared: isShared, isBackfill: isBackfill)
+        EventSource(state: state(of: app, using: &random), isShared: isShared, isBackfill: isBackfill)
     }
 
     private mutating func state(of app: String, using random: inout some RandomNumberGenerator) -> AppState {
@@ -206,7 +205,7 @@ public struct EventPass: ~Copyable {
         } else {
             oldest = Timestamp(nanoseconds: .min)
         }
-        state.names.pointee.turn(to: TimestampText.day(of: now))
+        state.names.pointee.turn(to: now.nanoseconds.floored(by: TimestampReader.day).quotient)
         scanner.keyThreshold = limits.propertyKeyLength.value > 0 ? limits.propertyKeyLength.value : .max
         scanner.valueThreshold = limits.propertyValueLength.value > 0 ? limits.propertyValueLength.value : .max
         beginSessions(state, producer, wasClosed)
@@ -230,16 +229,6 @@ public struct EventPass: ~Copyable {
     /// How long the object is that was read last, in bytes.
     public var length: Int { scanner.close - scanner.open + 1 }
 
-    /// Reads one object of a text in which line breaks are white space, as a drop file's: it becomes one line.
-    ///
-    /// - Returns: a verdict whose `next` is the offset after the object; after one that cannot be read it is `end`, because
-    ///   nobody can tell where the next one begins.
-    public mutating func readObject(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
-        self.base = base
-        guard let next = scanner.scanObject(base, from: start, to: end) else { return unreadable(start, end) }
-        return judge(next)
-    }
-
     /// Appends the event that was read last, as one line.
     ///
     /// It is at most `maxAddition` bytes longer than what was read.
@@ -254,7 +243,6 @@ public struct EventPass: ~Copyable {
             out = copyEdited(to: out)
         }
         if !front.isEmpty { out = writeFront(out) }
-        if let lookedUp { out = writeCountry(lookedUp, out) }
         if isRecord {
             out = recordTail.write(wanted, to: out)
         } else if wanted == .usual {
@@ -289,7 +277,7 @@ public struct EventPass: ~Copyable {
     public mutating func writeSessionStart(into buffer: inout LineBuffer) {
         let text =
             "{\"type\":\"start_session\",\"name\":\"start_session\",\"timestamp\":\""
-            + TimestampText.text(Timestamp(nanoseconds: block.startTime)) + "\""
+            + "\(Timestamp(nanoseconds: block.startTime))\""
         var line = Array(text.utf8)
         line.withUnsafeMutableBytes { buffer.append(UnsafeRawBufferPointer($0)) }
         buffer.reserve(tail.count + Tail.idLength + 16)

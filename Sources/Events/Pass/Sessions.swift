@@ -1,3 +1,5 @@
+internal import Model
+
 /// Which session an event belongs to: pure, bounded, and durable by what `changes` returns.
 ///
 /// A producer is an app, with the process where the event says one, or else the append file it comes from. A session
@@ -26,13 +28,8 @@ struct Sessions: ~Copyable {
         var isChanged = false
     }
 
-    /// A session by its id.
-    struct Found {
-        var serial: Int
-        var id: [UInt8]
-    }
-
-    struct Past: Equatable {
+    /// A session: the present one of a producer, or one of its last.
+    struct Session {
         var start: Int64
         var last: Int64
         var serial: Int
@@ -41,7 +38,7 @@ struct Sessions: ~Copyable {
 
     private let slots: UnsafeMutablePointer<Slot>
     private var ids: [[UInt8]]
-    private var past: [[Past]]
+    private var past: [[Session]]
     private var keys: [String]
     private var places: [String: Int] = [:]
     private var apps: [String: Int] = [:]
@@ -74,16 +71,7 @@ struct Sessions: ~Copyable {
         "session/\(app)/process/\(String(decoding: process.prefix(maxIDLength), as: UTF8.self))"
     }
     static func key(app: String, file: [UInt8]) -> String {
-        let digits: StaticString = "0123456789abcdef"
-        let bytes = file.prefix(64)
-        let text = String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
-            for (place, byte) in bytes.enumerated() {
-                text[2 * place] = digits.utf8Start[Int(byte >> 4)]
-                text[2 * place + 1] = digits.utf8Start[Int(byte & 15)]
-            }
-            return 2 * bytes.count
-        }
-        return "session/\(app)/file/\(text)"
+        "session/\(app)/file/\(Hexadecimal.text(file.prefix(64)))"
     }
     static func key(app: String) -> String { "session/\(app)" }
 
@@ -126,7 +114,9 @@ struct Sessions: ~Copyable {
     }
 
     @inline(__always) func slot(_ place: Int) -> Slot { slots[place] }
-    func id(_ place: Int) -> [UInt8] { ids[place] }
+    func current(_ place: Int) -> Session {
+        Session(start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place])
+    }
 
     // MARK: Automatic
 
@@ -148,40 +138,39 @@ struct Sessions: ~Copyable {
     /// - Returns: nil when the event belongs to no session that is remembered.
     mutating func resolve(
         _ place: Int, at time: Int64, now: Int64, timeout: Int64, isGone: Bool, newID: [UInt8]
-    ) -> Found? {
+    ) -> Session? {
         if slots[place].serial != 0, time >= slots[place].start {
             if time < slots[place].last || !isGone || Sessions.gap(from: slots[place].last, to: time) < timeout {
                 slots[place].last = max(slots[place].last, time)
                 slots[place].isChanged = true
-                return Found(serial: slots[place].serial, id: ids[place])
+                return current(place)
             }
         }
         guard Sessions.gap(from: time, to: now) <= Sessions.day else { return nil }
         if slots[place].serial != 0, time < slots[place].start { return late(place, time, timeout) }
         begin(place, at: time, id: newID, now: now)
         slots[place].isAnnounced = false
-        return Found(serial: slots[place].serial, id: ids[place])
+        return current(place)
     }
 
     /// The session of an event from before the present one.
-    private mutating func late(_ place: Int, _ time: Int64, _ timeout: Int64) -> Found? {
+    private mutating func late(_ place: Int, _ time: Int64, _ timeout: Int64) -> Session? {
         let earlier = past[place].last { $0.start <= time }
         let isJustBefore = Sessions.gap(from: time, to: slots[place].start) < timeout
         if isJustBefore, earlier.map({ Sessions.gap(from: $0.last, to: time) >= timeout }) ?? true {
             // Threads that write at the same time do not write in order.
             slots[place].start = time
             slots[place].isChanged = true
-            return Found(serial: slots[place].serial, id: ids[place])
+            return current(place)
         }
-        return earlier.map { Found(serial: $0.serial, id: $0.id) }
+        return earlier
     }
 
     // MARK: Manual
 
     mutating func begin(_ place: Int, at time: Int64, id: [UInt8], now: Int64) {
         if slots[place].serial != 0 {
-            past[place].append(
-                Past(start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place]))
+            past[place].append(current(place))
             past[place].removeAll { Sessions.gap(from: $0.last, to: now) > Sessions.day }
             if past[place].count > Sessions.maxPast { past[place].removeFirst() }
         }
@@ -195,15 +184,13 @@ struct Sessions: ~Copyable {
     }
 
     /// The newest of the sessions of two producers that began at or before a time.
-    func newest(_ first: Int, _ second: Int, at time: Int64) -> Found? {
-        var found: Past?
+    func newest(_ first: Int, _ second: Int, at time: Int64) -> Session? {
+        var found: Session?
         for place in first == second ? [first] : [first, second] where slots[place].serial != 0 {
-            let current = Past(
-                start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place])
-            guard let candidate = (past[place] + [current]).last(where: { $0.start <= time }) else { continue }
+            guard let candidate = (past[place] + [current(place)]).last(where: { $0.start <= time }) else { continue }
             if candidate.start > found?.start ?? .min { found = candidate }
         }
-        return found.map { Found(serial: $0.serial, id: $0.id) }
+        return found
     }
 
     /// Notes that a session's start has been written.
@@ -246,7 +233,7 @@ struct Sessions: ~Copyable {
             defer { index += 8 }
             return Int64(bitPattern: bytes[index..<index + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         }
-        var sessions: [Past] = []
+        var sessions: [Session] = []
         while bytes.count - index >= 17, sessions.count <= Sessions.maxPast {
             let start = number()
             let last = number()
@@ -254,7 +241,7 @@ struct Sessions: ~Copyable {
             index += 1
             guard length <= Sessions.maxIDLength, bytes.count - index >= length else { break }
             serial += 1
-            sessions.append(Past(start: start, last: last, serial: serial, id: Array(bytes[index..<index + length])))
+            sessions.append(Session(start: start, last: last, serial: serial, id: Array(bytes[index..<index + length])))
             index += length
         }
         guard let current = sessions.first else { return }

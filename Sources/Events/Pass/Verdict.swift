@@ -61,79 +61,76 @@ public struct Problem: Sendable, Equatable {
     public let detail: String
 }
 
+/// What an event or a line said that was corrected or passed over. Closed, because each is a metric label.
+public enum Oddity: String, Sendable, CaseIterable {
+    /// A priority that is neither `normal` nor `critical`; such an event is normal.
+    case unknownPriority = "unknown_priority"
+    /// An event that called itself critical and may not be.
+    case criticalDenied = "critical_denied"
+    /// A timestamp that cannot be read: the event keeps the text, and counts from its observation. An `observed_at` that cannot
+    /// be read is taken out.
+    case unreadableTime = "unreadable_time"
+    /// A country that is none; the member is taken out.
+    case unknownCountry = "unknown_country"
+    /// An address whose country was not found.
+    case unknownAddress = "unknown_address"
+    /// An `app` member that named another app and was replaced.
+    case replacedApp = "replaced_app"
+    /// A member that the agent reads and that a later one of the same name replaced.
+    case repeatedMember = "repeated_member"
+    /// A property merged into an earlier one of the same name.
+    case mergedProperty = "merged_property"
+    /// A `start_session` event that began none, because sessions are automatic or off, or the id it gave cannot be used.
+    case ignoredSessionStart = "ignored_session_start"
+    /// An `id` or `session_id` that is neither a number nor a text with something in it; the member is taken out.
+    case unusableID = "unusable_id"
+    /// A record in which no usable time was found: its time is when it was read.
+    case noTime = "no_time"
+    /// A name that is no text, or an empty one: data of a record, whose name is the app's default.
+    case unusableName = "unusable_name"
+    /// A line with bytes that are not UTF-8, which became U+FFFD.
+    case repairedUTF8 = "repaired_utf8"
+    /// A line of text that became the `message` of a record.
+    case wrappedText = "wrapped_text"
+}
+
 /// What happened to the events that were read; each figure is a counter that grows.
 public struct EventCounts: Sendable, Equatable {
-    /// Cuts, by the raw value of the limit: one for each name, key or value cut, and for each property left out.
-    public var cut = [Int](repeating: 0, count: LimitKind.allCases.count)
+    /// Events beyond a limit, by what became of them; of cuts one for each name, key or value cut, and for each property left out.
+    public var limited: [LimitConsequence: [LimitKind: Int]] = [:]
     /// One of the latest cuts.
     public var lastCut: LimitCut?
-    /// Events beyond a limit that is set to `allow`, by the raw value of the limit.
-    public var allowed = [Int](repeating: 0, count: LimitKind.allCases.count)
-    /// Events refused by a limit, by the raw value of the limit.
-    public var refused = [Int](repeating: 0, count: LimitKind.allCases.count)
-    /// Events quarantined by a limit, by the raw value of the limit.
-    public var quarantined = [Int](repeating: 0, count: LimitKind.allCases.count)
-    /// Properties merged into an earlier one of the same name.
-    public var merged = 0
-    /// Members that the agent reads and that a later one of the same name replaced.
-    public var repeated = 0
-    /// Priorities that are neither `normal` nor `critical`; such an event is normal.
-    public var unknownPriorities = 0
-    /// Events that called themselves critical and may not be.
-    public var criticalDenied = 0
-    /// Timestamps that cannot be read: the event keeps the text, and counts from its observation. An `observed_at` that
-    /// cannot be read is taken out.
-    public var unreadableTimes = 0
-    /// Countries that are none; the member is taken out.
-    public var unknownCountries = 0
+    /// What was corrected or passed over.
+    public var oddities: [Oddity: Int] = [:]
     /// Sessions begun, by the raw value of `SessionMode`.
     public var sessions: [String: Int] = [:]
-    /// `start_session` events that began none, because sessions are automatic or off, or the id they gave cannot be used.
-    public var ignoredSessionStarts = 0
-    /// Addresses whose country was not found.
-    public var unknownAddresses = 0
-    /// An `id` or `session_id` that is neither a number nor a text with something in it; the member is taken out.
-    public var unusableIDs = 0
     /// Records, of all the lines that were judged.
     public var records = 0
-    /// Records in which no usable time was found: theirs is when they were read.
-    public var recordsWithoutTime = 0
-    /// Names that are no text, or an empty one: data of a record, whose name is the app's default.
-    public var unusableNames = 0
-    /// Lines with bytes that are not UTF-8, which became U+FFFD.
-    public var repairedLines = 0
-    /// Lines of text that became the `message` of a record.
-    public var wrappedLines = 0
-    /// `app` members that named another app and were replaced.
-    public var replacedApps = 0
 
     package init() {}
 
-    /// Adds those of another pass.
-    public mutating func add(_ other: EventCounts) {
-        for list in [\EventCounts.cut, \.allowed, \.refused, \.quarantined] {
-            for index in other[keyPath: list].indices { self[keyPath: list][index] += other[keyPath: list][index] }
-        }
-        for figure in [
-            \EventCounts.merged, \.repeated, \.unknownPriorities, \.criticalDenied, \.unreadableTimes,
-            \.unknownCountries,
-            \.ignoredSessionStarts, \.unknownAddresses, \.unusableIDs, \.replacedApps, \.records, \.recordsWithoutTime,
-            \.unusableNames, \.repairedLines, \.wrappedLines,
-        ] { self[keyPath: figure] += other[keyPath: figure] }
-        lastCut = lastCut ?? other.lastCut
-        sessions.merge(other.sessions, uniquingKeysWith: +)
+    /// Of how many events something was corrected or passed over.
+    public subscript(_ oddity: Oddity) -> Int {
+        get { oddities[oddity] ?? 0 }
+        set { oddities[oddity] = newValue }
     }
 
-    /// What events said that was corrected or passed over, by kind: the words are metric labels.
-    public var oddities: [(kind: String, count: Int)] {
-        [
-            ("unknown_priority", unknownPriorities), ("critical_denied", criticalDenied),
-            ("unreadable_time", unreadableTimes), ("unknown_country", unknownCountries),
-            ("unknown_address", unknownAddresses), ("replaced_app", replacedApps), ("repeated_member", repeated),
-            ("merged_property", merged), ("ignored_session_start", ignoredSessionStarts), ("unusable_id", unusableIDs),
-            ("no_time", recordsWithoutTime), ("unusable_name", unusableNames), ("repaired_utf8", repairedLines),
-            ("wrapped_text", wrappedLines),
-        ]
+    /// How often a limit had that consequence.
+    public subscript(_ consequence: LimitConsequence, _ kind: LimitKind) -> Int {
+        get { limited[consequence]?[kind] ?? 0 }
+        set { limited[consequence, default: [:]][kind] = newValue }
+    }
+
+    /// All cuts of all limits.
+    public var cuts: Int { limited[.cut, default: [:]].values.reduce(0, +) }
+
+    /// Adds those of another pass.
+    public mutating func add(_ other: EventCounts) {
+        limited.merge(other.limited) { $0.merging($1, uniquingKeysWith: +) }
+        lastCut = lastCut ?? other.lastCut
+        oddities.merge(other.oddities, uniquingKeysWith: +)
+        sessions.merge(other.sessions, uniquingKeysWith: +)
+        records += other.records
     }
 }
 

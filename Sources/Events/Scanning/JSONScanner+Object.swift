@@ -104,7 +104,6 @@ extension JSONScanner {
     /// Reads the properties, whose opening bracket is at `start`; returns where they end, nil where something is wrong.
     @inline(never)
     private mutating func properties(_ start: Pointer, _ row: UnsafeMutablePointer<NamePlaces.Property>) -> Pointer? {
-        guard maxDepth >= 2 else { return failure(.tooDeep, start) }
         var p = start + 1
         var c = space(&p)
         if c == .closeBrace { return p + 1 }

@@ -127,7 +127,7 @@ extension JSONScanner {
             switch step {
             case .value:
                 if c == .openBrace || c == .openBracket {
-                    guard level <= maxDepth else { return failure(.tooDeep, p) }
+                    guard level <= JSONScanner.maxDepth else { return failure(.tooDeep, p) }
                     level += 1
                     let isObject = c == .openBrace
                     kinds = kinds << 1 | (isObject ? 1 : 0)

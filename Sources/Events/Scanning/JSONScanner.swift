@@ -22,8 +22,8 @@ struct JSONScanner: ~Copyable {
 
     // MARK: Settings
 
-    /// The deepest nesting that is read, at most 64; the object itself is level 1.
-    let maxDepth: Int
+    /// The deepest nesting that is read; the object itself is level 1.
+    static let maxDepth = 64
     /// Strings of properties longer than this set `hasLongText`.
     var keyThreshold = Int.max
     /// Strings of properties longer than this set `hasLongText`.
@@ -75,9 +75,7 @@ struct JSONScanner: ~Copyable {
     private(set) var known = KnownNames([])
     let places = NamePlaces()
 
-    /// - Parameter maxDepth: clamped to 1…64.
-    init(maxDepth: Int = 64) {
-        self.maxDepth = min(max(maxDepth, 1), 64)
+    init() {
         members = .allocate(capacity: 64)
         members.initialize(repeating: Member(), count: 64)
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped

@@ -29,7 +29,7 @@ enum JSONText {
                 length = 2
                 if text[index + 1] == UInt8(ascii: "u") {
                     length = 6
-                    if unit(text, index) & 0xFC00 == 0xD800 {
+                    if let unit = JSONString.unit(text, index), unit & 0xFC00 == 0xD800 {
                         length = 12
                         width = 2
                     }
@@ -49,39 +49,11 @@ enum JSONText {
         return nil
     }
 
-    /// The code unit of the escape `\u….` at `index`.
-    private static func unit(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> UInt32 {
-        (2..<6).reduce(UInt32(0)) { $0 << 4 | UInt32(hexDigit(text[index + $1])) }
-    }
-
     /// A string as JSON text, quotes included; control characters, quotes and backslashes are escaped.
     static func quoted(_ text: String) -> [UInt8] {
         var result: [UInt8] = []
         var text = text
         text.withUTF8 { JSONString.append($0, to: &result) }
         return result
-    }
-}
-
-extension MemberName {
-    /// The name as it is in an event; empty for the address, which is configured.
-    var spelling: [UInt8] {
-        switch self {
-        case .name: Array("name".utf8)
-        case .timestamp: Array("timestamp".utf8)
-        case .priority: Array("priority".utf8)
-        case .sessionID: Array("session_id".utf8)
-        case .id: Array("id".utf8)
-        case .country: Array("country".utf8)
-        case .type: Array("type".utf8)
-        case .properties: Array("properties".utf8)
-        case .app: Array("app".utf8)
-        case .device: Array("device".utf8)
-        case .observedAt: Array("observed_at".utf8)
-        case .process: Array("process".utf8)
-        case .pid: Array("pid".utf8)
-        case .hostName: Array("host_name".utf8)
-        case .address: []
-        }
     }
 }

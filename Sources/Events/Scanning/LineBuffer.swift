@@ -26,9 +26,6 @@ public struct LineBuffer: ~Copyable {
     /// What it holds; valid until it changes.
     public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// A copy of what it holds.
-    public func array() -> [UInt8] { Array(bytes) }
-
     /// Forgets what it holds.
     ///
     /// - Parameter capacity: storage beyond it is given back, so that one huge event does not keep its memory.

@@ -5,6 +5,14 @@ enum MemberName: Int, CaseIterable {
     /// The member that holds an address, as configured.
     case address
 
+    private static let spellings = [
+        "name", "timestamp", "priority", "session_id", "id", "country", "type", "properties", "app", "device",
+        "observed_at", "process", "pid", "host_name", "",
+    ]
+
+    /// The name as it is in an event; empty for the address, which is configured.
+    var spelling: [UInt8] { Array(MemberName.spellings[rawValue].utf8) }
+
     /// Its bit in a set of members.
     @inline(__always) var bit: UInt64 { 1 << UInt64(truncatingIfNeeded: rawValue) }
 }

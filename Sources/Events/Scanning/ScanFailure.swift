@@ -49,11 +49,6 @@ public struct ScanFailure: Sendable, Equatable {
     /// Where, in bytes from the beginning of the text that was scanned.
     public let byte: Int
 
-    package init(_ code: Code, byte: Int) {
-        self.code = code
-        self.byte = byte
-    }
-
     /// One line for a person; never the content.
     public var message: String {
         switch code {

@@ -253,8 +253,8 @@ public actor Backfill {
             return intake
         }
         let made = Intake(
-            options.intake, store: store, memory: [:], figures: figures, clock: ClockTrust(), isBackfill: true,
-            rules: rules, asideCalls: calls, on: loop, time: time, log: log)
+            options.intake, .backfill, store: store, figures: figures, clock: ClockTrust(), rules: rules, calls: calls,
+            on: loop, time: time, log: log)
         intake = made
         current = options.intake
         return made

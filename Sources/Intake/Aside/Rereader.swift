@@ -72,7 +72,7 @@ public actor Rereader {
             return nil
         }
         guard file.key == key else { return nil }
-        let id = UnkeptLines.bytes(key)
+        let id = Hexadecimal.bytes(key)
         var ranges = rows.flatMap(\.lines.ranges).sorted { $0.lowerBound < $1.lowerBound }[...]
         var rows = rows
         var count: Int?
@@ -133,8 +133,8 @@ public actor Rereader {
         var settings = await settings()
         settings.events.session.mode = .off
         let intake = Intake(
-            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust(), rules: rules,
-            asideCalls: calls, on: loop, time: time, log: log)
+            settings, .reread, store: store, figures: IntakeFigures(), clock: ClockTrust(), rules: rules, calls: calls,
+            on: loop, time: time, log: log)
         var done: [Int] = []
         var count = 0
         rules?.refresh()

@@ -26,14 +26,10 @@ final class OpenChunk {
     var isEmpty: Bool { events == 0 }
 
     /// Says where the lines come from that follow.
-    func begin(app: String, path: String) {
-        source = (app, path)
-        isNewSource = true
-    }
-
-    /// As `begin`, for lines of several sources one after the other: nothing changes while the source is the same.
     func turn(to file: SpoolSource) {
-        if source.app != file.app || source.path != file.path || events == 0 { begin(app: file.app, path: file.path) }
+        guard source.app != file.app || source.path != file.path else { return }
+        source = (file.app, file.path)
+        isNewSource = true
     }
 
     /// Counts the line that was just written to `lines`.

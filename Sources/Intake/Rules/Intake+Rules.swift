@@ -22,7 +22,7 @@ extension Intake {
         case .question?: rules?.whenAnswered(resume)
         // They are made once a commit holds them.
         case .fullCalls? where !calls.hasNew: calls.whenRoom(resume)
-        case .document? where !isOld: rules?.whenPublished(resume)
+        case .document? where !kind.isOld: rules?.whenPublished(resume)
         // Whoever brings events from elsewhere says so, and comes again.
         case .document?, .fullCalls?, nil: return false
         }
@@ -40,7 +40,7 @@ extension Intake {
     ///
     /// - Returns: as `take`.
     func push(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String, at now: Timestamp) -> Bool {
-        guard !isAside else { return true }
+        guard kind == .spool else { return true }
         guard !calls.isFull else {
             obstacle = .fullCalls
             return false
@@ -59,9 +59,9 @@ extension Intake {
     ) {
         scratch.removeAll()
         pass.writeSessionStart(into: &scratch)
-        let fate = rules.applyNow(
+        let fate = rules.apply(
             to: scratch.bytes, app: source.app, priority: .normal, at: now,
-            largest: min(settings.largestEvent, settings.commitBytes))
+            largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
         put(fate, rules, now, place, source, offset, at: now)
     }
 
@@ -80,7 +80,7 @@ extension Intake {
         pass.write(into: &scratch)
         let fate = rules.apply(
             to: scratch.bytes, app: source.app, priority: isBackfill ? .normal : verdict.priority, at: now,
-            largest: min(settings.largestEvent, settings.commitBytes), isOld: isOld)
+            largest: min(settings.largestEvent, settings.commitBytes), isOld: kind.isOld)
         if case .needs = fate {
             obstacle = .question
             return false
@@ -124,7 +124,7 @@ extension Intake {
     private func place(of names: [String], else standard: Int) -> Int {
         let way = ShippedWay(names: names, standard: standard)
         let known = shipped[way] ?? findPlace(of: way)
-        if known < 0 { unknownDestinations += 1 }
+        if known < 0 { rules?.engine.note(.unknownDestination) }
         return known < 0 ? standard : known
     }
 

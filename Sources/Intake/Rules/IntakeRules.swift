@@ -74,25 +74,17 @@ public final class IntakeRules: @unchecked Sendable {
 
     /// Applies what is in force; on `needs` a function has been asked, and the event is to be offered again `whenAnswered`.
     ///
-    /// - Parameter isOld: whether it is no news: it changes no data layer.
+    /// - Parameters:
+    ///   - isOld: whether it is no news: it changes no data layer.
+    ///   - isNow: whether it cannot be offered again: functions that were not asked before give null.
     func apply(
         to line: UnsafeRawBufferPointer, app: String, priority: Priority, at now: Timestamp, largest: Int,
-        isOld: Bool = false
+        isOld: Bool = false, isNow: Bool = false
     ) -> RuleEngine.Fate {
         finish(
             engine.apply(
                 to: line, app: app, priority: priority, at: now, largest: largest, isPushed: !isOld
-            ) { self.result(of: $0) })
-    }
-
-    /// Applies what is in force to an event that cannot be offered again: functions that were not asked before give null.
-    func applyNow(
-        to line: UnsafeRawBufferPointer, app: String, priority: Priority, at now: Timestamp, largest: Int
-    ) -> RuleEngine.Fate {
-        finish(
-            engine.apply(to: line, app: app, priority: priority, at: now, largest: largest) { call in
-                self.result(of: call) ?? .null
-            })
+            ) { self.result(of: $0) ?? (isNow ? .null : nil) })
     }
 
     /// Takes a push into the data layer; as `apply`.

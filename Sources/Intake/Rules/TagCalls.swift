@@ -85,15 +85,8 @@ final class TagCalls {
     /// Makes calls that an earlier process has left, on the loop.
     func start(_ left: [Int], on loop: EventLoop) {
         guard !left.isEmpty else { return }
-        let box = Unchecked(self)
-        loop.post { box.value.start(left) }
-    }
-
-    /// For closures that the loop runs on the thread where everything of this class happens.
-    private struct Unchecked: @unchecked Sendable {
-        // Used on the loop's thread only.
-        let value: TagCalls
-        init(_ value: TagCalls) { self.value = value }
+        let own = LoopBound(self, to: loop)
+        loop.post { own.assumeOnLoop { $0.start(left) } }
     }
 
     private func startDue() {

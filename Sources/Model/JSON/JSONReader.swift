@@ -154,18 +154,9 @@ struct JSONReader {
     private mutating func readEscape() throws(JSONError) -> Unicode.Scalar {
         guard let byte = next else { throw error("expected an escape") }
         place += 1
-        switch byte {
-        case UInt8(ascii: "\""): return "\""
-        case UInt8(ascii: "\\"): return "\\"
-        case UInt8(ascii: "/"): return "/"
-        case UInt8(ascii: "b"): return "\u{08}"
-        case UInt8(ascii: "f"): return "\u{0C}"
-        case UInt8(ascii: "n"): return "\n"
-        case UInt8(ascii: "r"): return "\r"
-        case UInt8(ascii: "t"): return "\t"
-        case UInt8(ascii: "u"): return try readUnicode()
-        default: throw error("no such escape")
-        }
+        if byte == UInt8(ascii: "u") { return try readUnicode() }
+        guard let meant = JSONString.meaning(of: byte) else { throw error("no such escape") }
+        return Unicode.Scalar(meant)
     }
 
     private mutating func readUnicode() throws(JSONError) -> Unicode.Scalar {

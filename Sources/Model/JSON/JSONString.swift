@@ -39,21 +39,28 @@ public enum JSONString {
                 index += 1
                 continue
             }
-            switch text[index + 1] {
-            case UInt8(ascii: "b"): result.append(0x08)
-            case UInt8(ascii: "f"): result.append(0x0C)
-            case UInt8(ascii: "n"): result.append(0x0A)
-            case UInt8(ascii: "r"): result.append(0x0D)
-            case UInt8(ascii: "t"): result.append(0x09)
-            case UInt8(ascii: "u"):
+            guard text[index + 1] != UInt8(ascii: "u") else {
                 let scalar = scalar(text, &index)
                 result.append(contentsOf: String(Character(scalar)).utf8)
                 continue
-            case let other: result.append(other)
             }
+            result.append(meaning(of: text[index + 1]) ?? text[index + 1])
             index += 2
         }
         return result
+    }
+
+    /// What a byte behind a backslash means; nil for one that may not stand there alone.
+    static func meaning(of escape: UInt8) -> UInt8? {
+        switch escape {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): escape
+        case UInt8(ascii: "b"): 0x08
+        case UInt8(ascii: "f"): 0x0C
+        case UInt8(ascii: "n"): 0x0A
+        case UInt8(ascii: "r"): 0x0D
+        case UInt8(ascii: "t"): 0x09
+        default: nil
+        }
     }
 
     /// The character of the escape `\u….` at `index`, or of two that are a pair; goes over what belongs to it.
@@ -69,7 +76,7 @@ public enum JSONString {
     }
 
     /// The code unit of the escape `\u….` at `index`; nil for anything else.
-    private static func unit(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> UInt32? {
+    package static func unit(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> UInt32? {
         guard index + 6 <= text.count, text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u") else {
             return nil
         }

@@ -10,7 +10,7 @@ extension QueueStore {
     /// Whether a file has to stay: the quarantine could not hold all of its bad lines.
     public nonisolated func mustStay(_ file: [UInt8]) -> Bool {
         let unkept = snapshot.unkept
-        return !unkept.isEmpty && unkept[UnkeptLines.hexadecimal(file)] != nil
+        return !unkept.isEmpty && unkept[Hexadecimal.text(file)] != nil
     }
 
     /// The bad lines of a file that could not be kept, by the names of their rows.

@@ -97,7 +97,7 @@ extension Transaction {
         }
         for (file, lines) in unkept {
             try set([lines.name(of: file): lines.encoded])
-            state.figures.unkept[UnkeptLines.hexadecimal(file)] = lines.path
+            state.figures.unkept[Hexadecimal.text(file)] = lines.path
         }
     }
 

@@ -1,3 +1,5 @@
+internal import Model
+
 /// What a name in the spool says about its file.
 ///
 /// Names are bytes: an app may write any but `/` and NUL, and nothing here depends on their being text.
@@ -129,7 +131,6 @@ struct FileName: Hashable, Comparable {
     /// What our names for claimed files begin with; sixteen hexadecimal digits, a full stop and the original name
     /// follow.
     private static let claimPrefix = Array(".spoolship.".utf8)
-    private static let digits = Array("0123456789abcdef".utf8)
     private static let claimLength = claimPrefix.count + 16 + 1
     /// The longest name that file systems take.
     private static let longest = 255
@@ -140,9 +141,7 @@ struct FileName: Hashable, Comparable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(FileName.claimLength + original.count)
         bytes += FileName.claimPrefix
-        for shift in stride(from: UInt64(60), through: 0, by: -4) {
-            bytes.append(FileName.digits[Int(number >> shift & 0xF)])
-        }
+        bytes += withUnsafeBytes(of: number.bigEndian) { Hexadecimal.text($0) }.utf8
         bytes.append(UInt8(ascii: "."))
         bytes += original
         return FileName(whole: bytes)

@@ -27,19 +27,22 @@ struct CompiledCondition {
     let expression: Unmanaged<Expression>?
 
     init(_ draft: ContainerCompiler.ConditionDraft, _ comparand: Comparand) {
-        (macro, predicate, negate, ignoreCase) = (draft.macro, draft.predicate, draft.negate, draft.ignoreCase)
+        macro = draft.macro
+        (predicate, negate, ignoreCase) =
+            (draft.condition.predicate, draft.condition.negate, draft.condition.ignoreCase)
         self.comparand = comparand
         let comparandMacro = draft.comparandMacro
         self.comparandMacro = comparandMacro ?? -1
         expression = draft.expression.map { Unmanaged.passUnretained($0) }
-        isPlainText = predicate == .equals && !ignoreCase && comparandMacro == nil && comparand.isString
+        isPlainText = predicate == .equals && !ignoreCase && comparandMacro == nil && comparand.kind == .string
         head = ComparedValue.head(of: comparand.text)
         let limit = comparandMacro == nil && predicate.isOrder ? comparand.number?.exactValue : nil
         isPlainOrder = limit != nil
         self.limit = limit ?? 0
         requiredPairs =
             switch predicate {
-            case .contains where comparandMacro == nil && comparand.isString: TextPairs(requiredBy: comparand.text)
+            case .contains where comparandMacro == nil && comparand.kind == .string:
+                TextPairs(requiredBy: comparand.text)
             case .matches: draft.expression?.requiredPairs ?? .none
             default: .none
             }
@@ -62,9 +65,9 @@ struct CompiledCondition {
     func compare(_ text: UnsafeBufferPointer<UInt8>, with other: Comparand) -> Bool {
         switch predicate {
         case .equals: other.isScalar && text.equals(other.text)
-        case .startsWith: other.isString && text.begins(with: other.text)
-        case .endsWith: other.isString && text.ends(with: other.text)
-        case .contains: other.isString && text.contains(other.text)
+        case .startsWith: other.kind == .string && text.begins(with: other.text)
+        case .endsWith: other.kind == .string && text.ends(with: other.text)
+        case .contains: other.kind == .string && text.contains(other.text)
         case .matches: finds(in: text)
         case .less, .lessOrEqual, .greater, .greaterOrEqual: false
         }

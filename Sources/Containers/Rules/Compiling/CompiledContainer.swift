@@ -25,8 +25,6 @@ public final class CompiledContainer: Sendable {
     /// For each macro the node of the member that it reads; negative for other macros.
     let nodes: [Int]
     let nameNode: Int
-    let eventNode: Int
-    let idNode: Int
 
     let index: NameIndex
     /// The conditions of each rule, in the document's order.
@@ -47,12 +45,10 @@ public final class CompiledContainer: Sendable {
     /// Tags that redact or hash by rules that read from the data layer what tags hide there: they fire unless something else
     /// rules that out.
     public let blindTags: Set<String>
-    /// To what limits may cut the names of properties.
-    let keyLengths: Set<Int>
     /// Whether a tag that redacts or hashes may have to fire without an answer.
     let failsClosed: Bool
-    /// The agent's own locale.
-    let locale: String?
+    /// What macros know of the agent.
+    let facts: AgentFacts
 
     /// The rules of a tag, by their places.
     struct TagRules {
@@ -98,19 +94,16 @@ public final class CompiledContainer: Sendable {
             if case .member(let names, _) = macro { wanted.node(at: names) ?? -1 } else { -1 }
         }
         nameNode = wanted.node(at: WantedMembers.name) ?? -1
-        eventNode = wanted.node(at: WantedMembers.event) ?? -1
-        idNode = wanted.node(at: WantedMembers.id) ?? -1
         self.wanted = wanted
         index = compiler.makeIndex()
         values = compiler.values
         collections = compiler.collections
         throttles = compiler.throttles
         reasons = document.rules.map { "\(document.id)/\($0.name)" }
-        locale = facts.locale
+        self.facts = facts
         layerNames = reach.layerNames(of: compiler)
         asksFunctions = reach.asksFunctions(of: compiler)
         conditionFunctions = compiler.conditions.map { reach.functions(of: $0) }
-        keyLengths = facts.keyLengths
         let hidden = HiddenMembers(compiler.tags, keyLengths: facts.keyLengths).layerPaths
         let blind = compiler.conditions.map { reach.isBlind($0, hidden: hidden) }
         blindConditions = blind
@@ -155,7 +148,7 @@ public final class CompiledContainer: Sendable {
     private static func lay(
         _ drafts: [ContainerCompiler.ConditionDraft]
     ) -> (UnsafeMutableBufferPointer<CompiledCondition>, UnsafeMutableBufferPointer<UInt8>) {
-        let spelled = drafts.map { Comparand.text(of: $0.comparand, ignoreCase: $0.ignoreCase) }
+        let spelled = drafts.map { Comparand.text(of: $0.comparand, ignoreCase: $0.condition.ignoreCase) }
         // One more than needed, so that each text has an address.
         let texts = UnsafeMutableBufferPointer.copy(of: spelled.joined() + [0])
         let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(capacity: max(1, drafts.count))

@@ -2,14 +2,14 @@ internal import Model
 
 /// Turns a document's names into places, its texts into bytes, and works out which tags each event's name leaves.
 struct ContainerCompiler {
-    private let document: ContainerDocument
+    let document: ContainerDocument
     private let mayCall: Set<String>
     private let facts: AgentFacts
     private let definitions: [String: Macro]
     private let ruleNumbers: [String: [Int]]
 
     private(set) var macros: [CompiledMacro] = []
-    private var macroNumbers: [String: Int] = [:]
+    private(set) var macroNumbers: [String: Int] = [:]
     private(set) var conditions: [ConditionDraft] = []
     private var conditionNumbers: [Condition: Int] = [:]
     private(set) var rules: [[Int]] = []
@@ -22,16 +22,16 @@ struct ContainerCompiler {
     private(set) var throttles = 0
     private var expressions = 0
 
-    /// A condition of which the document's names are places by now.
+    /// A condition, with the places of the document's names.
     struct ConditionDraft {
+        let condition: Condition
         let macro: Int
-        let predicate: Condition.Predicate
-        let negate: Bool
-        let ignoreCase: Bool
-        let comparand: JSONValue
         /// The macro that gives the comparand; nil for a constant.
         let comparandMacro: Int?
         let expression: Expression?
+
+        /// The constant that it compares with; null where a macro gives it.
+        var comparand: JSONValue { if case .constant(let value) = condition.comparand { value } else { .null } }
     }
 
     init(
@@ -127,23 +127,16 @@ struct ContainerCompiler {
     private mutating func number(of condition: Condition, at path: String) throws(ContainerError) -> Int {
         if let known = conditionNumbers[condition] { return known }
         var expression: Expression?
-        var comparand = JSONValue.null
-        var comparandMacro: Int?
-        switch condition.comparand {
-        case .macro(let name): comparandMacro = number(ofMacro: name)
-        case .constant(let value):
-            comparand = value
-            if condition.predicate == .matches, case .string(let text) = value {
-                try countExpression(at: path)
-                expression = try Expression(text, ignoreCase: condition.ignoreCase, at: path)
-            }
+        if condition.predicate == .matches, case .constant(.string(let text)) = condition.comparand {
+            try countExpression(at: path)
+            expression = try Expression(text, ignoreCase: condition.ignoreCase, at: path)
         }
+        let comparandMacro = condition.comparand.macroName.map { self.number(ofMacro: $0) }
         let number = conditions.count
         conditionNumbers[condition] = number
         conditions.append(
             ConditionDraft(
-                macro: self.number(ofMacro: condition.macro), predicate: condition.predicate, negate: condition.negate,
-                ignoreCase: condition.ignoreCase, comparand: comparand, comparandMacro: comparandMacro,
+                condition: condition, macro: self.number(ofMacro: condition.macro), comparandMacro: comparandMacro,
                 expression: expression))
         return number
     }

@@ -8,12 +8,12 @@ struct Comparand {
     let text: UnsafeBufferPointer<UInt8>
     /// The number that it is, or that its text spells; the text tells its digits.
     let number: Number?
-    let isNull: Bool
-    let isString: Bool
-    /// Whether it is a number, no text that spells one.
-    let isNumber: Bool
-    /// Whether it is a string, a number or a truth value.
-    let isScalar: Bool
+    let kind: Kind
+
+    /// A number is none that a text only spells.
+    enum Kind { case null, string, number, bool, nested }
+
+    var isScalar: Bool { kind != .null && kind != .nested }
 
     /// What a constant is, or a macro gave.
     ///
@@ -21,14 +21,13 @@ struct Comparand {
     init(_ value: MacroValue, _ text: UnsafeBufferPointer<UInt8>) {
         self.text = text
         switch value {
-        case .null, .value(.null): (isNull, isString, isNumber, isScalar) = (true, false, false, false)
-        case .text, .value(.string): (isNull, isString, isNumber, isScalar) = (false, true, false, true)
-        case .number, .value(.integer), .value(.double):
-            (isNull, isString, isNumber, isScalar) = (false, false, true, true)
-        case .bool, .value(.bool): (isNull, isString, isNumber, isScalar) = (false, false, false, true)
-        case .nested, .value: (isNull, isString, isNumber, isScalar) = (false, false, false, false)
+        case .null, .value(.null): kind = .null
+        case .text, .value(.string): kind = .string
+        case .number, .value(.integer), .value(.double): kind = .number
+        case .bool, .value(.bool): kind = .bool
+        case .nested, .value: kind = .nested
         }
-        guard isString || isNumber else {
+        guard kind == .string || kind == .number else {
             number = nil
             return
         }

@@ -49,13 +49,13 @@ extension Evaluation {
     private func compare(_ condition: UnsafePointer<CompiledCondition>, with other: Comparand) -> Bool {
         let value = compared + condition.pointee.macro
         switch value.pointee.kind {
-        case .null: return condition.pointee.predicate == .equals && other.isNull
+        case .null: return condition.pointee.predicate == .equals && other.kind == .null
         case .nested: return false
         case .number, .text: break
         }
         // Where one of them is a number, numbers are compared; two texts are equal by their bytes.
         let comparesNumbers =
-            condition.pointee.predicate == .equals && (value.pointee.kind == .number || other.isNumber)
+            condition.pointee.predicate == .equals && (value.pointee.kind == .number || other.kind == .number)
         if comparesNumbers || condition.pointee.predicate.isOrder {
             guard let number = number(of: value), let wanted = other.number else { return false }
             let order = number.order(text(of: value), to: wanted, other.text)

@@ -70,7 +70,7 @@ extension Evaluation {
                 return language
             }
         }
-        return AgentFacts.language(of: container.locale ?? "C")
+        return AgentFacts.language(of: container.facts.locale ?? "C")
     }
 
     private func level() -> Severity? {
@@ -118,11 +118,11 @@ extension Evaluation {
     }
 
     /// The event's id as text; nil when it has none.
-    func eventID() -> [UInt8]? { member(container.idNode)?.text(base) }
+    func eventID() -> [UInt8]? { member(WantedMembers.id)?.text(base) }
 
     /// The name of the event, or of the push.
     private func eventName() -> MacroValue {
-        member(subject?.isPush == true ? container.eventNode : container.nameNode) ?? .null
+        (subject?.isPush == true ? member(WantedMembers.event) : member(container.nameNode)) ?? .null
     }
 
     /// Gives the name of the event as text.

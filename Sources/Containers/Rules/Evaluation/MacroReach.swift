@@ -10,17 +10,23 @@ struct MacroReach {
     private let layerPaths: [[[[UInt8]]]]
 
     init(_ compiler: ContainerCompiler) {
-        var walk = Walk(compiler)
-        for tag in compiler.tags {
-            (tag.rules + tag.blockingRules).forEach { walk.visit(rule: $0) }
-            tag.action.operands.forEach { walk.visit($0) }
+        let references = References(compiler.document)
+        var needs: [String: [String]] = [:]
+        for name in compiler.macroNumbers.keys { needs[name] = references.needs(of: name) }
+        func reach(from names: [String]) -> Set<Int> {
+            var seen: Set<String> = []
+            var left = names
+            while let name = left.popLast() {
+                if seen.insert(name).inserted { left += needs[name] ?? [] }
+            }
+            return Set(seen.compactMap { compiler.macroNumbers[$0] })
         }
-        ofTags = walk.macros
-        let reached = compiler.macros.indices.map { macro in
-            var walk = Walk(compiler)
-            walk.visit(macro: macro)
-            return walk.macros.sorted()
-        }
+        ofTags = reach(
+            from: compiler.document.tags.flatMap { tag in
+                references.needs(ofRules: tag.rules + tag.blockingRules) + tag.operands.compactMap(\.macroName)
+            })
+        var reached = [[Int]](repeating: [], count: compiler.macros.count)
+        for (name, number) in compiler.macroNumbers { reached[number] = reach(from: [name]).sorted() }
         let functions = reached.map { $0.filter { compiler.macros[$0].isFunction } }
         self.functions = functions
         layerPaths = reached.map {
@@ -58,51 +64,11 @@ struct MacroReach {
         func cost(_ number: Int) -> Int {
             let condition = compiler.conditions[number]
             let macros = [condition.macro, condition.comparandMacro].compactMap { $0 }
-            let own = condition.predicate.cost + (condition.comparandMacro == nil ? 0 : 4)
+            let own = condition.condition.predicate.cost + (condition.comparandMacro == nil ? 0 : 4)
             return macros.contains(where: onFunctions.contains) ? 100 + own : own
         }
         return rule.enumerated().sorted { (cost($0.element), $0.offset) < (cost($1.element), $1.offset) }
             .map(\.element)
-    }
-
-    /// Visits each macro and rule once.
-    private struct Walk {
-        let compiler: ContainerCompiler
-        var macros: Set<Int> = []
-        var rules: Set<Int> = []
-
-        init(_ compiler: ContainerCompiler) { self.compiler = compiler }
-
-        mutating func visit(rule: Int) {
-            guard rules.insert(rule).inserted else { return }
-            for number in compiler.rules[rule] {
-                visit(macro: compiler.conditions[number].macro)
-                if let other = compiler.conditions[number].comparandMacro { visit(macro: other) }
-            }
-        }
-
-        mutating func visit(_ operand: CompiledOperand) {
-            if case .macro(let number) = operand { visit(macro: number) }
-        }
-
-        mutating func visit(macro number: Int) {
-            guard macros.insert(number).inserted else { return }
-            switch compiler.macros[number] {
-            case .collection(let rules, let values):
-                rules.forEach { visit(rule: $0) }
-                values.forEach { visit($0.operand) }
-            case .value(let key):
-                for collection in compiler.collections {
-                    guard case .collection(_, let values) = compiler.macros[collection],
-                        values.contains(where: { $0.key == key })
-                    else { continue }
-                    visit(macro: collection)
-                }
-                compiler.values.filter { $0.key == key }.forEach { visit($0.operand) }
-            case .function(_, let parameters): parameters.forEach { visit($0.operand) }
-            case .constant, .member, .dataLayer, .event, .app, .language, .level, .random, .denied: break
-            }
-        }
     }
 }
 
@@ -116,16 +82,4 @@ extension CompiledMacro {
     }
 
     fileprivate var asks: Bool { if case .function = self { true } else { false } }
-}
-
-extension CompiledTag.Action {
-    /// What it works out of macros.
-    fileprivate var operands: [CompiledOperand] {
-        switch self {
-        case .sample(_, let key), .throttle(_, _, _, let key): key.map { [$0] } ?? []
-        case .set(_, let value, _): [value]
-        case .function(_, let parameters): parameters.map(\.operand)
-        case .ship, .discard, .rename, .redact, .hash, .scrub, .prioritise, .denied: []
-        }
-    }
 }

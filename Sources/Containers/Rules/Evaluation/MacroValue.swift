@@ -50,10 +50,7 @@ enum MacroValue {
         switch self {
         case .null: .null
         case .bool(let value): .bool(value)
-        case .text(let range):
-            .string(
-                String(
-                    decoding: UnsafeBufferPointer(start: base + range.lowerBound, count: range.count), as: UTF8.self))
+        case .text(let range): .string(String(decoding: RawJSON.bytes(base, range), as: UTF8.self))
         case .number(let range), .nested(let range): RawJSON.value(base, range)
         case .value(let value): value
         }
@@ -61,14 +58,9 @@ enum MacroValue {
 
     func jsonText(_ base: UnsafePointer<UInt8>) -> [UInt8] {
         switch self {
-        case .null: Array("null".utf8)
-        case .bool(let value): Array((value ? "true" : "false").utf8)
-        case .text(let range):
-            [UInt8(ascii: "\"")] + UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
-                + [UInt8(ascii: "\"")]
-        case .number(let range), .nested(let range):
-            Array(UnsafeBufferPointer(start: base + range.lowerBound, count: range.count))
-        case .value(let value): Array(value.description.utf8)
+        case .text(let range): [UInt8(ascii: "\"")] + RawJSON.bytes(base, range) + [UInt8(ascii: "\"")]
+        case .number(let range), .nested(let range): Array(RawJSON.bytes(base, range))
+        case .null, .bool, .value: json(base).description.bytes
         }
     }
 
@@ -77,7 +69,7 @@ enum MacroValue {
     func text(_ base: UnsafePointer<UInt8>) -> [UInt8]? {
         switch self {
         case .null: nil
-        case .text(let range): Array(UnsafeBufferPointer(start: base + range.lowerBound, count: range.count))
+        case .text(let range): Array(RawJSON.bytes(base, range))
         case .value(.string(let text)): Array(text.utf8)
         default: jsonText(base)
         }

@@ -42,15 +42,6 @@ enum Number {
         self = .held(number)
     }
 
-    /// The text that spells a number, or may spell one.
-    static func spelling(of value: JSONValue) -> [UInt8]? {
-        switch value {
-        case .integer, .double: Array(value.description.utf8)
-        case .string(let text): Array(text.utf8)
-        default: nil
-        }
-    }
-
     /// What most numbers are: at most 15 digits, no exponent. Nil for all others, numbers or not.
     ///
     /// The digits as a whole number, and the power of ten to divide it by, are exact as doubles, so that the one division

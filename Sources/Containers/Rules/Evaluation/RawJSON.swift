@@ -18,15 +18,20 @@ enum RawJSON {
         return name.last == anyEnd ? member.starts(with: name.dropLast()) : member.elementsEqual(name)
     }
 
+    /// What lies there, as it is.
+    @inline(__always)
+    static func bytes(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
+    }
+
     /// The text between two quotes, as UTF-8 with its escapes resolved.
     static func decoded(_ base: UnsafePointer<UInt8>, _ text: Range<Int>) -> [UInt8] {
-        JSONString.decoded(UnsafeBufferPointer(start: base + text.lowerBound, count: text.count))
+        JSONString.decoded(bytes(base, text))
     }
 
     /// The value that lies there; null for what is nested too deeply to be looked into.
     static func value(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> JSONValue {
-        let bytes = Array(UnsafeBufferPointer(start: base + range.lowerBound, count: range.count))
         // The line is JSON already; what is left to fail is depth and numbers beyond a double, which are nobody's macro.
-        return (try? JSONValue(parsing: bytes)) ?? .null
+        (try? JSONValue(parsing: Array(bytes(base, range)))) ?? .null
     }
 }

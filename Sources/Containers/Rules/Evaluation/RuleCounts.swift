@@ -2,18 +2,24 @@
 public struct RuleCounts: Sendable, Equatable {
     /// Tags fired, by container.
     public var fired: [String: Int] = [:]
-    /// Events that tags made too large; they are not sent.
-    public var tooLarge = 0
-    /// Pushes that changed nothing, because the data layer would have grown too large.
-    public var refusedPushes = 0
-    /// Names that a tag would have set to something that is no name.
-    public var badNames = 0
-
-    /// Events for which a function was wanted that may not be called.
-    public var deniedCalls = 0
-
-    /// Events that were to be hashed without a key: a text took the place of their values.
-    public var missingKeys = 0
+    /// What tags could not do as they say.
+    public var problems: [RuleProblem: Int] = [:]
 
     package init() {}
+}
+
+/// What a tag could not do as it says. Closed, because each is a metric label.
+public enum RuleProblem: String, Sendable, CaseIterable {
+    /// An event that tags made too large; it is not sent.
+    case tooLarge = "event_too_large"
+    /// An event for which a function was wanted that may not be called.
+    case deniedCall = "function_not_allowed"
+    /// An event that was to be hashed without a key: a text took the place of its values.
+    case missingKey = "hash_key_missing"
+    /// A name that a tag would have set to something that is no name.
+    case badName = "not_a_name"
+    /// A push that changed nothing, because the data layer would have grown too large.
+    case refusedPush = "data_layer_full"
+    /// An event that a tag sent to destinations that are not configured: it went where the configuration says.
+    case unknownDestination = "unknown_destination"
 }

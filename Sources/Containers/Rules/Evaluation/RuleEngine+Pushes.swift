@@ -15,7 +15,7 @@ extension RuleEngine {
 
     private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
         layers.push(members, of: app, hiding: hidden(of: app))
-        counts.refusedPushes = layers.refused
+        counts.problems[.refusedPush] = layers.refused
     }
 
     /// Takes a line `{"type": "data_layer", …}`: all its members but `type` are pushed, and when one is an `event`, tags
@@ -41,11 +41,11 @@ extension RuleEngine {
             let candidates = Array(name.utf8).withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }
             let before = firings.count
             defer { countFired(evaluation.container, since: before) }
-            for (tag, rule) in fire(evaluation, candidates) {
+            for (tag, _) in fire(evaluation, candidates) {
                 guard case .function(let function, let parameters) = evaluation.container.tags[tag].action else {
                     continue
                 }
-                firings.append(Firing(container: place, tag: tag, rule: rule))
+                firings.append(Firing(container: place, tag: tag))
                 made.append(
                     FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
             }

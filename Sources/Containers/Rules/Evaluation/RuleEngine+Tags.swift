@@ -63,7 +63,7 @@ extension RuleEngine {
         case .denied: break
         case .set, .rename, .redact, .hash, .scrub:
             if !isChanged { editor.begin(arrived, most: RuleEngine.ceiling(limit)) }
-            if action.lacksKey { counts.missingKeys += 1 }
+            if action.lacksKey { note(.missingKey) }
             isChanged = true
             edit(action, evaluation)
         }
@@ -75,7 +75,7 @@ extension RuleEngine {
         case .set(let names, let operand, let text):
             if names.count == 1, names[0] == RuleEngine.nameBytes {
                 guard case .string(let name) = evaluation.value(of: operand).json(evaluation.base), !name.isEmpty else {
-                    counts.badNames += 1
+                    note(.badName)
                     return
                 }
             }

@@ -43,8 +43,6 @@ public final class RuleEngine {
         public let container: Int
         /// The tag, by its place in the document.
         public let tag: Int
-        /// The rule that made it fire, by its place in the document.
-        public let rule: Int
     }
 
     /// The containers, with what is worked out for the present event.
@@ -175,7 +173,7 @@ public final class RuleEngine {
         }
         // Looked at last: what is kept of it is to be as all containers want it.
         guard arrived.count > limit else { return .kept }
-        counts.tooLarge += 1
+        note(.tooLarge)
         // It is no event any more, so what tags hide is hidden whatever their rules say.
         let hidden = hidden(of: app)
         if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { keep($0) } }
@@ -213,7 +211,7 @@ public final class RuleEngine {
         evaluation.begin(subject, app: app, layer: layer(of: app, for: container), results: results, random: random)
         let fired = fire(evaluation, candidates(evaluation))
         if evaluation.hasMissedFunction || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
-            counts.deniedCalls += 1
+            note(.deniedCall)
         }
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
         // All that the tags will ask for, before any of them acts: an event is not to be half done.
@@ -224,13 +222,13 @@ public final class RuleEngine {
         let before = firings.count
         defer { countFired(container, since: before) }
         for (tag, rule) in fired {
-            firings.append(Firing(container: place, tag: tag, rule: rule))
+            firings.append(Firing(container: place, tag: tag))
             if act(container.tags[tag].action, evaluation, place, now, limit, &isChanged) {
                 return .discarded(reason: container.reasons[rule])
             }
             guard !isChanged || editor.fits() else {
                 // Bounded in memory; and tags that would have redacted it have not acted: nothing of it is kept.
-                counts.tooLarge += 1
+                note(.tooLarge)
                 arrived = UnsafeRawBufferPointer(rebasing: arrived[..<0])
                 return .tooLarge
             }
@@ -249,6 +247,9 @@ public final class RuleEngine {
         if !calls.isEmpty { calls = [] }
         if !firings.isEmpty { firings.removeAll(keepingCapacity: true) }
     }
+
+    /// Counts something that a tag could not do.
+    public func note(_ problem: RuleProblem) { counts.problems[problem, default: 0] += 1 }
 
     /// Counts the tags of a container that have fired since there were so many.
     func countFired(_ container: CompiledContainer, since before: Int) {

@@ -45,7 +45,7 @@ package struct AppCenterEncoder: BatchEncoder {
     private func write(_ event: EventView, of header: BatchHeader, at index: Int, to text: inout JSONText) {
         let startsSession = event["type"]?.string == "start_session"
         text.raw(startsSession ? #"{"type":"startSession","timestamp":"# : #"{"type":"event","timestamp":"#)
-        text.string(TimestampText.text(event.time ?? header.acceptedAt))
+        text.string("\(event.time ?? header.acceptedAt)")
         if let session = event.sessionID {
             text.raw(#","sid":"#, string: AppCenterEncoder.uuid(session))
         }
@@ -101,7 +101,7 @@ package struct AppCenterEncoder: BatchEncoder {
             let string = json.string ?? ""
             var text = JSONText()
             if let time = EventView.time(string) {
-                text.string(TimestampText.text(time))
+                text.string("\(time)")
                 return ("dateTime", text.bytes)
             }
             text.string(string)

@@ -43,7 +43,7 @@ package struct ElasticsearchEncoder: BatchEncoder {
         guard event["@timestamp"] == nil, let time = event.time,
             let brace = event.line.firstIndex(of: UInt8(ascii: "{"))
         else { return text.raw(event.line) }
-        text.raw(#"{"@timestamp":"#, string: TimestampText.text(time))
+        text.raw(#"{"@timestamp":"#, string: "\(time)")
         if !event.members.isEmpty { text.raw(",") }
         text.raw(event.line[(brace + 1)...])
     }

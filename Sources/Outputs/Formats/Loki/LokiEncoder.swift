@@ -73,7 +73,7 @@ package struct LokiEncoder: BatchEncoder {
             var app = namesApps ? event["app"]?.string.map { String($0.prefix(128)) } : nil
             if app?.isEmpty == true { app = nil }
             let host = host.flatMap { event.isFrom($0) ? $0 : nil }
-            let hour = isLate ? TimestampText.text(event.time ?? header.acceptedAt).prefix(13) : nil
+            let hour = isLate ? "\(event.time ?? header.acceptedAt)".prefix(13) : nil
             if app != nil, !streams.contains(where: { $0.app == app }),
                 Set(streams.map(\.app)).count >= LokiEncoder.mostApps
             {

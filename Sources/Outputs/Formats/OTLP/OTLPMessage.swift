@@ -1,4 +1,4 @@
-internal import Digests
+internal import Model
 
 /// A message of the protocol, which is written in protocol buffers or as the protocol's JSON.
 ///

@@ -3,13 +3,21 @@ public enum Hexadecimal {
     private static let digits = Array("0123456789abcdef".utf8)
 
     /// Two digits a byte.
-    public static func text(_ bytes: [UInt8]) -> String {
+    public static func text(_ bytes: some Collection<UInt8>) -> String {
         String(unsafeUninitializedCapacity: bytes.count * 2) { text in
             for (place, byte) in bytes.enumerated() {
                 text[place * 2] = digits[Int(byte >> 4)]
                 text[place * 2 + 1] = digits[Int(byte & 15)]
             }
             return bytes.count * 2
+        }
+    }
+
+    /// The bytes of such a text; what is none of it is left out.
+    public static func bytes(_ text: String) -> [UInt8] {
+        let digits = Array(text.utf8)
+        return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+            UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
         }
     }
 }

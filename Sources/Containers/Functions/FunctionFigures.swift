@@ -1,22 +1,3 @@
-/// A function that the configuration names: `[functions.NAME]`.
-public struct FunctionDefinition: Sendable, Equatable {
-    /// The program (an absolute path) and its arguments; no shell.
-    public var command: [String]
-    /// How long its program may run.
-    public var timeout: Duration
-    /// How many of its processes run at once.
-    public var parallel: Int
-    /// How long a result serves again for the same parameters; zero for not at all.
-    public var cache: Duration
-
-    package init(command: [String], timeout: Duration = .seconds(2), parallel: Int = 1, cache: Duration = .zero) {
-        self.command = command
-        self.timeout = timeout
-        self.parallel = parallel
-        self.cache = cache
-    }
-}
-
 /// How a call of a function ended. Closed, because it is a metric label.
 public enum FunctionResult: String, Sendable, CaseIterable {
     /// It gave a value.
