@@ -3,6 +3,7 @@ internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Metrics
+internal import Model
 
 /// Opens the ports at which the agent is asked: the control socket and the figures.
 extension AgentService {
@@ -38,11 +39,9 @@ extension AgentService {
         let server = StatsServer(
             on: loop, host: listen.host, port: listen.port, names: settings.stats.hosts, collectors: collectors,
             obstacles: { await status.status().obstacles }, page: page)
-        do throws(ControlError) {
-            try await server.start()
-            return server
-        } catch {
-            throw AgentError(.inUse, error.message)
+        _ = try await relaying(awaiting: try await server.start()) { (error: ControlError) in
+            AgentError(.inUse, error.message)
         }
+        return server
     }
 }

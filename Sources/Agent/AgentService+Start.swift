@@ -29,14 +29,9 @@ extension AgentService {
     }
 
     private func start(on queue: QueueStore, _ relay: QueueRelay) async throws(AgentError) -> Parts {
-        let restored: RestoredState
-        let switches: [String: String]
-        do throws(QueueError) {
-            restored = try await queue.restore()
-            switches = try await queue.switches()
-        } catch {
-            throw AgentError(.io, error.message)
-        }
+        let unreadable = { (error: QueueError) in AgentError(.io, error.message) }
+        let restored = try await relaying(awaiting: try await queue.restore(), unreadable)
+        let switches = try await relaying(awaiting: try await queue.switches(), unreadable)
         isCollecting = switches[AgentSwitch.collecting] != "off"
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
         let options = try settings.deliveryOptions(of: host.installID)
@@ -239,8 +234,7 @@ extension AgentService {
         do throws(QueueError) {
             return try QueueStore(
                 settings.queueOptions, on: storeLoop, time: time, clock: { clock.isTrusted(at: $0) }, log: log,
-                observer: { relay.changed($0) },
-                eventTime: StoredEventTime.time)
+                observer: { relay.changed($0) }, eventTime: StoredEventTime.time)
         } catch {
             throw AgentError(error)
         }

@@ -6,11 +6,25 @@ package import Model
 public enum ControlAPI {
     /// The routes of what an agent can do; what it cannot do yet is nil and has none.
     public static func routes(
-        status: any StatusSource, sending: (any SendingControl)? = nil, collection: (any CollectionControl)? = nil,
+        status: (any StatusSource)? = nil, sending: (any SendingControl)? = nil,
+        collection: (any CollectionControl)? = nil,
         records: (any RecordControl)? = nil, tap: EventTap? = nil, backfill: (any BackfillControl)? = nil,
         containers: (any ContainerControl)? = nil
     ) -> ControlRoutes {
         var routes = ControlRoutes()
+        if let status { add(status, to: &routes) }
+        if let sending { add(sending, to: &routes) }
+        if let collection { add(collection, to: &routes) }
+        if let records { add(records, to: &routes) }
+        if let tap { add(tap, to: &routes) }
+        if let backfill { add(backfill, to: &routes) }
+        if let containers { add(containers, to: &routes) }
+        return routes
+    }
+
+    // MARK: The agent as a whole
+
+    private static func add(_ status: any StatusSource, to routes: inout ControlRoutes) {
         routes.answer("GET", "/v1/status", takes: ["text", "colours"]) { _, query async throws(ControlRefusal) in
             let report = await status.status()
             let words = StatusText(report, hasColours: query["colours"] == "true")
@@ -21,23 +35,7 @@ public enum ControlAPI {
             default: throw .bad("text is screen or apps")
             }
         }
-        if let sending { add(sending, to: &routes) }
-        if let collection { add(collection, to: &routes) }
-        if let records { add(records, to: &routes) }
-        if let tap { add(tap, to: &routes) }
-        if let backfill { add(backfill, to: &routes) }
-        if let containers { add(containers, to: &routes) }
-        return routes
     }
-
-    /// The routes of what is stored: all that can be asked without an agent.
-    public static func routes(records: any RecordControl) -> ControlRoutes {
-        var routes = ControlRoutes()
-        add(records, to: &routes)
-        return routes
-    }
-
-    // MARK: The agent as a whole
 
     private static func add(_ collection: any CollectionControl, to routes: inout ControlRoutes) {
         routes.answer("PUT", "/v1/collection", takes: ["enabled"]) { _, body async throws(ControlRefusal) in

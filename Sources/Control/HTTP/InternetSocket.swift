@@ -38,7 +38,7 @@ package enum InternetSocket {
     }
 
     /// The port that a socket is bound to; 0 when it is not.
-    static func port(of descriptor: Int32) -> UInt16 {
+    package static func port(of descriptor: Int32) -> UInt16 {
         var address = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &address) { pointer in

@@ -270,14 +270,12 @@ extension Command {
         } catch {
             throw CommandFailure(.software, "\(error)")
         }
-        let signed: SignedDocument
-        do throws(SigningError) {
-            let keys = try invocation.values("key").map { path throws(SigningError) in try SigningKey.load(path) }
-            signed = try SignedDocument(
-                signing: content, with: keys, for: invocation.has("preview") ? .preview : .publication)
-        } catch {
-            throw CommandFailure(error)
+        let keys = try invocation.values("key").map { path throws(CommandFailure) in
+            try relaying(try SigningKey.load(path), CommandFailure.init(_:))
         }
+        let purpose: SignedDocument.Purpose = invocation.has("preview") ? .preview : .publication
+        let signed = try relaying(
+            try SignedDocument(signing: content, with: keys, for: purpose), CommandFailure.init(_:))
         guard signed.bytes.count <= SignedDocument.largest else {
             throw CommandFailure(.badData, "\(file) is too large: signed, at most \(SignedDocument.largest) bytes")
         }

@@ -48,13 +48,13 @@ extension Invocation {
         guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
             return try Invocation.contents(of: place)
         }
-        do throws(PublishedDocument.Failure) {
-            return try PublishedDocument(
+        return try relaying(
+            try PublishedDocument(
                 at: place, caFile: value("ca-file"), largest: SignedDocument.largest,
                 userAgent: "spoolship/\(Build.version)"
             ).bytes
-        } catch {
-            throw CommandFailure(.temporaryFailure, "\(place): \(error.message)")
+        ) { (error: PublishedDocument.Failure) in
+            CommandFailure(.temporaryFailure, "\(place): \(error.message)")
         }
     }
 

@@ -93,15 +93,12 @@ extension Invocation {
         guard !found.isEmpty else {
             throw CommandFailure(.configuration, "there is no [[container]]; name a document with --document FILE")
         }
-        var documents: [(id: String, bytes: [UInt8])] = []
-        for bytes in found {
-            do throws(ContainerError) {
-                documents.append((try ContainerDocument(reading: bytes).id, bytes))
-            } catch {
-                throw CommandFailure(.badData, "a document cannot be used: \(error)")
+        return try found.map { bytes throws(CommandFailure) in
+            let document = try relaying(try ContainerDocument(reading: bytes)) { (error: ContainerError) in
+                CommandFailure(.badData, "a document cannot be used: \(error)")
             }
+            return (document.id, bytes)
         }
-        return documents
     }
 
     /// The events to plant the marker in.

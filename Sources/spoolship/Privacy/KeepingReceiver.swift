@@ -1,4 +1,5 @@
 internal import CLinux
+internal import Control
 internal import EventLoops
 internal import Glibc
 
@@ -13,20 +14,8 @@ final class KeepingReceiver {
 
     init(rejecting: (path: String, text: String)) throws(SystemError) {
         self.rejecting = (rejecting.path, Array(rejecting.text.utf8))
-        listener = try Descriptor(
-            checking: socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0), "socket")
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let raw = listener.raw
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(raw, $0, size) == 0 && listen(raw, 64) == 0 && getsockname(raw, $0, &size) == 0
-            }
-        }
-        guard isBound else { throw SystemError("bind") }
-        port = UInt16(bigEndian: address.sin_port)
+        listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
+        port = InternetSocket.port(of: listener.raw)
     }
 
     /// Answers what comes in the next tenth of a second, and what has come.

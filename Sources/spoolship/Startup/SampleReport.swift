@@ -13,10 +13,8 @@ struct SampleReport {
 
     init(_ path: String, _ settings: Settings) throws(CommandFailure) {
         self.path = path
-        do throws(AgentError) {
-            sample = try LineSample(of: path, settings, version: Build.version)
-        } catch {
-            throw CommandFailure(.inputOutput, error.message)
+        sample = try relaying(try LineSample(of: path, settings, version: Build.version)) { (error: AgentError) in
+            CommandFailure(.inputOutput, error.message)
         }
     }
 
