@@ -1,15 +1,16 @@
-internal import CScan
+// Public, because only public functions are inlined elsewhere.
+public import CScan
 internal import Glibc
 internal import Model
 
 /// Where a member lies in a line, in bytes from its beginning.
-package struct RawMember {
+public struct RawMember {
     /// The text of its name, quotes excluded.
-    package var name: Range<Int>
+    public var name: Range<Int>
     /// Whether its name has escapes in it.
-    package var isEscaped: Bool
+    public var isEscaped: Bool
     /// Its value, quotes included.
-    package var value: Range<Int>
+    public var value: Range<Int>
 
     @inlinable
     init(name: Range<Int>, isEscaped: Bool, value: Range<Int>) {
@@ -32,14 +33,14 @@ package struct RawMember {
 ///
 /// It does not validate, and does not recur: whatever the text is, all that it loads lies before `end`, and it takes time in
 /// proportion to it. It works on a pointer because each event that rules look into goes through it.
-package struct RawWalk {
+public struct RawWalk {
     @usableFromInline let base: UnsafePointer<UInt8>
     @usableFromInline let end: Int
     @usableFromInline var position: Int
 
     /// - Parameter start: where the object's opening bracket stands.
     @inlinable
-    package init(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) {
+    public init(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) {
         self.base = base
         self.end = end
         position = start + 1
@@ -47,7 +48,7 @@ package struct RawWalk {
 
     /// The next member; nil after the last one.
     @inlinable @inline(__always)
-    package mutating func next() -> RawMember? {
+    public mutating func next() -> RawMember? {
         guard var member = nextName() else { return nil }
         position = RawWalk.valueEnd(base, position, end)
         member.value = member.value.lowerBound..<max(member.value.lowerBound, position)
@@ -57,7 +58,7 @@ package struct RawWalk {
     /// The next member, of whose value only the beginning is known; nil after the last one. `skipValue` or `goOn` comes
     /// before the next one.
     @inlinable @inline(__always)
-    package mutating func nextName() -> RawMember? {
+    public mutating func nextName() -> RawMember? {
         skipSpace()
         if position < end, base[position] == UInt8(ascii: ",") {
             position += 1
@@ -76,18 +77,18 @@ package struct RawWalk {
 
     /// Goes over the value whose name came last.
     @inlinable @inline(__always)
-    package mutating func skipValue() { position = RawWalk.valueEnd(base, position, end) }
+    public mutating func skipValue() { position = RawWalk.valueEnd(base, position, end) }
 
     /// Goes on at an offset after the value whose name came last.
     @inlinable @inline(__always)
-    package mutating func goOn(at offset: Int) { position = offset }
+    public mutating func goOn(at offset: Int) { position = offset }
 
     /// The offset after the value that was gone over last.
-    @inlinable @inline(__always) package var offset: Int { position }
+    @inlinable @inline(__always) public var offset: Int { position }
 
     /// The offset after the object's closing bracket, once there is no member more.
     @inlinable @inline(__always)
-    package var objectEnd: Int { min(position + 1, end) }
+    public var objectEnd: Int { min(position + 1, end) }
 
     @inlinable @inline(__always)
     mutating func skipSpace() {
@@ -117,7 +118,7 @@ package struct RawWalk {
 
     /// The offset after the value that begins at `start`.
     @inlinable @inline(__always)
-    package static func valueEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
+    public static func valueEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         guard start < end else { return end }
         var ignored = false
         switch base[start] {

@@ -1,4 +1,5 @@
 internal import Events
+internal import Glibc
 internal import Model
 
 /// What parts of a line mean.
@@ -6,7 +7,8 @@ enum RawJSON {
     /// Whether a member has that name.
     @inline(__always)
     static func hasName(_ member: RawMember, _ name: [UInt8], in base: UnsafePointer<UInt8>) -> Bool {
-        name.last ?? 0 >= 0xFD ? isName(decoded(base, member.name), name) : member.isNamed(name, in: base)
+        if member.isEscaped || name.last ?? 0 >= 0xFD { return isName(decoded(base, member.name), name) }
+        return member.name.count == name.count && memcmp(base + member.name.lowerBound, name, name.count) == 0
     }
 
     /// Behind a name: all names that begin so are meant. No byte of UTF-8.
