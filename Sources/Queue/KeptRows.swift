@@ -1,9 +1,23 @@
 internal import EventLoops
 internal import Model
 
+/// A dead letter or a quarantined line, as it was read back.
+protocol KeptRecord {
+    init(_ row: Statement)
+    var id: Int64 { get }
+    /// What it counts for in its bound.
+    var cost: Int { get }
+    /// The record without its content.
+    func json(_ figures: Figures) -> [JSONValue.Member]
+    /// What was kept, for a person.
+    var content: [JSONValue.Member] { get }
+    /// The record as a line of an export.
+    func line(_ figures: Figures) -> [UInt8]
+}
+
 /// Selects rows of `dead_letter` and `quarantine`, page by page.
 struct KeptRows {
-    let table: String
+    private let isDeadLetters: Bool
     private var conditions: [String] = []
     private var values: [Value] = []
 
@@ -13,9 +27,8 @@ struct KeptRows {
     }
 
     /// - Parameter after: only rows of higher ids.
-    init(_ kind: RecordStore, _ selection: RecordSelection, _ figures: Figures, after: Int64) {
-        let isDeadLetters = kind == .deadLetters
-        table = isDeadLetters ? "dead_letter" : "quarantine"
+    init(_ kind: RecordStore, _ selection: RecordSelection, _ figures: Figures, after: Int64 = 0) {
+        isDeadLetters = kind == .deadLetters
         add("id > ?", .number(after))
         if let destination = selection.destination, isDeadLetters {
             add(
@@ -38,29 +51,40 @@ struct KeptRows {
         values.append(value)
     }
 
-    /// The rows in the order of their ids.
-    func select(_ columns: String, limit: Int, in file: QueueFile) throws(QueueError) -> Statement {
+    /// The records in the order of their ids, as long as `body` wants more.
+    func read(limit: Int, in file: QueueFile, _ body: (any KeptRecord) -> Bool) throws(QueueError) {
+        let source =
+            isDeadLetters
+            ? "\(DeadLetter.columns) FROM dead_letter" : "\(StoredQuarantineRecord.columns) FROM quarantine"
         let statement = try file.database.prepare(
-            "SELECT \(columns) FROM \(table) WHERE \(conditions.joined(separator: " AND ")) ORDER BY id LIMIT \(limit)")
+            "SELECT \(source) WHERE \(conditions.joined(separator: " AND ")) ORDER BY id LIMIT \(limit)")
         for (place, value) in values.enumerated() {
             switch value {
             case .text(let text): statement.bind(Int32(place + 1), text)
             case .number(let number): statement.bind(Int32(place + 1), number)
             }
         }
-        return statement
+        while try statement.step(), body(isDeadLetters ? DeadLetter(statement) : StoredQuarantineRecord(statement)) {}
+    }
+
+    /// All of them.
+    func read(limit: Int, in file: QueueFile) throws(QueueError) -> [any KeptRecord] {
+        var records: [any KeptRecord] = []
+        try read(limit: limit, in: file) {
+            records.append($0)
+            return true
+        }
+        return records
     }
 }
 
-/// A dead letter as it was read back.
-struct DeadLetter {
+struct DeadLetter: KeptRecord {
     static let columns =
         "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, message, "
         + "excerpt, event"
 
     let id: Int64
-    let destination: Int64
-    let priority: Priority
+    let lane: LaneKey
     let batch: BatchID?
     let acceptedAt: Timestamp
     let eventTimes: ClosedRange<Timestamp>
@@ -73,8 +97,7 @@ struct DeadLetter {
 
     init(_ row: Statement) {
         id = Int64(row.integer(0))
-        destination = Int64(row.integer(1))
-        priority = Priority(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .normal
+        lane = LaneKey(row, at: 1) ?? LaneKey(destination: Int64(row.integer(1)), priority: .normal)
         batch = BatchID(raw: row.raw(3))
         acceptedAt = Timestamp(nanoseconds: Int64(row.integer(4)))
         let first = Timestamp(nanoseconds: Int64(row.integer(5)))
@@ -87,24 +110,28 @@ struct DeadLetter {
         event = row.bytes(12)
     }
 
-    /// What it counts for in its bound.
     var cost: Int { keptCost(event.count + message.utf8.count + excerpt.utf8.count) }
 
-    /// The record without the event.
     func json(_ figures: Figures) -> [JSONValue.Member] {
-        let name = figures.lanes.first { $0.destination == destination }?.name.text
+        let name = figures.lanes.first { $0.destination == lane.destination }?.name.text
         return [
             .init("id", .string("\(id)")), .init("destination", JSONValue(name)),
-            .init("priority", .string(priority.name)), .init("reason", .string(kind)),
+            .init("priority", .string(lane.priority.name)), .init("reason", .string(kind)),
             .init("status", JSONValue(status)), .init("message", .string(message)),
             .init("bytes", .integer(event.count)), .init("batch", JSONValue(batch?.description)),
             .init("accepted_ms", .integer(Int(acceptedAt.milliseconds))),
             .init("rejected_ms", .integer(Int(rejectedAt.milliseconds))),
         ]
     }
+
+    var content: [JSONValue.Member] {
+        [.init("answer", .string(excerpt)), .init("event", QueueStore.readable(event[...]))]
+    }
+
+    func line(_ figures: Figures) -> [UInt8] { event }
 }
 
-extension StoredQuarantineRecord {
+extension StoredQuarantineRecord: KeptRecord {
     static let columns = "id, reason, detail, app, path, offset, length, time, content"
 
     init(_ row: Statement) {
@@ -115,11 +142,9 @@ extension StoredQuarantineRecord {
             time: Timestamp(nanoseconds: Int64(row.integer(7))))
     }
 
-    /// What it counts for in its bound.
     var cost: Int { record.cost }
 
-    /// The record without the line.
-    var json: [JSONValue.Member] {
+    func json(_ figures: Figures) -> [JSONValue.Member] {
         [
             .init("id", .string("\(id)")), .init("reason", .string(record.reason.rawValue)),
             .init("detail", .string(record.detail)), .init("app", .string(record.app)),
@@ -129,8 +154,10 @@ extension StoredQuarantineRecord {
     }
 
     /// The line as text, or as hexadecimal digits where it is none.
-    var content: JSONValue.Member {
-        if let text = String(validating: record.content, as: UTF8.self) { return .init("content", .string(text)) }
-        return .init("content_hex", .string(Hexadecimal.text(record.content)))
+    var content: [JSONValue.Member] {
+        if let text = String(validating: record.content, as: UTF8.self) { return [.init("content", .string(text))] }
+        return [.init("content_hex", .string(Hexadecimal.text(record.content)))]
     }
+
+    func line(_ figures: Figures) -> [UInt8] { Array("\(JSONValue.object(json(figures) + content))\n".utf8) }
 }

@@ -1,12 +1,28 @@
 internal import EventLoops
 internal import Model
 
-/// What waits for one destination at one priority, and its ledger: the figures that a transaction changes.
-struct Lane {
+/// Whose deliveries, and of which priority: what tells a lane's rows from those of others.
+struct LaneKey: Hashable {
     /// The destination's row.
     let destination: Int64
-    let name: DestinationName
     let priority: Priority
+}
+
+extension LaneKey {
+    /// Reads both columns; nil for a priority that there is none of.
+    init?(_ row: Statement, at column: Int32 = 0) {
+        guard let priority = Priority(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 1))) else { return nil }
+        self.init(destination: Int64(row.integer(column)), priority: priority)
+    }
+}
+
+/// What waits for one destination at one priority, and its ledger: the figures that a transaction changes.
+struct Lane {
+    let key: LaneKey
+    let name: DestinationName
+
+    var destination: Int64 { key.destination }
+    var priority: Priority { key.priority }
 
     /// The largest limits under which a full chunk of the destination was ever leased.
     var leaseEvents = 0
@@ -93,6 +109,8 @@ struct Figures {
     var dirtyDiscards: Set<DiscardKey> = []
     /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths by what names them.
     var unkept: [String: String] = [:]
+    /// How often nobody knows what was lost, since the first database was made.
+    var unknownLosses = 0
     /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
     var quarantineHeld: [String: Int]?
 
@@ -100,17 +118,16 @@ struct Figures {
     static let mostReasons = 2000
 
     struct DiscardKey: Hashable {
-        /// The destination's row; 0 for events that no destination wanted.
-        let destination: Int64
-        let priority: Priority
+        /// Of destination 0 for events that no destination wanted.
+        let lane: LaneKey
         let reason: String
     }
 
-    mutating func countDiscarded(_ events: Int, destination: Int64, priority: Priority, reason: String) {
-        var key = DiscardKey(destination: destination, priority: priority, reason: reason)
+    mutating func countDiscarded(_ events: Int, of lane: LaneKey, reason: String) {
+        var key = DiscardKey(lane: lane, reason: reason)
         // Names of rules come from documents, version after version: without a bound the table would only grow.
         if discards[key] == nil, discards.count >= Figures.mostReasons {
-            key = DiscardKey(destination: destination, priority: priority, reason: "other")
+            key = DiscardKey(lane: lane, reason: "other")
         }
         discards[key, default: 0] += events
         dirtyDiscards.insert(key)
@@ -119,16 +136,41 @@ struct Figures {
 
 /// The row of table `total`.
 struct Totals: Equatable {
-    var lastChunk: Int64 = 0
+    var lastChunk = 0
     var stored = 0
     var maxSize = 0
     var intake = IntakeLedger()
-    var deadLetters = 0
-    var deadLetterBytes = 0
-    var deadLettersPurged = 0
-    var quarantineRecords = 0
-    var quarantineBytes = 0
-    var quarantinePurged = 0
+    var deadLetters = QueueSnapshot.Kept()
+    var quarantine = QueueSnapshot.Kept()
+
+    /// In the order of the columns, behind the id.
+    static var figures: [WritableKeyPath<Totals, Int>] {
+        [
+            \.lastChunk, \.stored, \.maxSize, \.intake.read, \.intake.accepted, \.intake.refused, \.intake.quarantined,
+            \.deadLetters.count, \.deadLetters.bytes, \.deadLetters.purged, \.quarantine.count, \.quarantine.bytes,
+            \.quarantine.purged,
+        ]
+    }
+
+    /// Those that cannot be counted anew, in the order in which their second copy has them.
+    static var copied: [WritableKeyPath<Totals, Int>] {
+        [
+            \.lastChunk, \.maxSize, \.intake.read, \.intake.accepted, \.intake.refused, \.intake.quarantined,
+            \.deadLetters.purged, \.quarantine.purged,
+        ]
+    }
+}
+
+extension QueueSnapshot.Kept {
+    mutating func add(_ cost: Int) {
+        count += 1
+        bytes += cost
+    }
+
+    mutating func remove(_ cost: Int) {
+        count -= 1
+        bytes -= cost
+    }
 }
 
 /// What a row counts for beside its content, in bytes: its own columns and its share of keys, in round figures.

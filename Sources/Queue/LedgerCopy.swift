@@ -5,8 +5,7 @@ internal import Model
 struct LedgerCopy {
     /// The ledger of a lane.
     struct Entry {
-        let destination: Int64
-        let priority: Priority
+        let lane: LaneKey
         let name: String
         let ledger: Ledger
     }
@@ -38,8 +37,8 @@ struct LedgerCopy {
             for (figure, number) in zip(Ledger.figures, numbers.dropFirst(2)) {
                 ledger[keyPath: figure.path] = Int(number)
             }
-            entries.append(
-                Entry(destination: numbers[0], priority: priority, name: String(name), ledger: ledger))
+            let lane = LaneKey(destination: numbers[0], priority: priority)
+            entries.append(Entry(lane: lane, name: String(name), ledger: ledger))
         }
     }
 }

@@ -103,6 +103,8 @@ public struct QueueSnapshot: Sendable, Equatable {
 
     package init() {}
 
+    mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }
+
     /// Takes into account that a batch of these events is not settled.
     mutating func note(_ batch: BatchHeader) {
         for index in lanes.indices

@@ -1,4 +1,3 @@
-internal import CSQLite
 internal import Glibc
 public import Model
 
@@ -36,56 +35,32 @@ public struct StoredQueue: Sendable, Equatable {
         let hasWAL = stat(path + "-wal", &status) == 0 && status.st_size > 0
         // Anybody else's look would leave files beside it that the agent may not write.
         guard !hasWAL || owner == geteuid() else { return nil }
-        var database: OpaquePointer?
-        defer { sqlite3_close(database) }
         // Immutable: no lock is taken, and no file is made beside it.
         let name = "file:\(escaped(path))?\(hasWAL ? "mode=ro" : "immutable=1")"
-        guard sqlite3_open_v2(name, &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nil) == SQLITE_OK else {
-            return nil
-        }
+        return try? look(into: Database(path: name, vfs: nil, readOnly: true), path)
+    }
+
+    private static func look(into database: Database, _ path: String) throws(QueueError) -> StoredQueue? {
         var found = StoredQueue()
-        var version = 0
-        var application = 0
-        guard rows(database, "PRAGMA user_version", { version = Int(sqlite3_column_int64($0, 0)) }),
-            rows(database, "PRAGMA application_id", { application = Int(sqlite3_column_int64($0, 0)) })
-        else { return nil }
-        var tables = 0
-        _ = rows(database, "SELECT count(*) FROM sqlite_schema") { tables = Int(sqlite3_column_int64($0, 0)) }
+        let version = try database.integer("PRAGMA user_version") ?? 0
+        let application = try database.integer("PRAGMA application_id") ?? 0
+        let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
         guard version != 0 || application != 0 || tables != 0 else { return found }
         found.refusal = Schema.refusal(version: version, application: application, path: path)
         guard found.refusal == nil else {
-            var columns: [String] = []
-            _ = rows(database, Schema.columnsQuery) { row in
-                if let text = sqlite3_column_text(row, 0) { columns.append(String(cString: text)) }
-            }
             // The start saves what is in such a file.
-            let isDamaged = try? Schema.isDamaged(version: version, application: application, columns)
-            return isDamaged == true ? nil : found
+            let columns = try Schema.columns(of: database)
+            return try Schema.isDamaged(version: version, application: application, columns) ? nil : found
         }
         found.isOlder = version < Schema.version
-        _ = rows(database, "SELECT stored_bytes FROM total") { found.storedBytes = Int(sqlite3_column_int64($0, 0)) }
-        _ = rows(
-            database,
+        found.storedBytes = try database.integer("SELECT stored_bytes FROM total")
+        let row = try database.prepare(
             "SELECT name, sum(queued) FROM ledger JOIN destination ON destination.id = destination GROUP BY destination.id"
-        ) { row in
-            guard let text = sqlite3_column_text(row, 0) else { return }
-            let deliveries = Int(sqlite3_column_int64(row, 1))
-            found.waiting.append(Waiting(destination: DestinationName(String(cString: text)), deliveries: deliveries))
+        )
+        while try row.step() {
+            found.waiting.append(Waiting(destination: DestinationName(row.text(0)), deliveries: row.integer(1)))
         }
         return found
-    }
-
-    private static func rows(_ database: OpaquePointer?, _ sql: String, _ body: (OpaquePointer?) -> Void) -> Bool {
-        var statement: OpaquePointer?
-        defer { sqlite3_finalize(statement) }
-        guard sqlite3_prepare_v2(database, sql, -1, &statement, nil) == SQLITE_OK else { return false }
-        while true {
-            switch sqlite3_step(statement) {
-            case SQLITE_ROW: body(statement)
-            case SQLITE_DONE: return true
-            default: return false
-            }
-        }
     }
 
     private static func escaped(_ path: String) -> String {

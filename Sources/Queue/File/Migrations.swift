@@ -68,6 +68,13 @@ enum Migrations {
         ),
     ]
 
+    /// How many columns a table has got since the first schema, behind those that it had.
+    static func columnsAdded(to table: String) -> Int {
+        steps.reduce(0) {
+            $0 + $1.sql.split(separator: "\n").count { $0.hasPrefix("ALTER TABLE \(table) ADD COLUMN ") }
+        }
+    }
+
     /// Upgrades a database, inside the caller's transaction.
     static func run(on database: Database, from version: Int) throws(QueueError) {
         var reached = version

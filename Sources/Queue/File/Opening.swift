@@ -8,7 +8,7 @@ struct Opening {
     let figures: Figures
 
     /// Databases that were replaced on the way.
-    let recoveries: Int
+    var recoveries = 0
 
     /// Opens the database, takes its figures, adds rows for new destinations; replaces one that is damaged.
     static func open(
@@ -26,7 +26,7 @@ struct Opening {
             guard error.isDamage || error.code == .fileFull else { throw error }
             log.error("queue database is damaged", ["error": error.message])
             let salvage = try Salvage.run(options, directory, now: now, log)
-            return try complete(salvage.file, salvage.figures, options, recoveries: 1, log)
+            return try complete(salvage, options, log)
         }
     }
 
@@ -39,7 +39,7 @@ struct Opening {
             var kept = options
             kept.maxSize = figures.totals.maxSize
             try file.limit(to: FileBounds(kept))
-            return Opening(file: file, figures: figures, recoveries: 0)
+            return Opening(file: file, figures: figures)
         } catch {
             guard error.code == .corrupt else { throw error }
             throw QueueError(.corrupt, "\(error.message); start the agent, which saves what can be read")
@@ -53,13 +53,14 @@ struct Opening {
         try file.checkEnds()
         // Old frames behind the present end would look like transactions behind damage.
         _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-        return try complete(file, try file.load(), options, recoveries: 0, log)
+        return try complete(Opening(file: file, figures: try file.load()), options, log)
     }
 
     private static func complete(
-        _ file: QueueFile, _ loaded: Figures, _ options: QueueOptions, recoveries: Int, _ log: Log
+        _ opening: Opening, _ options: QueueOptions, _ log: Log
     ) throws(QueueError) -> Opening {
-        var figures = loaded
+        let file = opening.file
+        var figures = opening.figures
         let cap = capInForce(options, figures)
         if cap != options.maxSize {
             log.warning(
@@ -82,7 +83,7 @@ struct Opening {
         for index in figures.lanes.indices {
             try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
         }
-        return Opening(file: file, figures: figures, recoveries: recoveries)
+        return Opening(file: file, figures: figures, recoveries: opening.recoveries)
     }
 
     /// The cap that a start goes on with: one below what is stored is no reason to delete, nor to stay away (ac11).
@@ -110,7 +111,7 @@ extension Figures {
         guard try insert.step() else { throw QueueError(.io, "the database gave no id for destination \(name)") }
         let id = Int64(insert.integer(0))
         while try insert.step() {}
-        lanes += Priority.allCases.map { Lane(destination: id, name: name, priority: $0) }
+        lanes += Priority.allCases.map { Lane(key: LaneKey(destination: id, priority: $0), name: name) }
     }
 
     /// Deliveries that have expired, of all lanes.
@@ -125,16 +126,14 @@ extension Figures {
     }
 
     /// Counts one dead letter less.
-    mutating func forgetDeadLetter(_ destination: Int64, _ priority: Priority?) {
-        guard let priority, let index = lane(destination, priority) else { return }
+    mutating func forgetDeadLetter(_ key: LaneKey?) {
+        guard let key, let index = lane(key) else { return }
         lanes[index].deadLetters -= 1
         lanes[index].isDirty = true
     }
 
-    /// The place of a lane by its destination's row.
-    func lane(_ destination: Int64, _ priority: Priority) -> Int? {
-        lanes.firstIndex { $0.priority == priority && $0.destination == destination }
-    }
+    /// The place of a lane by what tells its rows.
+    func lane(_ key: LaneKey) -> Int? { lanes.firstIndex { $0.key == key } }
 }
 
 extension QueueFile {
@@ -160,11 +159,6 @@ extension QueueFile {
         }
     }
 
-    /// How often nobody knows what was lost, since the first database was made.
-    func unknownLosses() throws(QueueError) -> Int {
-        try database.integer("SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'") ?? 0
-    }
-
     /// What the agent goes on from after a start.
     func restore() throws(QueueError) -> RestoredState {
         var state = RestoredState()
@@ -184,10 +178,10 @@ extension QueueFile {
 }
 
 extension QueueSnapshot {
-    /// A snapshot of the store's state.
-    static func of(_ state: QueueState, _ health: Health, _ file: QueueFile?) -> QueueSnapshot {
+    /// This one with the store's state.
+    func with(_ state: QueueState, _ file: QueueFile?) -> QueueSnapshot {
         let figures = state.figures
-        var snapshot = QueueSnapshot()
+        var snapshot = self
         let configured = state.options.destinations
         let orphans = figures.lanes.filter { !configured.contains($0.name) }
         let ordered = configured.flatMap { name in figures.lanes.filter { $0.name == name } } + orphans
@@ -199,32 +193,22 @@ extension QueueSnapshot {
         }
         snapshot.intake = figures.totals.intake
         snapshot.discarded = figures.discards.map { key, events in
-            let name = figures.lanes.first { $0.destination == key.destination }?.name
-            return Discarded(destination: name, priority: key.priority, reason: key.reason, events: events)
+            let name = figures.lanes.first { $0.key == key.lane }?.name
+            return Discarded(destination: name, priority: key.lane.priority, reason: key.reason, events: events)
         }
         snapshot.storedBytes = figures.totals.stored
         snapshot.maxSize = figures.totals.maxSize
-        snapshot.refusedMaxSize = health.refusedCap
         snapshot.fileBytes = file?.fileBytes ?? 0
         snapshot.walBytes = file?.walBytes ?? 0
-        let totals = figures.totals
-        snapshot.deadLetters = Kept(
-            count: totals.deadLetters, bytes: totals.deadLetterBytes, purged: totals.deadLettersPurged)
-        snapshot.quarantine = Kept(
-            count: totals.quarantineRecords, bytes: totals.quarantineBytes, purged: totals.quarantinePurged)
+        snapshot.deadLetters = figures.totals.deadLetters
+        snapshot.quarantine = figures.totals.quarantine
         snapshot.unkept = figures.unkept
         snapshot.accepting =
             state.refusal.map { .nothing($0.reason) }
             ?? (state.fullEpisode?.isFullOfCritical ?? false ? .critical : .all)
         snapshot.walReader = state.walReader
-        snapshot.failure = health.failure
-        snapshot.commitFailure = health.commitFailure
-        snapshot.commits = health.commits
-        snapshot.failures = health.failures
         snapshot.lateSettlements = state.lateSettlements
-        snapshot.recoveries = health.recoveries
-        snapshot.unknownLosses = health.unknownLosses
-        snapshot.transactions = health.transactions
+        snapshot.unknownLosses = figures.unknownLosses
         return snapshot
     }
 }

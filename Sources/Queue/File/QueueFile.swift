@@ -16,7 +16,6 @@ final class QueueFile {
     private let lookUpBatchStatement: Statement
     /// For `TableWriter`.
     let writing: WriteStatements
-    let figures: FigureStatements
     private var others: [String: Statement] = [:]
 
     /// Opens the database, makes or upgrades its tables.
@@ -43,7 +42,6 @@ final class QueueFile {
                     + "ORDER BY chunk, first")
             lookUpBatchStatement = try database.prepare(
                 "SELECT \(columns) FROM delivery WHERE batch = ? ORDER BY chunk, first")
-            figures = try FigureStatements(database)
             measure()
         } catch {
             // Statements that were made keep the connection until they are gone: close_v2 waits for them.
@@ -165,9 +163,9 @@ final class QueueFile {
     // MARK: Deliveries
 
     /// Whether a destination still waits for any of a chunk.
-    func waits(destination: Int64, priority: Priority, chunk: Int64) throws(QueueError) -> Bool {
+    func waits(_ lane: LaneKey, for chunk: Int64) throws(QueueError) -> Bool {
         let statement = findDeliveryStatement
-        statement.take(destination, priority, chunk)
+        statement.take(lane.destination, lane.priority, chunk)
         defer { statement.reset() }
         return try statement.step()
     }
@@ -176,14 +174,14 @@ final class QueueFile {
     ///
     /// - Throws: `QueueError` with code `corrupt` where rows are out of their order, as on a page that is torn.
     func walk(
-        destination: Int64, priority: Priority, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool
+        _ lane: LaneKey, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool
     ) throws(QueueError) {
         let statement = walkStatement
-        statement.take(destination, priority, chunk)
+        statement.take(lane.destination, lane.priority, chunk)
         defer { statement.reset() }
         var end = (chunk: Int64.min, event: 0)
         while try statement.step() {
-            let row = try readRow(statement)
+            let row = try readRow(statement).row
             guard (row.chunk, row.first) >= end else { throw database.damage("the order of deliveries") }
             end = (row.chunk, row.first + row.events)
             guard try body(row) else { return }
@@ -191,12 +189,12 @@ final class QueueFile {
     }
 
     /// A row of `delivery` that is what was stored.
-    private func readRow(_ statement: Statement) throws(QueueError) -> DeliveryRow {
+    private func readRow(_ statement: Statement) throws(QueueError) -> (lane: LaneKey, row: DeliveryRow) {
         let row = DeliveryRow(statement)
-        guard row.isPlausible, let priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(1))),
-            statement.isNull(11) || statement.integer(11) == row.check(Int64(statement.integer(0)), priority)
+        guard row.isPlausible, let lane = LaneKey(statement),
+            statement.isNull(11) || Int64(statement.integer(11)) == row.check(in: lane)
         else { throw database.damage("a delivery's row") }
-        return row
+        return (lane, row)
     }
 
     /// Reads again when the oldest waiting event of a lane was accepted, and the earliest event time among the oldest
@@ -209,7 +207,7 @@ final class QueueFile {
         var byDeadlines: [DeadlineNames: Timestamp] = [:]
         var cursor: Int64?
         var budget = lookahead
-        try walk(destination: lane.destination, priority: lane.priority, from: lane.cursor) { row in
+        try walk(lane.key, from: lane.cursor) { row in
             if let id = row.batch, isHeld(id) { return true }
             if cursor == nil { cursor = row.chunk }
             if row.isFormed { return true }
@@ -233,29 +231,46 @@ final class QueueFile {
     /// The rows of a batch, in order, and whose they are; nil if there is no such batch.
     ///
     /// Reads the whole table for a full chunk that was never leased: for people, who name batches that way.
-    func lookUp(_ batch: BatchID) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
-        if let found = try lookUp(batch, formedRowsStatement) { return found }
-        return try lookUp(batch, lookUpBatchStatement)
-    }
-
-    private func lookUp(
-        _ batch: BatchID, _ statement: Statement
-    ) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
-        statement.bind(1, batch.bytes)
-        var rows: [DeliveryRow] = []
-        var destination: Int64 = 0
-        var priority = Priority.normal
-        while try statement.step() {
-            rows.append(try readRow(statement))
-            destination = Int64(statement.integer(0))
-            priority = Priority(rawValue: UInt8(truncatingIfNeeded: statement.integer(1))) ?? .normal
+    func lookUp(_ batch: BatchID) throws(QueueError) -> (lane: LaneKey, rows: [DeliveryRow])? {
+        for statement in [formedRowsStatement, lookUpBatchStatement] {
+            statement.bind(1, batch)
+            var rows: [(lane: LaneKey, row: DeliveryRow)] = []
+            while try statement.step() { rows.append(try readRow(statement)) }
+            if let lane = rows.last?.lane { return (lane, rows.map(\.row)) }
         }
-        return rows.isEmpty ? nil : (destination, priority, rows)
+        return nil
     }
 
-    // MARK: Figures
+    /// The rows of the formed batch that a row is in, in order; the row alone where it is in none.
+    func members(with row: DeliveryRow) throws(QueueError) -> [DeliveryRow] {
+        guard row.isFormed, let id = row.batch else { return [row] }
+        return try lookUp(id)?.rows ?? [row]
+    }
 
-    func load() throws(QueueError) -> Figures { try figures.load() }
+    /// Some rows of a lane, from a chunk on and up to the end of another; and the chunk to go on from, nil at the end.
+    func part(of lane: LaneKey, from chunk: Int64) throws(QueueError) -> (rows: [DeliveryRow], next: Int64?) {
+        var part: (rows: [DeliveryRow], next: Int64?) = ([], nil)
+        try walk(lane, from: chunk) { row in
+            guard part.rows.count < 1_000 || row.chunk == part.rows.last?.chunk else {
+                part.next = row.chunk
+                return false
+            }
+            part.rows.append(row)
+            return true
+        }
+        return part
+    }
+
+    /// The rows of a chunk in a lane.
+    func rows(of chunk: Int64, in lane: LaneKey) throws(QueueError) -> [DeliveryRow] {
+        var rows: [DeliveryRow] = []
+        try walk(lane, from: chunk) { row in
+            guard row.chunk == chunk else { return false }
+            rows.append(row)
+            return true
+        }
+        return rows
+    }
 }
 
 /// A chunk as it was read back.

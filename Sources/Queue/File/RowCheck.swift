@@ -17,11 +17,11 @@ enum RowCheck {
 
 extension DeliveryRow {
     /// What the row comes to in a lane.
-    func check(_ destination: Int64, _ priority: Priority) -> Int64 {
+    func check(in lane: LaneKey) -> Int64 {
         var names: Int64 = -1
         for byte in deadlines?.text.utf8 ?? "".utf8 { names = RowCheck.of(names, Int64(byte)) }
         return RowCheck.of(
-            destination, Int64(priority.rawValue), chunk, Int64(first), Int64(events), Int64(bytes),
+            lane.destination, Int64(lane.priority.rawValue), chunk, Int64(first), Int64(events), Int64(bytes),
             firstTime.nanoseconds, acceptedAt.nanoseconds, Int64(bitPattern: batch?.high ?? 0),
             Int64(bitPattern: batch?.low ?? 0), isFormed ? 1 : 0, names)
     }

@@ -72,13 +72,11 @@ enum Schema {
         return try columns == self.columns(of: known)
     }
 
-    /// Tables and columns, in order: for `columns(of:)` and for who reads without a `Database`.
-    static let columnsQuery =
-        "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
-        + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1"
-
-    private static func columns(of database: Database) throws(QueueError) -> [String] {
-        let row = try database.prepare(columnsQuery)
+    /// Tables and columns, in order.
+    static func columns(of database: Database) throws(QueueError) -> [String] {
+        let row = try database.prepare(
+            "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
+                + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1")
         var found: [String] = []
         while try row.step() { found.append(row.text(0)) }
         return found

@@ -20,46 +20,20 @@ final class Statement {
 
     // MARK: Binding
 
-    func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
-
-    func bind(_ index: Int32, _ value: Int) { sqlite3_bind_int64(handle, index, Int64(value)) }
-
-    func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
-
-    func bind(_ index: Int32, _ text: String) {
-        // The text is copied: it need not outlive the call. An empty one may have no address: null to SQLite.
-        guard !text.isEmpty else { sqlite3_bind_text(handle, index, "", 0, Statement.transient); return }
-        var text = text
-        text.withUTF8 { utf8 in
-            utf8.withMemoryRebound(to: CChar.self) { characters in
-                _ = sqlite3_bind_text64(
-                    handle, index, characters.baseAddress, UInt64(characters.count), Statement.transient,
-                    UInt8(SQLITE_UTF8))
-            }
-        }
-    }
-
-    func bind(_ index: Int32, _ bytes: [UInt8]) {
-        // An empty array may have no address, which SQLite would take for null.
-        guard !bytes.isEmpty else { sqlite3_bind_zeroblob(handle, index, 0); return }
-        sqlite3_bind_blob64(handle, index, bytes, UInt64(bytes.count), Statement.transient)
-    }
-
-    /// Binds an id's sixteen bytes, without an array between.
-    func bind(_ index: Int32, _ id: UUIDv7) {
-        let halves = (id.high.bigEndian, id.low.bigEndian)
-        withUnsafeBytes(of: halves) { bytes in
-            _ = sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), Statement.transient)
-        }
-    }
+    func bind(_ index: Int32, _ value: some SQLValue) { value.bind(to: handle, at: index) }
 
     /// Binds values in their order, from the first place on.
     func take<each Value: SQLValue>(_ values: repeat each Value) {
         var index: Int32 = 0
         for value in repeat each values {
             index += 1
-            value.bind(to: self, at: index)
+            bind(index, value)
         }
+    }
+
+    /// Binds numbers in their order, from the first place on.
+    func take(_ numbers: [Int]) {
+        for (place, number) in numbers.enumerated() { bind(Int32(place + 1), number) }
     }
 
     // MARK: Running
@@ -130,32 +104,65 @@ final class Statement {
     }
 
     func bytes(_ column: Int32) -> [UInt8] { Array(raw(column)) }
-
-    // SQLITE_TRANSIENT, which Swift cannot import: copy the value.
-    private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }
+
+// SQLITE_TRANSIENT, which Swift cannot import: copy the value.
+private var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
 /// A value that a statement takes; nil is null.
 protocol SQLValue {
-    func bind(to statement: Statement, at index: Int32)
+    func bind(to statement: OpaquePointer, at index: Int32)
 }
 
-extension Int64: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
-extension Int: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
-extension String: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
-extension [UInt8]: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
-extension UUIDv7: SQLValue { func bind(to statement: Statement, at index: Int32) { statement.bind(index, self) } }
+extension Int64: SQLValue {
+    func bind(to statement: OpaquePointer, at index: Int32) { sqlite3_bind_int64(statement, index, self) }
+}
+
+extension Int: SQLValue {
+    func bind(to statement: OpaquePointer, at index: Int32) { sqlite3_bind_int64(statement, index, Int64(self)) }
+}
+
+extension String: SQLValue {
+    func bind(to statement: OpaquePointer, at index: Int32) {
+        // The text is copied: it need not outlive the call. An empty one may have no address: null to SQLite.
+        guard !isEmpty else { sqlite3_bind_text(statement, index, "", 0, transient); return }
+        var text = self
+        text.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { characters in
+                _ = sqlite3_bind_text64(
+                    statement, index, characters.baseAddress, UInt64(characters.count), transient, UInt8(SQLITE_UTF8))
+            }
+        }
+    }
+}
+
+extension [UInt8]: SQLValue {
+    func bind(to statement: OpaquePointer, at index: Int32) {
+        // An empty array may have no address, which SQLite would take for null.
+        guard !isEmpty else { sqlite3_bind_zeroblob(statement, index, 0); return }
+        sqlite3_bind_blob64(statement, index, self, UInt64(count), transient)
+    }
+}
+
+extension UUIDv7: SQLValue {
+    /// Sixteen bytes, without an array between.
+    func bind(to statement: OpaquePointer, at index: Int32) {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes in
+            _ = sqlite3_bind_blob64(statement, index, bytes.baseAddress, UInt64(bytes.count), transient)
+        }
+    }
+}
 
 extension Priority: SQLValue {
-    func bind(to statement: Statement, at index: Int32) { statement.bind(index, Int64(rawValue)) }
+    func bind(to statement: OpaquePointer, at index: Int32) { Int64(rawValue).bind(to: statement, at: index) }
 }
 
 extension Timestamp: SQLValue {
-    func bind(to statement: Statement, at index: Int32) { statement.bind(index, nanoseconds) }
+    func bind(to statement: OpaquePointer, at index: Int32) { nanoseconds.bind(to: statement, at: index) }
 }
 
 extension Optional: SQLValue where Wrapped: SQLValue {
-    func bind(to statement: Statement, at index: Int32) {
-        if let self { self.bind(to: statement, at: index) } else { statement.bindNull(index) }
+    func bind(to statement: OpaquePointer, at index: Int32) {
+        if let self { self.bind(to: statement, at: index) } else { sqlite3_bind_null(statement, index) }
     }
 }

@@ -56,9 +56,6 @@ struct TableWriter: ~Copyable {
         try file.limit(to: bounds)
     }
 
-    /// Writes those figures that have changed.
-    func write(_ figures: inout Figures) throws(QueueError) { try file.figures.write(&figures) }
-
     // MARK: Chunks
 
     func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
@@ -87,16 +84,14 @@ struct TableWriter: ~Copyable {
 
     // MARK: Deliveries
 
-    func insert(_ row: DeliveryRow, destination: Int64, priority: Priority) throws(QueueError) {
-        let statement = statements.insertDelivery
-        try statement.run(
-            destination, priority, row.chunk, row.first, row.events, row.bytes, row.firstTime, row.acceptedAt,
-            row.batch, row.isFormed ? 1 : 0, row.deadlines?.text, row.check(destination, priority))
+    func insert(_ row: DeliveryRow, in lane: LaneKey) throws(QueueError) {
+        try statements.insertDelivery.run(
+            lane.destination, lane.priority, row.chunk, row.first, row.events, row.bytes, row.firstTime, row.acceptedAt,
+            row.batch, row.isFormed ? 1 : 0, row.deadlines?.text, row.check(in: lane))
     }
 
-    func deleteDelivery(destination: Int64, priority: Priority, chunk: Int64, first: Int) throws(QueueError) {
-        let statement = statements.deleteDelivery
-        try statement.run(destination, priority, chunk, first)
+    func delete(_ row: DeliveryRow, from lane: LaneKey) throws(QueueError) {
+        try statements.deleteDelivery.run(lane.destination, lane.priority, row.chunk, row.first)
         // A row that was read and is not found by its key stands on a page where it does not belong.
         guard file.database.changes == 1 else { throw file.database.damage("a delivery's row") }
     }

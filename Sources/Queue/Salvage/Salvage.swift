@@ -8,16 +8,13 @@ internal import Model
 ///
 /// A crash in the middle repeats it or ends it: the new file gets a name of its own when it is complete, and takes the
 /// database's place when the old one has left.
-struct Salvage {
-    let file: QueueFile
-    let figures: Figures
-
+enum Salvage {
     /// The switch that says how often nobody knows what was lost.
     static let unknownLosses = "salvage.unknown"
 
     static func run(
         _ options: QueueOptions, _ directory: StateDirectory, now: Timestamp, _ log: Log
-    ) throws(QueueError) -> Salvage {
+    ) throws(QueueError) -> Opening {
         let building = "\(directory.database).salvage"
         for suffix in ["", "-wal", "-shm"] { unlink(building + suffix) }
         let loss = try build(building, from: directory.database, options)
@@ -34,7 +31,7 @@ struct Salvage {
                 "lost": loss.isKnown ? "\(loss.events)" : loss.events > 0 ? "\(loss.events) or more" : "unknown",
                 "hint": "places of files on damaged pages are gone too: such files are read again from their beginning",
             ])
-        return Salvage(file: file, figures: figures)
+        return Opening(file: file, figures: figures, recoveries: 1)
     }
 
     /// Fills a new database with what stands on the pages of an old one.
@@ -65,6 +62,7 @@ struct Salvage {
 private struct SalvageCopy {
     let image: PageImage
     let target: QueueFile
+    private let tables: [SalvagedTable]
     private let unpacker: FrameUnpacker
     private var inserts: [String: Statement] = [:]
     private var rows = 0
@@ -74,6 +72,7 @@ private struct SalvageCopy {
     init(_ image: PageImage, _ target: QueueFile) throws(QueueError) {
         self.image = image
         self.target = target
+        tables = try SalvagedTable.all(in: target.database)
         unpacker = try FrameUnpacker()
     }
 
@@ -86,7 +85,7 @@ private struct SalvageCopy {
             }
             for cell in tree.cells {
                 guard let record = tree.record(cell, page, image),
-                    let row = SalvagedRow(record.row, record.values, in: tree.kind)
+                    let row = SalvagedRow(record.row, record.values, in: tree.kind, of: tables)
                 else { continue }
                 try insert(row)
             }
@@ -122,8 +121,8 @@ private struct SalvageCopy {
         for (place, (value, column)) in zip(values, columns).enumerated() {
             let index = Int32(place + 1)
             switch value {
-            case .null where column.type == .rowID: insert.bind(index, found.row)
-            case .null, .real: insert.bindNull(index)
+            case .null where column.isRowID: insert.bind(index, found.row)
+            case .null, .real: insert.bind(index, Int?.none)
             case .integer(let number): insert.bind(index, number)
             case .text(let bytes): insert.bind(index, String(decoding: bytes, as: UTF8.self))
             case .blob(let bytes): insert.bind(index, bytes)
@@ -154,7 +153,8 @@ private struct SalvageCopy {
             chunk: number(2), first: Int(number(3)), events: Int(number(4)), bytes: Int(number(5)),
             firstTime: Timestamp(nanoseconds: number(6)), acceptedAt: Timestamp(nanoseconds: number(7)), batch: batch,
             isFormed: number(9) != 0, deadlines: deadlines)
-        return Priority(rawValue: UInt8(truncatingIfNeeded: number(1))).map { row.check(number(0), $0) } == check
+        let priority = Priority(rawValue: UInt8(truncatingIfNeeded: number(1)))
+        return priority.map { row.check(in: LaneKey(destination: number(0), priority: $0)) } == check
     }
 
     /// A chunk's values as its frame says; nil if the frame is not what was stored, or was stored under another number.

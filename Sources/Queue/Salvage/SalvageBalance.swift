@@ -27,7 +27,7 @@ struct SalvageBalance {
         let copy = try readCopy()
         for entry in copy?.entries ?? [] {
             let insert = try target.statement("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)")
-            try insert.run(entry.destination, entry.name)
+            try insert.run(entry.lane.destination, entry.name)
         }
         try nameTheOnlyDestination()
         try database.execute(
@@ -40,15 +40,14 @@ struct SalvageBalance {
         try database.execute(
             "DELETE FROM delivery WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND chunk.priority = "
                 + "delivery.priority AND delivery.first + delivery.events <= chunk.events)")
-        try takeTotalsFromCopy()
         var figures = try target.load()
+        try takeTotalsFromCopy(&figures.totals)
         var loss = Loss()
         let known = try lanesWithLedger()
         for index in figures.lanes.indices {
             let lane = figures.lanes[index]
-            let copied = copy?.entries.first { $0.destination == lane.destination && $0.priority == lane.priority }?
-                .ledger
-            var expected = known.contains(LaneKey(lane)) || hasLedger && copy == nil ? lane.ledger : nil
+            let copied = copy?.entries.first { $0.lane == lane.key }?.ledger
+            var expected = known.contains(lane.key) || hasLedger && copy == nil ? lane.ledger : nil
             // Both are exact at their time, and never fall: the greater one is the newer.
             if let known = expected, !known.balances { expected = nil }
             if let copied, copied.balances, (expected?.total ?? -1) < copied.total { expected = copied }
@@ -56,7 +55,7 @@ struct SalvageBalance {
             figures.lanes[index].ledger = expected ?? Ledger()
             try fill(
                 figures.lanes[index], figures,
-                missing: expected.map { $0.queued - found[LaneKey(lane), default: 0] } ?? .max, tables)
+                missing: expected.map { $0.queued - found[lane.key, default: 0] } ?? .max, tables)
             loss.events += try balance(&figures.lanes[index])
         }
         if figures.lanes.isEmpty { loss.isKnown = false }
@@ -103,21 +102,18 @@ struct SalvageBalance {
     }
 
     /// The totals from the ledger's page, where their own was lost.
-    private func takeTotalsFromCopy() throws(QueueError) {
-        try target.database.execute(
-            """
-            UPDATE total SET last_chunk = max(last_chunk, c.accepted), max_size = max(max_size, c.retried),
-            read = max(read, c.acknowledged), accepted = max(total.accepted, c.dead_lettered),
-            refused = max(refused, c.evicted), quarantined = max(quarantined, c.expired),
-            dead_letters_purged = max(dead_letters_purged, c.discarded), quarantine_purged = max(quarantine_purged, c.lost)
-            FROM ledger AS c WHERE c.destination = 0 AND c.priority = 0
-            """)
+    private func takeTotalsFromCopy(_ totals: inout Totals) throws(QueueError) {
+        let row = try target.database.prepare("SELECT * FROM ledger WHERE destination = 0 AND priority = 0")
+        guard try row.step() else { return }
+        for (place, figure) in Totals.copied.enumerated() {
+            totals[keyPath: figure] = max(totals[keyPath: figure], row.integer(Int32(place + 2)))
+        }
     }
 
     private func lanesWithLedger() throws(QueueError) -> Set<LaneKey> {
         var lanes: Set<LaneKey> = []
         let row = try target.statement("SELECT destination, priority FROM ledger")
-        while try row.step() { lanes.insert(LaneKey(destination: row.integer(0), priority: row.integer(1))) }
+        while try row.step() { if let lane = LaneKey(row) { lanes.insert(lane) } }
         return lanes
     }
 
@@ -125,22 +121,8 @@ struct SalvageBalance {
     private func deliveriesFound() throws(QueueError) -> [LaneKey: Int] {
         var found: [LaneKey: Int] = [:]
         let row = try target.statement("SELECT destination, priority, sum(events) FROM delivery GROUP BY 1, 2")
-        while try row.step() {
-            found[LaneKey(destination: row.integer(0), priority: row.integer(1))] = row.integer(2)
-        }
+        while try row.step() { if let lane = LaneKey(row) { found[lane] = row.integer(2) } }
         return found
-    }
-
-    private struct LaneKey: Hashable {
-        let destination: Int
-        let priority: Int
-
-        init(destination: Int, priority: Int) {
-            self.destination = destination
-            self.priority = priority
-        }
-
-        init(_ lane: Lane) { self.init(destination: Int(lane.destination), priority: Int(lane.priority.rawValue)) }
     }
 
     // MARK: Deliveries
@@ -166,7 +148,7 @@ struct SalvageBalance {
 
     /// Makes rows for the events of a chunk that a lane has none for; returns how many.
     private func fill(_ id: Int64, _ lane: Lane, _ tables: borrowing TableWriter) throws(QueueError) -> Int {
-        let rows = try target.rows(of: id, lane)
+        let rows = try target.rows(of: id, in: lane.key)
         guard let chunk = try target.readChunk(id) else { return 0 }
         var gaps: [Range<Int>] = []
         var next = 0
@@ -182,7 +164,7 @@ struct SalvageBalance {
             let row = DeliveryRow(
                 chunk: id, first: gap.lowerBound, events: gap.count, bytes: lines.size(gap), firstTime: chunk.firstTime,
                 acceptedAt: Timestamp(nanoseconds: Int64(accepted)), batch: nil, isFormed: false, deadlines: nil)
-            try tables.insert(row, destination: lane.destination, priority: lane.priority)
+            try tables.insert(row, in: lane.key)
             filled += gap.count
         }
         return filled
@@ -219,13 +201,13 @@ struct SalvageBalance {
 
     private func count(_ figures: inout Figures) throws(QueueError) {
         let database = target.database
-        figures.totals.deadLetters = figures.lanes.reduce(0) { $0 + $1.deadLetters }
-        figures.totals.deadLetterBytes =
+        figures.totals.deadLetters.count = figures.lanes.reduce(0) { $0 + $1.deadLetters }
+        figures.totals.deadLetters.bytes =
             try database.integer(
                 "SELECT coalesce(sum(\(rowCost) + length(event) + length(CAST(message AS BLOB)) "
                     + "+ length(CAST(excerpt AS BLOB))), 0) FROM dead_letter") ?? 0
-        figures.totals.quarantineRecords = try database.integer("SELECT count(*) FROM quarantine") ?? 0
-        figures.totals.quarantineBytes =
+        figures.totals.quarantine.count = try database.integer("SELECT count(*) FROM quarantine") ?? 0
+        figures.totals.quarantine.bytes =
             try database.integer(
                 "SELECT coalesce(sum(\(rowCost) + length(content) + length(CAST(detail AS BLOB)) "
                     + "+ length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))), 0) FROM quarantine") ?? 0
@@ -233,7 +215,7 @@ struct SalvageBalance {
             try database.integer(
                 "SELECT coalesce(sum(length(frame) + \(rowCost) * (1 + destinations)), 0) FROM chunk") ?? 0
         let last = try database.integer("SELECT coalesce(max(id), 0) FROM chunk") ?? 0
-        figures.totals.lastChunk = max(figures.totals.lastChunk, Int64(last))
+        figures.totals.lastChunk = max(figures.totals.lastChunk, last)
         let intake = figures.totals.intake
         figures.totals.intake.read = intake.accepted + intake.refused + intake.quarantined
     }

@@ -7,9 +7,9 @@ struct SalvagedRow {
     let values: [RecordValue]
 
     /// Nil for what is no row of ours, or holds what none of ours can.
-    init?(_ row: Int64, _ values: [RecordValue], in kind: TreePage.Kind) {
+    init?(_ row: Int64, _ values: [RecordValue], in kind: TreePage.Kind, of tables: [SalvagedTable]) {
         let isTable = kind == .tableLeaf
-        let fits = SalvagedTable.all.first { $0.hasRowID == isTable && $0.matches(values) }
+        let fits = tables.first { $0.hasRowID == isTable && $0.matches(values) }
         guard let fits else { return nil }
         table = fits
         self.row = row
@@ -50,102 +50,52 @@ struct SalvagedRow {
 
 /// A table as rows are known by.
 struct SalvagedTable {
-    enum Column {
-        case rowID
-        case integer
-        case text
-        case blob
-        case integerOrNull
-        case textOrNull
-        case blobOrNull
+    struct Column {
+        let name: String
+        let type: String
+        /// Whether it is the row's number, which stands beside its values.
+        let isRowID: Bool
+        let mayBeNull: Bool
     }
 
     let name: String
     let hasRowID: Bool
-    let columns: [(name: String, type: Column)]
+    let columns: [Column]
     /// How many columns the rows of older schemas have.
     let least: Int
-
-    private init(_ name: String, rowID: Bool, least: Int? = nil, _ columns: KeyValuePairs<String, Column>) {
-        self.name = name
-        hasRowID = rowID
-        self.columns = columns.map { ($0.key, $0.value) }
-        self.least = least ?? columns.count
-    }
 
     func matches(_ values: [RecordValue]) -> Bool {
         guard values.count >= least, values.count <= columns.count else { return false }
         return zip(values, columns).allSatisfy { value, column in
-            switch (column.type, value) {
-            case (.rowID, .null), (.integer, .integer), (.text, .text), (.blob, .blob), (.integerOrNull, .integer),
-                (.integerOrNull, .null), (.textOrNull, .text), (.textOrNull, .null), (.blobOrNull, .blob),
-                (.blobOrNull, .null):
-                true
-            default: false
+            switch value {
+            case .null: column.isRowID || column.mayBeNull
+            case .integer: column.type == "INTEGER" && !column.isRowID
+            case .text: column.type == "TEXT"
+            case .blob: column.type == "BLOB"
+            case .real: false
             }
         }
     }
 
-    static let all: [SalvagedTable] = [
-        SalvagedTable(
-            "destination", rowID: true,
-            ["id": .rowID, "name": .text, "lease_events": .integer, "lease_bytes": .integer]),
-        SalvagedTable(
-            "chunk", rowID: true, least: 11,
-            [
-                "id": .rowID, "priority": .integer, "destinations": .integer, "events": .integer, "bytes": .integer,
-                "first_time": .integer, "last_time": .integer, "accepted_at": .integer, "compression": .integer,
-                "checksum": .integer, "frame": .blob, "wanted_by": .textOrNull,
-                "row_check": .integerOrNull,
-            ]),
-        SalvagedTable(
-            "delivery", rowID: false, least: 10,
-            [
-                "destination": .integer, "priority": .integer, "chunk": .integer, "first": .integer,
-                "events": .integer, "bytes": .integer, "first_time": .integer, "accepted_at": .integer,
-                "batch": .blobOrNull, "state": .integer, "deadlines": .textOrNull,
-                "row_check": .integerOrNull,
-            ]),
-        SalvagedTable(
-            "ledger", rowID: false, least: 12,
-            [
-                "destination": .integer, "priority": .integer, "accepted": .integer, "retried": .integer,
-                "acknowledged": .integer, "dead_lettered": .integer, "evicted": .integer, "expired": .integer,
-                "discarded": .integer, "lost": .integer, "queued": .integer, "queued_bytes": .integer,
-                "dead_letters": .integer,
-            ]),
-        SalvagedTable(
-            "discard", rowID: false,
-            ["destination": .integer, "priority": .integer, "reason": .text, "events": .integer]),
-        SalvagedTable(
-            "total", rowID: true, least: 14,
-            [
-                "id": .rowID, "last_chunk": .integer, "stored_bytes": .integer, "max_size": .integer,
-                "read": .integer, "accepted": .integer, "refused": .integer, "quarantined": .integer,
-                "dead_letters": .integer, "dead_letter_bytes": .integer, "dead_letters_purged": .integer,
-                "quarantine_records": .integer, "quarantine_bytes": .integer, "quarantine_purged": .integer,
-                "copy": .text,
-            ]),
-        SalvagedTable(
-            "checkpoint", rowID: false, ["key": .blob, "path": .text, "offset": .integer, "state": .blob]),
-        SalvagedTable("done_record", rowID: false, ["claim": .blob, "handle": .blob]),
-        SalvagedTable("memory", rowID: false, ["name": .text, "value": .blob]),
-        SalvagedTable("switch", rowID: false, ["name": .text, "value": .text]),
-        SalvagedTable(
-            "container", rowID: true,
-            ["id": .text, "version": .integer, "etag": .textOrNull, "confirmed_at": .integer, "file": .blob]),
-        SalvagedTable(
-            "dead_letter", rowID: true,
-            [
-                "id": .rowID, "destination": .integer, "priority": .integer, "batch": .blob, "accepted_at": .integer,
-                "first_time": .integer, "last_time": .integer, "rejected_at": .integer, "kind": .text,
-                "status": .integerOrNull, "message": .text, "excerpt": .text, "event": .blob,
-            ]),
-        SalvagedTable(
-            "quarantine", rowID: true,
-            [
-                "id": .rowID, "reason": .text, "detail": .text, "app": .text, "path": .text, "offset": .integer,
-                "length": .integer, "time": .integer, "content": .blob,
-            ]),
-    ]
+    /// The tables of a database that was made just now.
+    static func all(in database: Database) throws(QueueError) -> [SalvagedTable] {
+        let row = try database.prepare(
+            "SELECT t.name, t.wr, c.name, c.type, c.\"notnull\", c.pk FROM sqlite_schema AS s "
+                + "JOIN pragma_table_list(s.name) AS t JOIN pragma_table_info(s.name) AS c "
+                + "WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite_%' ORDER BY s.rowid, c.cid")
+        var tables: [(name: String, hasRowID: Bool, columns: [Column])] = []
+        while try row.step() {
+            let hasRowID = row.integer(1) == 0
+            let isKey = row.integer(5) > 0
+            if tables.last?.name != row.text(0) { tables.append((row.text(0), hasRowID, [])) }
+            tables[tables.count - 1].columns.append(
+                Column(
+                    name: row.text(2), type: row.text(3), isRowID: hasRowID && isKey && row.text(3) == "INTEGER",
+                    mayBeNull: row.integer(4) == 0 && !isKey))
+        }
+        return tables.map { name, hasRowID, columns in
+            let least = columns.count - Migrations.columnsAdded(to: name)
+            return SalvagedTable(name: name, hasRowID: hasRowID, columns: columns, least: least)
+        }
+    }
 }

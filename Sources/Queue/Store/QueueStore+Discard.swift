@@ -56,19 +56,31 @@ extension QueueStore {
     private func discardLanes(
         _ destination: DestinationName, _ only: Priority?, _ reason: String
     ) async throws(QueueError) -> Int {
-        var total = 0
+        try await inParts(of: destination, only) { transaction, rows, lane throws(QueueError) in
+            try transaction.discard(rows, lane, reason)
+        }.reduce(0, +)
+    }
+
+    /// Does `body` for the rows of a destination's lanes, a part of them in each transaction.
+    func inParts<Value: Sendable>(
+        of name: DestinationName, _ only: Priority?,
+        _ body: @escaping (inout Transaction, _ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Value
+    ) async throws(QueueError) -> [Value] {
+        var values: [Value] = []
         for priority in Priority.allCases where only ?? priority == priority {
-            var from: Int64 = 0
-            while from != .max {
-                let start = from
-                let part = try await write { transaction throws(QueueError) in
-                    try transaction.discardSome(destination, priority, from: start, reason)
+            var from: Int64? = 0
+            while let start = from {
+                let part: (value: Value, next: Int64?)? = try await write { transaction throws(QueueError) in
+                    guard let lane = transaction.state.figures.lane(name, priority) else { return nil }
+                    let key = transaction.state.figures.lanes[lane].key
+                    let (rows, next) = try transaction.file.part(of: key, from: start)
+                    return (try body(&transaction, rows, lane), next)
                 }
-                total += part.events
-                from = part.next
+                if let part { values.append(part.value) }
+                from = part?.next
             }
         }
-        return total
+        return values
     }
 }
 
@@ -102,25 +114,6 @@ extension Transaction {
         return discarded
     }
 
-    /// Deletes some rows of a lane; tells where to go on, `Int64.max` for nowhere.
-    fileprivate mutating func discardSome(
-        _ destination: DestinationName, _ priority: Priority, from: Int64, _ reason: String
-    ) throws(QueueError) -> (events: Int, next: Int64) {
-        guard let lane = state.figures.lane(destination, priority) else { return (0, .max) }
-        var rows: [DeliveryRow] = []
-        var next = Int64.max
-        let start = state.figures.lanes[lane]
-        try file.walk(destination: start.destination, priority: priority, from: from) { row in
-            guard rows.count < 1_000 || row.chunk == rows.last?.chunk else {
-                next = row.chunk
-                return false
-            }
-            if !state.isInFlight(row) { rows.append(row) }
-            return true
-        }
-        return (try discard(rows, lane, reason), next)
-    }
-
     /// Discards rows that are not in flight, with the batches that they are in.
     mutating func discard(
         _ rows: [DeliveryRow], _ lane: Int, _ reason: String
@@ -143,10 +136,7 @@ extension Transaction {
     private mutating func discard(
         _ row: DeliveryRow, _ lane: Int, _ reason: String
     ) throws(QueueError) -> Int {
-        try tables.deleteDelivery(
-            destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
-            chunk: row.chunk,
-            first: row.first)
+        try tables.delete(row, from: state.figures.lanes[lane].key)
         discard(row.events, row.bytes, lane, reason)
         try dismiss(chunk: row.chunk)
         return row.events
@@ -156,8 +146,6 @@ extension Transaction {
     mutating func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
         state.figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
         state.figures.lanes[lane].oldestIsStale = true
-        state.figures.countDiscarded(
-            events, destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
-            reason: reason)
+        state.figures.countDiscarded(events, of: state.figures.lanes[lane].key, reason: reason)
     }
 }

@@ -44,7 +44,7 @@ extension Transaction {
     private mutating func oldestExpired(_ lane: Int, atMost limit: Int) throws(QueueError) -> [DeliveryRow] {
         var head: [DeliveryRow] = []
         let start = state.figures.lanes[lane]
-        try file.walk(destination: start.destination, priority: start.priority, from: 0) { row in
+        try file.walk(start.key, from: 0) { row in
             if state.isInFlight(row) { return true }
             // The least event time says that the chunk need not be looked at.
             guard state.isExpired(row.firstTime, in: lane) else { return false }
@@ -75,13 +75,12 @@ extension Transaction {
         guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil,
             let young = state.youngRuns(of: row, chunk, lane)
         else { return try lose(chunk: row.chunk) }
-        let destination = state.figures.lanes[lane].destination
-        let priority = state.figures.lanes[lane].priority
-        try tables.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
+        let key = state.figures.lanes[lane].key
+        try tables.delete(row, from: key)
         let expired = young.reduce((row.events, row.bytes)) { ($0.0 - $1.events, $0.1 - $1.bytes) }
         for var run in young {
             if expired.0 > 0 { run.batch = nil }
-            try tables.insert(run, destination: destination, priority: priority)
+            try tables.insert(run, in: key)
         }
         state.figures.lanes[lane].remove(\.expired, events: expired.0, bytes: expired.1)
         state.figures.lanes[lane].oldestIsStale = true

@@ -129,13 +129,7 @@ extension QueueStore {
         damaged.database.close()
         file = nil
         do throws(QueueError) {
-            let salvaged = try Salvage.run(state.options, directory, now: time.wallTime, log)
-            file = salvaged.file
-            state.figures = salvaged.figures
-            health.unknownLosses = try salvaged.file.unknownLosses()
-            state.noteAgreement(with: salvaged.file)
-            takeUpHeld(salvaged.file)
-            health.recoveries += 1
+            goOn(with: try Salvage.run(state.options, directory, now: time.wallTime, log))
             waiting = operations + waiting
         } catch {
             health.count(error)
@@ -151,17 +145,20 @@ extension QueueStore {
     func reopen() {
         do throws(QueueError) {
             let opening = try Opening.open(state.options, directory, now: time.wallTime, log)
-            file = opening.file
-            state.figures = opening.figures
-            health.unknownLosses = try opening.file.unknownLosses()
-            state.noteAgreement(with: opening.file)
-            takeUpHeld(opening.file)
-            health.recoveries += opening.recoveries
+            goOn(with: opening)
             tryWriting(opening.file)
         } catch {
             health.count(error)
             armRoomTimer()
         }
+    }
+
+    private func goOn(with opening: Opening) {
+        file = opening.file
+        state.figures = opening.figures
+        state.noteAgreement(with: opening.file)
+        takeUpHeld(opening.file)
+        health.recoveries += opening.recoveries
     }
 
     /// Keeps the leases of batches that were salvaged whole; the others are gone.
@@ -178,7 +175,7 @@ extension QueueStore {
                         $0.rows.elementsEqual(batch.rows) { $0.chunk == $1.chunk && $0.first == $1.first }
                     } ?? false
                 // Its lane's place may be another now: a destination may have been lost.
-                guard isWhole, let found, let lane = state.figures.lane(found.destination, found.priority),
+                guard isWhole, let found, let lane = state.figures.lane(found.lane),
                     let first = batch.rows.first
                 else {
                     state.held[id] = nil
@@ -207,19 +204,18 @@ extension Transaction {
     /// Gives a batch its rows back that were made anew without its id; nil if they are not all there.
     fileprivate mutating func restoreRows(
         of batch: HeldBatch
-    ) throws(QueueError) -> (destination: Int64, priority: Priority, rows: [DeliveryRow])? {
+    ) throws(QueueError) -> (lane: LaneKey, rows: [DeliveryRow])? {
         guard let place = state.figures.lane(batch.header.destination, batch.header.priority) else { return nil }
-        let lane = state.figures.lanes[place]
+        let lane = state.figures.lanes[place].key
         for row in batch.rows {
-            let isThere = try file.rows(of: row.chunk, lane).contains {
+            let isThere = try file.rows(of: row.chunk, in: lane).contains {
                 $0.first == row.first && $0.events == row.events && $0.batch == nil
             }
             guard isThere else { return nil }
         }
         for row in batch.rows {
-            try tables.deleteDelivery(
-                destination: lane.destination, priority: lane.priority, chunk: row.chunk, first: row.first)
-            try tables.insert(row, destination: lane.destination, priority: lane.priority)
+            try tables.delete(row, from: lane)
+            try tables.insert(row, in: lane)
         }
         if batch.rows.first?.isFormed ?? false {
             // As if it had been read at the start.
@@ -227,6 +223,6 @@ extension Transaction {
             state.figures.lanes[place].batchedEvents += batch.header.events
             state.figures.lanes[place].batchedBytes += batch.header.bytes
         }
-        return (lane.destination, lane.priority, batch.rows)
+        return (lane, batch.rows)
     }
 }

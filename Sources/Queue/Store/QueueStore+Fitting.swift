@@ -66,17 +66,17 @@ extension QueueStore {
     /// Takes the next step for a commit that does not fit by itself; false when none is left.
     private func giveWay(to commit: Operation) -> Bool {
         let totals = state.figures.totals
-        let isHeldByKept = totals.quarantineBytes + totals.deadLetterBytes > totals.stored
+        let isHeldByKept = totals.quarantine.bytes + totals.deadLetters.bytes > totals.stored
         if commit.bringsEvents, !isHeldByKept, lowerCap() { return true }
         if state.quarantineBound > 0 {
             noteRelief()
             state.relief.quarantine = Relief.half(
-                of: max(totals.quarantineBytes, min(commit.bytes, state.quarantineBound)))
+                of: max(totals.quarantine.bytes, min(commit.bytes, state.quarantineBound)))
             return true
         }
-        if totals.deadLetterBytes > 0, state.relief.deadLetters != 0 {
+        if totals.deadLetters.bytes > 0, state.relief.deadLetters != 0 {
             noteRelief()
-            state.relief.deadLetters = Relief.half(of: totals.deadLetterBytes)
+            state.relief.deadLetters = Relief.half(of: totals.deadLetters.bytes)
             return true
         }
         if commit.bringsEvents, lowerCap() { return true }
@@ -94,8 +94,8 @@ extension QueueStore {
         log.warning(
             "queue file is full before its bounds",
             [
-                "quarantine_bytes": state.figures.totals.quarantineBytes,
-                "dead_letter_bytes": state.figures.totals.deadLetterBytes,
+                "quarantine_bytes": state.figures.totals.quarantine.bytes,
+                "dead_letter_bytes": state.figures.totals.deadLetters.bytes,
                 "stored_bytes": state.figures.totals.stored, "hint": "the oldest kept lines are purged",
             ])
     }

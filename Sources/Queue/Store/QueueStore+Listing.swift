@@ -42,8 +42,7 @@ extension QueueStore {
                 var isOver = false
                 let start = state.figures.lanes[lane]
                 let chunk = isStart ? from?.chunk ?? 0 : 0
-                try file.walk(destination: start.destination, priority: priority, from: chunk) {
-                    row throws(QueueError) in
+                try file.walk(start.key, from: chunk) { row throws(QueueError) in
                     if isStart, let from, (row.chunk, row.first) <= (from.chunk, from.first) { return true }
                     guard try body(lane, row) else {
                         isOver = true
@@ -160,8 +159,7 @@ extension QueueState {
     /// The rows that an id names: one row, or all of a batch.
     func rows(_ id: String, _ file: QueueFile) throws(QueueError) -> (lane: Int, rows: [DeliveryRow])? {
         if let batch = BatchID(id) {
-            guard let found = try file.lookUp(batch), let lane = figures.lane(found.destination, found.priority)
-            else { return nil }
+            guard let found = try file.lookUp(batch), let lane = figures.lane(found.lane) else { return nil }
             return (lane, found.rows)
         }
         guard let slash = id.lastIndex(of: "/") else { return nil }
@@ -169,7 +167,9 @@ extension QueueState {
         guard numbers.count == 2 else { return nil }
         let name = DestinationName(String(id[..<slash]))
         for lane in figures.lanes.indices where figures.lanes[lane].name == name {
-            let found = try file.rows(of: numbers[0], figures.lanes[lane]).filter { $0.first == Int(numbers[1]) }
+            let found = try file.rows(of: numbers[0], in: figures.lanes[lane].key).filter {
+                $0.first == Int(numbers[1])
+            }
             if !found.isEmpty { return (lane, found) }
         }
         return nil

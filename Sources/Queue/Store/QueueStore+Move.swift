@@ -25,18 +25,12 @@ extension QueueStore {
             throw QueueError(.misuse, "there is no destination \(target); the configuration has: \(known)")
         }
         guard source != target else { throw QueueError(.misuse, "\(target) is where they are") }
-        var total = MovedEvents()
-        for priority in Priority.allCases where only ?? priority == priority {
-            var from: Int64 = 0
-            while from != .max {
-                let start = from
-                let part = try await write { transaction throws(QueueError) in
-                    try transaction.moveSome(source, target, priority, from: start)
-                }
-                total.moved += part.events.moved
-                total.kept += part.events.kept
-                from = part.next
-            }
+        let parts = try await inParts(of: source, only) { transaction, rows, lane throws(QueueError) in
+            try transaction.move(rows, lane, to: target)
+        }
+        let total = parts.reduce(into: MovedEvents()) {
+            $0.moved += $1.moved
+            $0.kept += $1.kept
         }
         if total.moved > 0 {
             log.warning(
@@ -48,32 +42,19 @@ extension QueueStore {
 }
 
 extension Transaction {
-    /// Moves some rows of a lane; tells where to go on, `Int64.max` for nowhere.
-    fileprivate mutating func moveSome(
-        _ source: DestinationName, _ target: DestinationName, _ priority: Priority, from: Int64
-    ) throws(QueueError) -> (events: MovedEvents, next: Int64) {
+    /// Moves rows of a lane, with the batches that they are in.
+    fileprivate mutating func move(
+        _ rows: [DeliveryRow], _ lane: Int, to target: DestinationName
+    ) throws(QueueError) -> MovedEvents {
         var events = MovedEvents()
-        guard let lane = state.figures.lane(source, priority), let other = state.figures.lane(target, priority) else {
-            return (events, .max)
-        }
-        var rows: [DeliveryRow] = []
-        var next = Int64.max
-        let start = state.figures.lanes[lane]
-        try file.walk(destination: start.destination, priority: priority, from: from) { row in
-            guard rows.count < 1_000 || row.chunk == rows.last?.chunk else {
-                next = row.chunk
-                return false
-            }
-            rows.append(row)
-            return true
-        }
+        let key = state.figures.lanes[lane].key
+        guard let other = state.figures.lane(target, key.priority) else { return events }
         var seen: Set<BatchID> = []
         for row in rows {
             var members = [row]
             if row.isFormed, let id = row.batch {
                 // The whole batch goes with its first row; it may reach beyond what this round looks at.
-                guard seen.insert(id).inserted, let batch = try file.lookUp(id), batch.destination == start.destination
-                else { continue }
+                guard seen.insert(id).inserted, let batch = try file.lookUp(id), batch.lane == key else { continue }
                 members = batch.rows
             }
             let count = members.reduce(0) { $0 + $1.events }
@@ -85,13 +66,13 @@ extension Transaction {
                 events.moved += count
             }
         }
-        return (events, next)
+        return events
     }
 
     /// Whether a lane has some of the same events.
     private func isQueued(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Bool {
         for row in rows {
-            let there = try file.rows(of: row.chunk, state.figures.lanes[lane])
+            let there = try file.rows(of: row.chunk, in: state.figures.lanes[lane].key)
             if there.contains(where: { $0.first < row.first + row.events && row.first < $0.first + $0.events }) {
                 return true
             }
@@ -112,13 +93,8 @@ extension Transaction {
         for row in rows {
             var moved = row
             moved.isFormed = mayHaveBeenSent
-            try tables.deleteDelivery(
-                destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
-                chunk: row.chunk,
-                first: row.first)
-            try tables.insert(
-                moved, destination: state.figures.lanes[other].destination,
-                priority: state.figures.lanes[other].priority)
+            try tables.delete(row, from: state.figures.lanes[lane].key)
+            try tables.insert(moved, in: state.figures.lanes[other].key)
             try tables.want(row.chunk, by: state.figures.lanes[other].destination)
             discard(row.events, row.bytes, lane, "moved")
             state.figures.lanes[other].add(

@@ -12,54 +12,25 @@ extension QueueStore {
     public func list(
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil, limit: Int = 100
     ) throws(QueueError) -> RecordPage {
-        try reading { file throws(QueueError) in try list(kind, selection, after: after, limit: limit, in: file) }
-    }
-
-    private func list(
-        _ kind: RecordStore, _ selection: RecordSelection, after: String?, limit: Int, in file: QueueFile
-    ) throws(QueueError) -> RecordPage {
         let limit = min(max(limit, 1), 1_000)
-        guard kind != .queue else { return try listQueue(selection, after, limit, file) }
-        let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
-        var page = RecordPage()
-        var last: Int64 = 0
-        let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
-        let row = try rows.select(columns, limit: limit, in: file)
-        while try row.step() {
-            last = Int64(row.integer(0))
-            page.records.append(
-                .object(kind == .deadLetters ? DeadLetter(row).json(state.figures) : StoredQuarantineRecord(row).json))
+        return try reading { file throws(QueueError) in
+            guard kind != .queue else { return try listQueue(selection, after, limit, file) }
+            let records = try KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
+                .read(limit: limit, in: file)
+            return RecordPage(
+                records: records.map { .object($0.json(state.figures)) },
+                next: records.count == limit ? records.last.map { "\($0.id)" } : nil)
         }
-        page.next = page.records.count == limit ? "\(last)" : nil
-        return page
     }
 
     /// One record, its content included; nil if there is none of that id.
     public func show(_ kind: RecordStore, id: String) throws(QueueError) -> JSONValue? {
-        try reading { file throws(QueueError) in try show(kind, id: id, in: file) }
-    }
-
-    private func show(_ kind: RecordStore, id: String, in file: QueueFile) throws(QueueError) -> JSONValue? {
-        var selection = RecordSelection()
-        selection.ids = [id]
-        switch kind {
-        case .queue:
-            return try showQueue(id, file)
-        case .deadLetters:
-            let row = try KeptRows(kind, selection, state.figures, after: 0).select(
-                DeadLetter.columns, limit: 1, in: file)
-            guard try row.step() else { return nil }
-            let letter = DeadLetter(row)
-            return .object(
-                letter.json(state.figures) + [
-                    .init("answer", .string(letter.excerpt)), .init("event", QueueStore.readable(letter.event[...])),
-                ])
-        case .quarantine:
-            let row = try KeptRows(kind, selection, state.figures, after: 0)
-                .select(StoredQuarantineRecord.columns, limit: 1, in: file)
-            guard try row.step() else { return nil }
-            let record = StoredQuarantineRecord(row)
-            return .object(record.json + [record.content])
+        try reading { file throws(QueueError) in
+            guard kind != .queue else { return try showQueue(id, file) }
+            var selection = RecordSelection()
+            selection.ids = [id]
+            let record = try KeptRows(kind, selection, state.figures).read(limit: 1, in: file).first
+            return record.map { .object($0.json(state.figures) + $0.content) }
         }
     }
 
@@ -68,33 +39,20 @@ extension QueueStore {
     public func export(
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil
     ) throws(QueueError) -> RecordLines {
-        try reading { file throws(QueueError) in try export(kind, selection, after: after, in: file) }
-    }
-
-    private func export(
-        _ kind: RecordStore, _ selection: RecordSelection, after: String?, in file: QueueFile
-    ) throws(QueueError) -> RecordLines {
-        guard kind != .queue else { return try exportQueue(selection, after, file) }
-        let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
-        var page = RecordLines()
-        let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
-        let row = try rows.select(columns, limit: 10_000, in: file)
-        defer { row.reset() }
-        var count = 0
-        while try row.step() {
-            count += 1
-            if kind == .deadLetters {
-                page.lines += DeadLetter(row).event
-            } else {
-                let record = StoredQuarantineRecord(row)
-                page.lines += Array("\(JSONValue.object(record.json + [record.content]))\n".utf8)
+        try reading { file throws(QueueError) in
+            guard kind != .queue else { return try exportQueue(selection, after, file) }
+            let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
+            var page = RecordLines()
+            var count = 0
+            try rows.read(limit: 10_000, in: file) { record in
+                count += 1
+                page.lines += record.line(state.figures)
+                guard page.lines.count >= 1 << 20 || count == 10_000 else { return true }
+                page.next = "\(record.id)"
+                return false
             }
-            if page.lines.count >= 1 << 20 || count == 10_000 {
-                page.next = "\(row.integer(0))"
-                break
-            }
+            return page
         }
-        return page
     }
 
     /// An event as JSON; as text should it be none.
@@ -157,11 +115,8 @@ extension QueueStore {
         _ selection: RecordSelection = RecordSelection(), after: Int64 = 0
     ) throws(QueueError) -> [StoredQuarantineRecord] {
         try reading { file throws(QueueError) in
-            var records: [StoredQuarantineRecord] = []
-            let row = try KeptRows(.quarantine, selection, state.figures, after: after)
-                .select(StoredQuarantineRecord.columns, limit: 100, in: file)
-            while try row.step() { records.append(StoredQuarantineRecord(row)) }
-            return records
+            try KeptRows(.quarantine, selection, state.figures, after: after).read(limit: 100, in: file)
+                .compactMap { $0 as? StoredQuarantineRecord }
         }
     }
 }
@@ -170,16 +125,13 @@ extension Transaction {
     fileprivate mutating func retrySome(
         _ selection: RecordSelection, after: Int64
     ) throws(QueueError) -> (count: Int, last: Int64?) {
-        var letters: [DeadLetter] = []
-        let row = try KeptRows(.deadLetters, selection, state.figures, after: after)
-            .select(DeadLetter.columns, limit: 500, in: file)
-        while try row.step() { letters.append(DeadLetter(row)) }
+        let letters = try KeptRows(.deadLetters, selection, state.figures, after: after)
+            .read(limit: 500, in: file).compactMap { $0 as? DeadLetter }
         var rest = letters[...]
         while let first = rest.first {
-            let run = rest.prefix { $0.destination == first.destination && $0.priority == first.priority }
-                .prefix(max(1, state.options.batchEvents))
+            let run = rest.prefix { $0.lane == first.lane }.prefix(max(1, state.options.batchEvents))
             rest.removeFirst(run.count)
-            guard let lane = state.figures.lane(first.destination, first.priority) else { continue }
+            guard let lane = state.figures.lane(first.lane) else { continue }
             try requeue(Array(run), lane)
         }
         return (letters.count, letters.last?.id)
@@ -189,7 +141,7 @@ extension Transaction {
         guard let first = letters.first else { return }
         let frame = letters.flatMap(\.event)
         let chunk = NewChunk(
-            priority: first.priority, destinations: [state.figures.lanes[lane].name], events: letters.count,
+            priority: first.lane.priority, destinations: [state.figures.lanes[lane].name], events: letters.count,
             bytes: frame.count,
             eventTimes: letters.reduce(first.eventTimes) {
                 min($0.lowerBound, $1.eventTimes.lowerBound)...max($0.upperBound, $1.eventTimes.upperBound)
@@ -203,44 +155,36 @@ extension Transaction {
         state.figures.lanes[lane].ledger.accepted -= letters.count
         state.figures.lanes[lane].ledger.retried += letters.count
         state.figures.lanes[lane].deadLetters -= letters.count
-        for letter in letters { try remove(.deadLetters, letter.id, letter.cost) }
+        for letter in letters { try remove(letter) }
     }
 
     fileprivate mutating func purgeSome(_ kind: RecordStore, _ selection: RecordSelection) throws(QueueError) -> Int {
-        var found: [(id: Int64, cost: Int)] = []
-        let columns = kind == .deadLetters ? DeadLetter.columns : StoredQuarantineRecord.columns
-        let row = try KeptRows(kind, selection, state.figures, after: 0).select(columns, limit: 500, in: file)
-        while try row.step() {
-            if kind == .deadLetters {
-                let letter = DeadLetter(row)
-                state.figures.forgetDeadLetter(letter.destination, letter.priority)
-                found.append((letter.id, letter.cost))
-            } else {
-                found.append((Int64(row.integer(0)), StoredQuarantineRecord(row).cost))
-            }
-        }
-        try tables.overwrites(true)
-        for record in found { try remove(kind, record.id, record.cost) }
-        try tables.overwrites(false)
+        let found = try removeAll(KeptRows(kind, selection, state.figures), limit: 500)
+        for case let letter as DeadLetter in found { state.figures.forgetDeadLetter(letter.lane) }
         if kind == .deadLetters {
-            state.figures.totals.deadLettersPurged += found.count
+            state.figures.totals.deadLetters.purged += found.count
         } else {
-            state.figures.totals.quarantinePurged += found.count
+            state.figures.totals.quarantine.purged += found.count
         }
         return found.count
     }
 
+    private mutating func removeAll(_ rows: KeptRows, limit: Int) throws(QueueError) -> [any KeptRecord] {
+        let found = try rows.read(limit: limit, in: file)
+        try tables.overwrites(true)
+        for record in found { try remove(record) }
+        try tables.overwrites(false)
+        return found
+    }
+
     /// Removes a dead letter or a quarantined line.
-    mutating func remove(_ kind: RecordStore, _ id: Int64, _ cost: Int) throws(QueueError) {
-        let isDeadLetter = kind == .deadLetters
-        let delete = try tables.statement("DELETE FROM \(isDeadLetter ? "dead_letter" : "quarantine") WHERE id = ?")
-        try delete.run(id)
-        if isDeadLetter {
-            state.figures.totals.deadLetters -= 1
-            state.figures.totals.deadLetterBytes -= cost
+    private mutating func remove(_ record: any KeptRecord) throws(QueueError) {
+        if record is DeadLetter {
+            try tables.statement("DELETE FROM dead_letter WHERE id = ?").run(record.id)
+            state.figures.totals.deadLetters.remove(record.cost)
         } else {
-            state.figures.totals.quarantineRecords -= 1
-            state.figures.totals.quarantineBytes -= cost
+            try tables.statement("DELETE FROM quarantine WHERE id = ?").run(record.id)
+            state.figures.totals.quarantine.remove(record.cost)
             state.figures.quarantineHeld = nil
         }
     }
@@ -252,13 +196,6 @@ extension Transaction {
         guard !ids.isEmpty else { return 0 }
         var selection = RecordSelection()
         selection.ids = ids.map { "\($0)" }
-        let row = try KeptRows(.quarantine, selection, state.figures, after: 0)
-            .select(StoredQuarantineRecord.columns, limit: ids.count, in: file)
-        var found: [StoredQuarantineRecord] = []
-        while try row.step() { found.append(StoredQuarantineRecord(row)) }
-        try tables.overwrites(true)
-        for record in found { try remove(.quarantine, record.id, record.cost) }
-        try tables.overwrites(false)
-        return found.count
+        return try removeAll(KeptRows(.quarantine, selection, state.figures), limit: ids.count).count
     }
 }

@@ -79,8 +79,7 @@ extension Transaction {
     }
 
     private func isWanted(_ chunk: Int64, by lanes: ArraySlice<Lane>) throws(QueueError) -> Bool {
-        for lane in lanes
-        where try file.waits(destination: lane.destination, priority: lane.priority, chunk: chunk) { return true }
+        for lane in lanes where try file.waits(lane.key, for: chunk) { return true }
         return false
     }
 
@@ -134,14 +133,13 @@ extension Transaction {
     private mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
             // Read anew each time: other rows of the chunk may go with a row's batch.
-            while let row = try file.rows(of: chunk, state.figures.lanes[lane]).first { try evict(row, lane) }
+            while let row = try file.rows(of: chunk, in: state.figures.lanes[lane].key).first { try evict(row, lane) }
         }
     }
 
     /// Evicts a row, or the whole batch that it is in: once attempted it goes whole or stays whole (invariant 2).
     private mutating func evict(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
-        var rows = [row]
-        if row.isFormed, let id = row.batch, let batch = try file.lookUp(id) { rows = batch.rows }
+        let rows = try file.members(with: row)
         if state.fullEpisode == nil {
             state.fullEpisode = FullEpisode()
             let cap = state.options.maxSize
@@ -167,7 +165,7 @@ extension Transaction {
     private func oldestChunk(of lanes: some Sequence<Lane>, from: Int64) throws(QueueError) -> Int64? {
         var oldest: Int64?
         for lane in lanes where lane.ledger.queued > 0 {
-            try file.walk(destination: lane.destination, priority: lane.priority, from: from) { row in
+            try file.walk(lane.key, from: from) { row in
                 oldest = min(oldest ?? row.chunk, row.chunk)
                 return false
             }
@@ -178,7 +176,7 @@ extension Transaction {
     /// Whether anybody has some of a chunk in flight, in a batch that a row of the chunk belongs to.
     private func isInFlight(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
         for lane in state.figures.lanes where lane.priority == priority {
-            if try file.rows(of: chunk, lane).contains(where: { state.isInFlight($0) }) { return true }
+            if try file.rows(of: chunk, in: lane.key).contains(where: { state.isInFlight($0) }) { return true }
         }
         return false
     }
@@ -239,17 +237,9 @@ extension QueueStore {
     private var isAnybodyBehind: Bool { state.options.skipping.contains { state.givesWay($0) } }
 
     /// Looks again after a second whether storing may go on.
-    func armRoomTimer() {
-        guard roomTimer == nil else { return }
-        roomTimer = loop.after(.seconds(1)) {
-            self.assumeIsolated {
-                $0.roomTimer = nil
-                $0.lookForRoom()
-            }
-        }
-    }
+    func armRoomTimer() { arm(.room, after: .seconds(1)) }
 
-    private func lookForRoom() {
+    func lookForRoom() {
         guard let file else { return isClosed ? () : reopen() }
         guard let refusal = state.refusal else { return }
         if refusal.reason == .full {

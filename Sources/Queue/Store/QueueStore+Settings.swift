@@ -11,8 +11,8 @@ extension QueueStore {
         try new.validate()
         try await write { transaction throws(QueueError) in try transaction.apply(new) }
         evictionBudget = nil
-        if health.refusedCap != nil {
-            health.refusedCap = nil
+        if health.refusedMaxSize != nil {
+            health.refusedMaxSize = nil
             publish()
         }
         if let file { shrinkIfDue(file) }
@@ -44,18 +44,15 @@ extension QueueStore {
         _ = try opened()
         let result: Result<Void, QueueError> = await withUnsafeContinuation { continuation in
             syncWaiters.append(continuation)
-            guard syncTimer == nil else { return }
             let since = lastSync.map { time.bootTime - $0 } ?? .seconds(1)
-            guard since < .seconds(1) else { return endSync() }
-            syncTimer = loop.after(.seconds(1) - since) { self.assumeIsolated { $0.endSync() } }
+            if since < .seconds(1) { arm(.sync, after: .seconds(1) - since) } else { endSync() }
         }
         try result.get()
     }
 
     /// Syncs for all who wait.
     func endSync() {
-        if let syncTimer { loop.cancel(syncTimer) }
-        syncTimer = nil
+        cancel(.sync)
         let waiters = syncWaiters
         syncWaiters = []
         guard !waiters.isEmpty else { return }

@@ -79,9 +79,7 @@ extension Transaction {
         var groups: [Int: [DeliveryRow]] = [:]
         for row in batch.rows {
             let runs = runs(of: row, in: batch, settlement)
-            try tables.deleteDelivery(
-                destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
-                chunk: row.chunk, first: row.first)
+            try tables.delete(row, from: state.figures.lanes[lane].key)
             guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else {
                 // It could be sent and now it cannot be read: what the destination has not got is lost.
                 try settleDamaged(row, runs, lane)
@@ -152,9 +150,7 @@ extension Transaction {
         for index in mine.indices {
             mine[index].batch = id
             mine[index].isFormed = true
-            try tables.insert(
-                mine[index], destination: state.figures.lanes[lane].destination,
-                priority: state.figures.lanes[lane].priority)
+            try tables.insert(mine[index], in: state.figures.lanes[lane].key)
         }
         let header = BatchHeader(
             id: id, destination: state.figures.lanes[lane].name, priority: state.figures.lanes[lane].priority,

@@ -99,7 +99,7 @@ extension Transaction {
     /// Takes a chunk into the queue.
     mutating func insert(_ chunk: NewChunk) throws(QueueError) {
         state.figures.totals.lastChunk += 1
-        let id = state.figures.totals.lastChunk
+        let id = Int64(state.figures.totals.lastChunk)
         var lanes: [Int] = []
         for name in chunk.destinations { lanes.append(try place(name, chunk.priority)) }
         try tables.insert(
@@ -113,7 +113,7 @@ extension Transaction {
                 chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
                 firstTime: chunk.eventTimes.lowerBound, acceptedAt: chunk.acceptedAt,
                 batch: isBatch ? drawID() : nil, isFormed: false, deadlines: chunk.deadlines)
-            try tables.insert(row, destination: state.figures.lanes[lane].destination, priority: chunk.priority)
+            try tables.insert(row, in: state.figures.lanes[lane].key)
             state.figures.lanes[lane].add(
                 events: chunk.events, bytes: chunk.bytes, acceptedAt: chunk.acceptedAt,
                 firstTime: chunk.eventTimes.lowerBound, deadlines: chunk.deadlines)
@@ -139,14 +139,13 @@ extension Transaction {
             case .expired: state.figures.lanes[lane].ledger.expired += entry.events
             case .discarded(let reason):
                 state.figures.lanes[lane].ledger.discarded += entry.events
-                state.figures.countDiscarded(
-                    entry.events, destination: state.figures.lanes[lane].destination, priority: entry.priority,
-                    reason: reason)
+                state.figures.countDiscarded(entry.events, of: state.figures.lanes[lane].key, reason: reason)
             }
         }
         if entry.destinations.isEmpty {
             let reason = if case .discarded(let reason) = entry.fate { reason } else { "expired" }
-            state.figures.countDiscarded(entry.events, destination: 0, priority: entry.priority, reason: reason)
+            let nobody = LaneKey(destination: 0, priority: entry.priority)
+            state.figures.countDiscarded(entry.events, of: nobody, reason: reason)
         }
     }
 

@@ -146,13 +146,7 @@ extension QueueStore {
     /// Begins to give free pages back to the file system, where they are many: after a backlog is gone, or when the
     /// bounds have become smaller than the file.
     func shrinkIfDue(_ file: QueueFile) {
-        guard shrinkTimer == nil, isLargerThanNeeded(file) else { return }
-        shrinkTimer = loop.after(.milliseconds(20)) {
-            self.assumeIsolated {
-                $0.shrinkTimer = nil
-                $0.shrink()
-            }
-        }
+        if isLargerThanNeeded(file) { arm(.shrinking, after: .milliseconds(20)) }
     }
 
     private func isLargerThanNeeded(_ file: QueueFile) -> Bool {
@@ -168,7 +162,7 @@ extension QueueStore {
     }
 
     /// One step, as small as a transaction: others wait no longer for it than for a commit.
-    private func shrink() {
+    func shrink() {
         guard let file, health.failure == nil else { return }
         loop.wakeOthers()
         do throws(QueueError) {
@@ -202,15 +196,9 @@ extension QueueStore {
     // MARK: Acknowledgements
 
     func armAcknowledgementTimer() {
-        guard acknowledgementTimer == nil else { return }
         // A steady stream is stored five times a second: it goes with the next commit, and costs no sync of its own. While writing
         // fails, it is tried once a second.
-        acknowledgementTimer = loop.after(health.failure == nil ? .milliseconds(250) : .seconds(1)) {
-            self.assumeIsolated {
-                $0.acknowledgementTimer = nil
-                $0.transact()
-            }
-        }
+        arm(.acknowledgements, after: health.failure == nil ? .milliseconds(250) : .seconds(1))
     }
 }
 
@@ -221,10 +209,8 @@ extension Transaction {
         state.acknowledged.removeAll(keepingCapacity: true)
         for id in acknowledged {
             guard let batch = state.held.removeValue(forKey: id) else { continue }
-            let lane = state.figures.lanes[batch.lane]
             for row in batch.rows {
-                try tables.deleteDelivery(
-                    destination: lane.destination, priority: lane.priority, chunk: row.chunk, first: row.first)
+                try tables.delete(row, from: state.figures.lanes[batch.lane].key)
                 if let cost = batch.soleCost {
                     try tables.deleteChunk(row.chunk)
                     state.figures.totals.stored -= cost

@@ -37,20 +37,17 @@ public actor QueueStore: BatchStore, CommitStore {
 
     var waiting: [Operation] = []
     var isScheduled = false
-    var acknowledgementTimer: EventLoop.TimerID?
     /// Who waits for the next sync (`durability = "crash"`), and when the last one was.
     var syncWaiters: [UnsafeContinuation<Result<Void, QueueError>, Never>] = []
-    var syncTimer: EventLoop.TimerID?
     var lastSync: BootInstant?
     /// Syncs since the start.
     var syncs = 0
     var isPublishing = false
     /// How many bytes of events may still be stored by evicting others; nil: any number.
     var evictionBudget: Int?
-    var roomTimer: EventLoop.TimerID?
-    var shrinkTimer: EventLoop.TimerID?
-    /// Counters since the start, and the failure that stands.
-    var health = Health()
+    private var timers: [Timer: EventLoop.TimerID] = [:]
+    /// The part of the snapshot that no transaction changes: counters since the start, and the failure that stands.
+    var health = QueueSnapshot()
 
     /// Opens the queue, or makes one; the caller's thread waits for the disk.
     ///
@@ -76,17 +73,16 @@ public actor QueueStore: BatchStore, CommitStore {
         let opened = try Opening.open(options, directory, now: time.wallTime, log)
         var options = options
         if options.opener == .agent, options.maxSize < opened.figures.totals.maxSize {
-            health.refusedCap = options.maxSize
+            health.refusedMaxSize = options.maxSize
         }
         options.maxSize = opened.figures.totals.maxSize
         state = QueueState(
             options, opened.figures,
             try Surroundings(
                 time: time, trust: clock, random: random, eventTime: eventTime,
-                lastChunk: opened.figures.totals.lastChunk))
+                lastChunk: Int64(opened.figures.totals.lastChunk)))
         state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries
-        health.unknownLosses = try opened.file.unknownLosses()
         ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: state.bounds.wal + (1 << 20))
         if options.opener == .agent, !ballast.restore() {
             log.warning("no room for the queue's ballast", ["path": ballast.path, "bytes": ballast.size])
@@ -96,7 +92,7 @@ public actor QueueStore: BatchStore, CommitStore {
         self.time = time
         self.log = log
         self.observer = observer
-        published = Mutex(QueueSnapshot.of(state, health, opened.file))
+        published = Mutex(health.with(state, opened.file))
     }
 
     // MARK: State
@@ -125,9 +121,34 @@ public actor QueueStore: BatchStore, CommitStore {
         directory.unlock()
         for operation in waiting { operation.fail(QueueError(.closed, "the queue is closed")) }
         waiting = []
-        if let acknowledgementTimer { loop.cancel(acknowledgementTimer) }
-        if let roomTimer { loop.cancel(roomTimer) }
-        if let shrinkTimer { loop.cancel(shrinkTimer) }
+        for timer in timers.values { loop.cancel(timer) }
+    }
+
+    /// What the store does by itself after a while.
+    enum Timer { case acknowledgements, room, shrinking, sync }
+
+    /// Sets a timer, unless it is set.
+    func arm(_ timer: Timer, after wait: Duration) {
+        guard timers[timer] == nil else { return }
+        timers[timer] = loop.after(wait) {
+            self.assumeIsolated {
+                $0.timers[timer] = nil
+                $0.ring(timer)
+            }
+        }
+    }
+
+    func cancel(_ timer: Timer) {
+        if let id = timers.removeValue(forKey: timer) { loop.cancel(id) }
+    }
+
+    private func ring(_ timer: Timer) {
+        switch timer {
+        case .acknowledgements: transact()
+        case .room: lookForRoom()
+        case .shrinking: shrink()
+        case .sync: endSync()
+        }
     }
 
     func opened() throws(QueueError) -> QueueFile {
@@ -153,7 +174,7 @@ public actor QueueStore: BatchStore, CommitStore {
     func publish() {
         isPublishing = false
         refreshOldest()
-        var snapshot = QueueSnapshot.of(state, health, file)
+        var snapshot = health.with(state, file)
         for batch in state.held.values where batch.status != .acknowledged { snapshot.note(batch.header) }
         published.withLock { $0 = snapshot }
         observer(snapshot)
@@ -174,20 +195,4 @@ public actor QueueStore: BatchStore, CommitStore {
             }
         }
     }
-}
-
-/// How the store is doing: counters since the start.
-struct Health {
-    var failure: QueueError?
-    /// Why the last commit failed, until one succeeds.
-    var commitFailure: QueueError?
-    var commits = 0
-    var failures: [QueueError.Code: Int] = [:]
-    var recoveries = 0
-    var unknownLosses = 0
-    /// A cap below what is stored, which is not in force.
-    var refusedCap: Int?
-    var transactions = 0
-
-    mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }
 }

@@ -38,7 +38,7 @@ extension QueueState {
         var result = Candidate.nothing
         var cursor: Int64?
         let start = figures.lanes[lane]
-        try file.walk(destination: start.destination, priority: start.priority, from: start.cursor) { row in
+        try file.walk(start.key, from: start.cursor) { row in
             if let id = row.batch, held[id] != nil { return true }
             if cursor == nil { cursor = row.chunk }
             budget -= 1

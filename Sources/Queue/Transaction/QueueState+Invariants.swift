@@ -11,7 +11,7 @@ internal import Model
 //                                 ▼ │                       ▲
 //                                free ──────────────────────┘
 //
-// A start finds every formed batch free (`FigureStatements.countFormed`); a batch of which a part is damaged is dissolved
+// A start finds every formed batch free (`QueueFile.countFormed`); a batch of which a part is damaged is dissolved
 // and its other rows wait again (`dissolveBatch`); `move` takes a batch to another lane, where it is free.
 extension QueueState {
     /// Stops a debug build at the transaction that broke one of the rules 1 to 8, before its COMMIT. Release builds ask nothing.
@@ -36,7 +36,7 @@ extension QueueState {
     /// The first rule that a transaction has broken which made this state out of `before`; nil if it broke none.
     private func broken(since before: QueueState) -> String? {
         for lane in figures.lanes {
-            let old = before.figures.lane(lane.destination, lane.priority).map { before.figures.lanes[$0] }
+            let old = before.figures.lane(lane.key).map { before.figures.lanes[$0] }
             if let rule = lane.broken(since: old) { return "\(lane.name) \(lane.priority.name): \(rule)" }
         }
         if let rule = brokenByHeld() { return rule }
@@ -83,7 +83,7 @@ extension Totals {
     /// 7. No total is negative, and ids of chunks only grow.
     /// 8. No figure of reading falls: each is a counter.
     fileprivate func broken(since before: Totals) -> String? {
-        guard min(stored, deadLetters, deadLetterBytes, quarantineRecords, quarantineBytes) >= 0 else {
+        guard min(stored, deadLetters.count, deadLetters.bytes, quarantine.count, quarantine.bytes) >= 0 else {
             return "7: a total is negative: \(self)"
         }
         guard lastChunk >= before.lastChunk else {
@@ -111,8 +111,8 @@ extension QueueFile {
             let stored = try sum("length(frame) + \(rowCost) * (1 + destinations)", "chunk")
             let deadLetters = try sum("1", "dead_letter")
             let quarantined = try sum("1", "quarantine")
-            return stored == figures.totals.stored && deadLetters == figures.totals.deadLetters
-                && quarantined == figures.totals.quarantineRecords
+            return stored == figures.totals.stored && deadLetters == figures.totals.deadLetters.count
+                && quarantined == figures.totals.quarantine.count
         } catch {
             return false
         }

@@ -14,46 +14,35 @@ extension Transaction {
         let text = failure.message.utf8.count + failure.excerpt.utf8.count
         for event in events {
             let line = Array(lines.slice(event..<event + 1))
-            guard try makeRoom(forDeadLetter: keptCost(line.count + text)) else {
-                state.figures.totals.deadLettersPurged += 1
+            let bound = state.deadLettersBound - keptCost(line.count + text)
+            guard bound >= 0 else {
+                state.figures.totals.deadLetters.purged += 1
                 continue
             }
+            try trimDeadLetters(to: bound)
             insert.take(
                 state.figures.lanes[lane].destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt,
                 chunk.firstTime, chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
                 failure.excerpt)
             try insert.run(line, at: 12)
-            state.figures.totals.deadLetters += 1
+            state.figures.totals.deadLetters.add(keptCost(line.count + text))
             state.figures.lanes[lane].deadLetters += 1
             state.figures.lanes[lane].isDirty = true
-            state.figures.totals.deadLetterBytes += keptCost(line.count + text)
         }
     }
 
-    /// Purges the oldest dead letters until one more fits; false if it is larger than all of them may be.
-    private mutating func makeRoom(forDeadLetter cost: Int) throws(QueueError) -> Bool {
-        guard cost <= state.deadLettersBound else { return false }
-        try trimDeadLetters(to: state.deadLettersBound - cost)
-        return true
-    }
-
-    /// Purges the oldest dead letters beyond the bound.
-    mutating func trimDeadLetters() throws(QueueError) {
-        try trimDeadLetters(to: state.deadLettersBound)
-    }
-
-    private mutating func trimDeadLetters(to bound: Int) throws(QueueError) {
-        while state.figures.totals.deadLetterBytes > bound {
+    /// Purges the oldest dead letters beyond the bound, or a lower one.
+    mutating func trimDeadLetters(to lower: Int? = nil) throws(QueueError) {
+        let bound = lower ?? state.deadLettersBound
+        while state.figures.totals.deadLetters.bytes > bound {
             let oldest = try tables.statement(
                 "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter) RETURNING "
                     + "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB)), destination, priority"
             )
             guard try oldest.step() else { break }
-            state.figures.forgetDeadLetter(
-                Int64(oldest.integer(1)), Priority(rawValue: UInt8(truncatingIfNeeded: oldest.integer(2))))
-            state.figures.totals.deadLetterBytes -= keptCost(oldest.integer(0))
-            state.figures.totals.deadLetters -= 1
-            state.figures.totals.deadLettersPurged += 1
+            state.figures.forgetDeadLetter(LaneKey(oldest, at: 1))
+            state.figures.totals.deadLetters.remove(keptCost(oldest.integer(0)))
+            state.figures.totals.deadLetters.purged += 1
             while try oldest.step() {}
         }
     }
@@ -61,7 +50,7 @@ extension Transaction {
     /// Keeps what could not be read: others make room first, so that there is never more than the bound in the file.
     mutating func keep(_ record: QuarantineRecord) throws(QueueError) {
         guard record.cost <= state.quarantineBound else {
-            state.figures.totals.quarantinePurged += 1
+            state.figures.totals.quarantine.purged += 1
             return
         }
         _ = try trimQuarantine(to: state.quarantineBound - record.cost, before: Timestamp(nanoseconds: .max))
@@ -71,8 +60,7 @@ extension Transaction {
         insert.take(
             record.reason.rawValue, record.detail, record.app, record.path, record.offset, record.length, record.time)
         try insert.run(record.content, at: 8)
-        state.figures.totals.quarantineRecords += 1
-        state.figures.totals.quarantineBytes += record.cost
+        state.figures.totals.quarantine.add(record.cost)
         state.figures.quarantineHeld?[record.app, default: 0] += record.cost
     }
 
@@ -87,11 +75,11 @@ extension Transaction {
         for record in records {
             let room = state.quarantineBound - record.cost
             if room >= 0, hasOld { hasOld = try trimQuarantine(to: room, before: old) }
-            if state.figures.totals.quarantineBytes <= room {
+            if state.figures.totals.quarantine.bytes <= room {
                 try keep(record)
                 continue
             }
-            state.figures.totals.quarantinePurged += 1
+            state.figures.totals.quarantine.purged += 1
             guard !record.file.isEmpty else { continue }
             unkept[record.file, default: UnkeptLines(app: record.app, path: record.path)].add(record)
         }
@@ -109,9 +97,9 @@ extension Transaction {
 
     /// - Returns: false if what is left is not that old.
     private mutating func trimQuarantine(to bound: Int, before time: Timestamp) throws(QueueError) -> Bool {
-        guard state.figures.totals.quarantineBytes > bound else { return true }
+        guard state.figures.totals.quarantine.bytes > bound else { return true }
         try tables.overwrites(true)
-        while state.figures.totals.quarantineBytes > bound {
+        while state.figures.totals.quarantine.bytes > bound {
             // Equal ones: by name, so that a model says the same.
             let held = try quarantineHeld().sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             var cost: Int?
@@ -129,9 +117,8 @@ extension Transaction {
                 try tables.overwrites(false)
                 return false
             }
-            state.figures.totals.quarantineBytes -= cost
-            state.figures.totals.quarantineRecords -= 1
-            state.figures.totals.quarantinePurged += 1
+            state.figures.totals.quarantine.remove(cost)
+            state.figures.totals.quarantine.purged += 1
         }
         try tables.overwrites(false)
         return true

@@ -39,7 +39,7 @@ extension Transaction {
     /// Leases a batch that this process does not hold yet; nil if there is none of that id, or it went.
     mutating func takeUp(_ id: BatchID) throws(QueueError) -> Batch? {
         guard state.held[id] == nil, let found = try file.lookUp(id),
-            let lane = state.figures.lane(found.destination, found.priority), let first = found.rows.first
+            let lane = state.figures.lane(found.lane), let first = found.rows.first
         else { return nil }
         guard first.isFormed else {
             guard !state.isToBeSifted(first, in: lane) else {
@@ -67,7 +67,6 @@ extension Transaction {
     private mutating func join(
         _ rows: [DeliveryRow], _ request: LeaseRequest, _ lane: Int
     ) throws(QueueError) -> Batch? {
-        let destination = state.figures.lanes[lane].destination
         let id = drawID()
         var taken: [DeliveryRow] = []
         var room = (events: request.maxEvents, bytes: request.maxBytes)
@@ -85,7 +84,7 @@ extension Transaction {
                 try lose(chunk: row.chunk)
                 if taken.isEmpty { return nil } else { break }
             }
-            let mine = try split(row, run, id, destination, request.priority)
+            let mine = try split(row, run, id, state.figures.lanes[lane].key)
             taken.append(mine)
             room.events -= run.events
             room.bytes -= run.bytes
@@ -98,23 +97,22 @@ extension Transaction {
 
     /// Gives the first events of a row to a batch; what is left waits on.
     private mutating func split(
-        _ row: DeliveryRow, _ run: (events: Int, bytes: Int), _ id: BatchID, _ destination: Int64,
-        _ priority: Priority
+        _ row: DeliveryRow, _ run: (events: Int, bytes: Int), _ id: BatchID, _ lane: LaneKey
     ) throws(QueueError) -> DeliveryRow {
         var mine = row
         mine.events = run.events
         mine.bytes = run.bytes
         mine.batch = id
         mine.isFormed = true
-        try tables.deleteDelivery(destination: destination, priority: priority, chunk: row.chunk, first: row.first)
-        try tables.insert(mine, destination: destination, priority: priority)
+        try tables.delete(row, from: lane)
+        try tables.insert(mine, in: lane)
         if run.events < row.events {
             var rest = row
             rest.first += run.events
             rest.events -= run.events
             rest.bytes -= run.bytes
             rest.batch = nil
-            try tables.insert(rest, destination: destination, priority: priority)
+            try tables.insert(rest, in: lane)
         }
         return mine
     }

@@ -5,10 +5,7 @@ internal import Model
 extension Transaction {
     /// Removes a chunk's payload unless a destination still waits for some of it.
     mutating func dismiss(chunk: Int64) throws(QueueError) {
-        for lane in state.figures.lanes
-        where try file.waits(destination: lane.destination, priority: lane.priority, chunk: chunk) {
-            return
-        }
+        for lane in state.figures.lanes where try file.waits(lane.key, for: chunk) { return }
         guard let facts = try file.chunkFacts(chunk) else { return }
         try tables.deleteChunk(chunk)
         state.figures.totals.stored -= facts.cost
@@ -20,9 +17,7 @@ extension Transaction {
     ) throws(QueueError) {
         leaveBatch(rows, lane)
         for row in rows {
-            try tables.deleteDelivery(
-                destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
-                chunk: row.chunk, first: row.first)
+            try tables.delete(row, from: state.figures.lanes[lane].key)
             state.figures.lanes[lane].remove(fate, events: row.events, bytes: row.bytes)
             try dismiss(chunk: row.chunk)
         }
@@ -54,12 +49,10 @@ extension Transaction {
         var lost = 0
         for lane in state.figures.lanes.indices {
             // Read anew each time: dissolving a batch changes other rows of the chunk.
-            while let row = try file.rows(of: chunk, state.figures.lanes[lane]).first(where: { !state.isInFlight($0) })
-            {
+            let key = state.figures.lanes[lane].key
+            while let row = try file.rows(of: chunk, in: key).first(where: { !state.isInFlight($0) }) {
                 try dissolveBatch(of: row, lane)
-                try tables.deleteDelivery(
-                    destination: state.figures.lanes[lane].destination, priority: state.figures.lanes[lane].priority,
-                    chunk: chunk, first: row.first)
+                try tables.delete(row, from: key)
                 state.figures.lanes[lane].remove(\.lost, events: row.events, bytes: row.bytes)
                 lost += row.events
             }
@@ -79,28 +72,13 @@ extension Transaction {
     /// Lets all rows of a batch wait again.
     mutating func dissolve(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) {
         leaveBatch(rows, lane)
-        let destination = state.figures.lanes[lane].destination
-        let priority = state.figures.lanes[lane].priority
+        let key = state.figures.lanes[lane].key
         for var member in rows {
-            try tables.deleteDelivery(
-                destination: destination, priority: priority, chunk: member.chunk, first: member.first)
+            try tables.delete(member, from: key)
             member.batch = nil
             member.isFormed = false
-            try tables.insert(member, destination: destination, priority: priority)
+            try tables.insert(member, in: key)
             state.figures.lanes[lane].cursor = min(state.figures.lanes[lane].cursor, member.chunk)
         }
-    }
-}
-
-extension QueueFile {
-    /// The rows of a chunk in a lane.
-    func rows(of chunk: Int64, _ lane: Lane) throws(QueueError) -> [DeliveryRow] {
-        var rows: [DeliveryRow] = []
-        try walk(destination: lane.destination, priority: lane.priority, from: chunk) { row in
-            guard row.chunk == chunk else { return false }
-            rows.append(row)
-            return true
-        }
-        return rows
     }
 }

@@ -1,0 +1,131 @@
+internal import Model
+
+// The figures: tables `destination`, `ledger`, `discard`, `total`.
+
+extension QueueFile {
+    /// All figures. Reads a row for each lane and each formed batch's part, not the backlog.
+    func load() throws(QueueError) -> Figures {
+        var figures = Figures()
+        figures.totals = try loadTotals()
+        figures.writtenTotals = figures.totals
+        figures.lanes = try loadLanes()
+        for index in figures.lanes.indices {
+            try countFormed(&figures.lanes[index])
+        }
+        let discards = try database.prepare("SELECT destination, priority, reason, events FROM discard")
+        while try discards.step() {
+            guard let lane = LaneKey(discards) else { continue }
+            figures.discards[Figures.DiscardKey(lane: lane, reason: discards.text(2))] = discards.integer(3)
+        }
+        figures.unkept = try database.filesToStay()
+        figures.unknownLosses =
+            try database.integer("SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'")
+            ?? 0
+        return figures
+    }
+
+    private func loadTotals() throws(QueueError) -> Totals {
+        let row = try database.prepare("SELECT * FROM total")
+        guard try row.step() else {
+            throw QueueError(.corrupt, "\(database.path) is damaged (table total is empty)")
+        }
+        var totals = Totals()
+        for (column, figure) in Totals.figures.enumerated() {
+            totals[keyPath: figure] = row.integer(Int32(column + 1))
+            guard (0...1 << 53).contains(totals[keyPath: figure]) else { throw database.damage("the totals") }
+        }
+        return totals
+    }
+
+    private func loadLanes() throws(QueueError) -> [Lane] {
+        let row = try database.prepare(
+            """
+            SELECT d.id, l.priority, d.name, l.accepted, l.retried, l.acknowledged, l.dead_lettered, l.evicted,
+            l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes, l.dead_letters
+            FROM destination d LEFT JOIN ledger l ON l.destination = d.id ORDER BY d.id, l.priority
+            """)
+        var lanes: [Lane] = []
+        while try row.step() {
+            let destination = Int64(row.integer(0))
+            if lanes.last?.destination != destination {
+                let name = DestinationName(row.text(2))
+                for priority in Priority.allCases {
+                    var lane = Lane(key: LaneKey(destination: destination, priority: priority), name: name)
+                    lane.leaseEvents = row.integer(13)
+                    lane.leaseBytes = row.integer(14)
+                    lanes.append(lane)
+                }
+            }
+            guard let key = LaneKey(row), let index = lanes.lastIndex(where: { $0.key == key }) else { continue }
+            var ledger = Ledger()
+            for (column, figure) in Ledger.figures.enumerated() {
+                ledger[keyPath: figure.path] = row.integer(Int32(column + 3))
+            }
+            guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }) else {
+                throw database.damage("the ledger")
+            }
+            if !ledger.balances {
+                guard try isAsWritten(ledger, key) else { throw database.damage("the ledger") }
+            }
+            lanes[index].ledger = ledger
+            lanes[index].queuedBytes = row.integer(12)
+            lanes[index].deadLetters = row.integer(15)
+        }
+        return lanes
+    }
+
+    /// Whether the second copy says the same: then no page was damaged. We have counted wrongly, and say so as long as it is so.
+    private func isAsWritten(_ ledger: Ledger, _ lane: LaneKey) throws(QueueError) -> Bool {
+        let row = try database.prepare("SELECT copy FROM total")
+        guard try row.step(), let copy = LedgerCopy(row.text(0)) else { return false }
+        return copy.entries.contains { $0.lane == lane && $0.ledger == ledger }
+    }
+
+    private func countFormed(_ lane: inout Lane) throws(QueueError) {
+        let row = try database.prepare(
+            """
+            SELECT count(DISTINCT batch), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery
+            INDEXED BY delivery_formed WHERE state = 1 AND destination = ? AND priority = ?
+            """)
+        row.take(lane.destination, lane.priority)
+        guard try row.step() else { return }
+        lane.freeBatches = row.integer(0)
+        lane.batchedEvents = row.integer(1)
+        lane.batchedBytes = row.integer(2)
+    }
+}
+
+extension TableWriter {
+    /// Writes those figures that have changed.
+    func write(_ figures: inout Figures) throws(QueueError) {
+        var isCopyOld = false
+        for index in figures.lanes.indices where figures.lanes[index].isDirty {
+            let lane = figures.lanes[index]
+            let ledger = Ledger.figures.map { lane.ledger[keyPath: $0.path] }
+            try write(
+                ledger: lane.destination, Int(lane.priority.rawValue), ledger + [lane.queuedBytes, lane.deadLetters])
+            figures.lanes[index].isDirty = false
+            isCopyOld = true
+        }
+        let discard = try statement("REPLACE INTO discard VALUES (?, ?, ?, ?)")
+        for key in figures.dirtyDiscards {
+            try discard.run(key.lane.destination, key.lane.priority, key.reason, figures.discards[key] ?? 0)
+        }
+        figures.dirtyDiscards.removeAll()
+        let totals = figures.totals
+        guard isCopyOld || totals != figures.writtenTotals else { return }
+        let total = try statement("REPLACE INTO total VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        total.take(Totals.figures.map { totals[keyPath: $0] })
+        total.bind(Int32(Totals.figures.count + 1), LedgerCopy.text(of: figures.lanes))
+        try total.run()
+        // The second copy of the totals, in the row of the ledger that is no destination's.
+        try write(ledger: 0, 0, Totals.copied.map { totals[keyPath: $0] } + [0, 0, 0])
+        figures.writtenTotals = totals
+    }
+
+    private func write(ledger destination: Int64, _ priority: Int, _ figures: [Int]) throws(QueueError) {
+        let row = try statement("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        row.take([Int(destination), priority] + figures)
+        try row.run()
+    }
+}
