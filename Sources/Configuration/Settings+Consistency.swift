@@ -165,7 +165,7 @@ extension ReadContext {
             )
         case .ga4
         where destination.token.source == nil
-            && destination.url.map({ $0.text.range(ofASCII: "api_secret=") == nil }) ?? true:
+            && destination.url.map({ !$0.text.holds("api_secret=") }) ?? true:
             add(
                 .missing, "\(path) has no token; \(format) takes nothing without the API secret", at: position(of: path)
             )
@@ -188,11 +188,7 @@ extension ReadContext {
 
     private mutating func checkPlace(of destination: DestinationSettings, path: String) {
         let schemes = destination.kind.schemes
-        do throws(MissingSettings) {
-            _ = try destination.target()
-        } catch {
-            for key in error.keys { require(key, of: path) }
-        }
+        for key in destination.missing { require(key, of: path) }
         guard !schemes.isEmpty else {
             if isSet("\(path).url") {
                 add(.conflict, "\(path).url is not for type \(destination.kind.name)", at: position(of: "\(path).url"))

@@ -12,9 +12,13 @@ extension SettingChoice where Self: RawRepresentable, RawValue == String {
     public var name: String { rawValue }
 }
 
+extension AWSSettings.Credentials: SettingChoice {}
 extension AnswerMeaning: SettingChoice {}
 extension Compression: SettingChoice {}
 extension ContainerOpening: SettingChoice {}
+extension DestinationSettings.Format: SettingChoice {}
+extension DestinationSettings.HTTPVersion: SettingChoice {}
+extension DestinationSettings.Kind: SettingChoice {}
 extension Durability: SettingChoice {}
 extension JournalStart: SettingChoice {}
 extension KafkaMechanism: SettingChoice {}
@@ -25,6 +29,7 @@ extension LogFormat: SettingChoice {}
 extension LogLevel: SettingChoice {}
 extension NATSContent: SettingChoice {}
 extension OTLPEncoding: SettingChoice {}
+extension OwnSettings.WhenBehind: SettingChoice {}
 extension Priority: SettingChoice {}
 extension S3Encryption: SettingChoice {}
 extension SessionMode: SettingChoice {}

@@ -47,9 +47,8 @@ struct SettingsTests {
         destination.nats.servers = ["tls://192.0.2.8:4222", "nats://localhost"].compactMap { EndpointURL($0) }
         settings.destinations = [destination]
         #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 7]), .address([192, 0, 2, 8]), .local]])
-        let url = try #require(destination.url)
-        let options = destination.natsOptions(url, destination.nats, version: "1")
-        #expect(options.servers == ["tls://192.0.2.7:4222", "tls://192.0.2.8:4222", "nats://localhost"])
+        #expect(
+            destination.addresses.map(\.text) == ["tls://192.0.2.7:4222", "tls://192.0.2.8:4222", "nats://localhost"])
         destination.proxy = EndpointURL("http://192.0.2.9:3128")
         settings.destinations = [destination]
         #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 9])]])

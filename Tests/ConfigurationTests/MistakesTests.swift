@@ -1,4 +1,5 @@
 import Configuration
+import Model
 import Testing
 
 @Suite("Mistakes")

@@ -10,18 +10,30 @@ import Testing
 @Suite("Credentials of AWS")
 struct AWSTests {
     private func output(
-        _ bench: Bench, _ server: S3Server, _ source: AWSOptions.Source, role: AWSOptions.Role? = nil
+        _ bench: Bench, _ server: S3Server, _ credentials: AWSSettings.Credentials,
+        _ environment: [String: String] = [:], role: (arn: String, externalID: String?)? = nil
     ) throws -> S3Output {
-        var aws = AWSOptions(region: "eu-central-1", service: "s3", source: source)
-        aws.role = role
-        aws.tokenService = server.url
-        var options = S3Options(bucket: "events", endpoint: server.url, aws: aws)
-        options.usesPathStyle = true
-        options.http.proxy = .none
-        return try S3Output("archive", options, installID: "6e0dfba6", on: bench.loop, log: Log(bench.log))
+        var options = HTTPOptions(url: server.url)
+        options.settings.s3.bucket = "events"
+        options.settings.s3.pathStyle = true
+        options.settings.s3.aws = AWSTests.settings("secret/with+signs=")
+        options.settings.s3.aws.credentials = credentials
+        options.settings.s3.aws.assumeRole = role?.arn
+        options.settings.s3.aws.externalID = role?.externalID
+        var environment = environment
+        environment["AWS_ENDPOINT_URL_STS"] = server.url
+        return try S3Output(
+            "archive", options, installID: "6e0dfba6", on: bench.loop, log: Log(bench.log),
+            environment: { environment[$0] })
     }
 
-    private let key = AWSOptions.Source.key(id: "AKIDEXAMPLE", secret: .inline(Secret("secret/with+signs=")))
+    private static func settings(_ secret: String) -> AWSSettings {
+        var settings = AWSSettings()
+        settings.region = "eu-central-1"
+        settings.accessKeyID = "AKIDEXAMPLE"
+        settings.secret.inline = Secret(secret)
+        return settings
+    }
 
     @Test("a service account's token is exchanged for a role's credentials, once for many batches")
     func webIdentity() async throws {
@@ -29,7 +41,11 @@ struct AWSTests {
         let server = try await S3Server(bench)
         let file = "\(bench.directory.path)/token"
         try PrivateFile.replace(file, with: "a.web.token\n")
-        let output = try output(bench, server, .webIdentity(role: "arn:aws:iam::123456789012:role/e", tokenFile: file))
+        let output = try output(
+            bench, server, .webIdentity,
+            [
+                "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/e", "AWS_WEB_IDENTITY_TOKEN_FILE": file,
+            ])
         // Two at once: one of them asks, the other waits for it.
         async let first = output.send(try Sample.batch(1, number: 1))
         async let second = output.send(try Sample.batch(1, number: 2))
@@ -44,7 +60,11 @@ struct AWSTests {
         let server = try await S3Server(bench)
         let file = "\(bench.directory.path)/token"
         try PrivateFile.replace(file, with: "another.token\n")
-        let output = try output(bench, server, .webIdentity(role: "arn:aws:iam::123456789012:role/e", tokenFile: file))
+        let output = try output(
+            bench, server, .webIdentity,
+            [
+                "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/e", "AWS_WEB_IDENTITY_TOKEN_FILE": file,
+            ])
         let failure = held(await output.send(try Sample.batch(1)))
         #expect(failure?.message.contains("answered 403 InvalidIdentityToken") == true)
         #expect(failure?.message.contains("another.token") == false)
@@ -55,10 +75,10 @@ struct AWSTests {
         let bench = try Bench()
         let server = try await S3Server(bench)
         let arn = "arn:aws:iam::123456789012:role/events"
-        let right = try output(bench, server, key, role: AWSOptions.Role(arn: arn, externalID: "the-external-id"))
+        let right = try output(bench, server, .key, role: (arn, "the-external-id"))
         #expect(await right.send(try Sample.batch(1)) == .acknowledged)
         #expect(try await server.log().last?.headers["x-amz-security-token"] != nil)
-        let wrong = try output(bench, server, key, role: AWSOptions.Role(arn: arn))
+        let wrong = try output(bench, server, .key, role: (arn, nil))
         #expect(held(await wrong.send(try Sample.batch(1)))?.message.contains("AccessDenied") == true)
     }
 
@@ -69,13 +89,15 @@ struct AWSTests {
         try await server.metadata(
             #"{"document": {"AccessKeyId": "ASIAROLE1", "SecretAccessKey": "role-secret-1", "Token": "t", "#
                 + #""Expiration": "2099-01-01T00:00:00Z"}}"#)
-        let url = "\(server.url)/container"
-        let right = try output(bench, server, .container(url: url, token: .inline(Secret("the-container's-token"))))
+        let url = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": "\(server.url)/container"]
+        let token = ["AWS_CONTAINER_AUTHORIZATION_TOKEN": "the-container's-token"]
+        let right = try output(bench, server, .container, url.merging(token) { $1 })
         #expect(await right.send(try Sample.batch(1)) == .acknowledged)
-        let wrong = try output(bench, server, .container(url: url, token: nil))
+        let wrong = try output(bench, server, .container, url)
         #expect(held(await wrong.send(try Sample.batch(1)))?.message.contains("answered 401") == true)
         #expect(throws: OutputError.self) {
-            try output(bench, server, .container(url: "http://192.0.2.1/container", token: nil))
+            try output(
+                bench, server, .container, ["AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://192.0.2.1/container"])
         }
     }
 
@@ -85,12 +107,8 @@ struct AWSTests {
         let server = try await S3Server(bench)
         func output(_ secret: String) throws -> HTTPOutput {
             var options = HTTPOptions(url: "\(server.url)/es/_bulk?pipeline=events")
-            options.proxy = .none
-            options.compression = compression
-            options.authorization = .aws(
-                AWSOptions(
-                    region: "eu-central-1", service: "es",
-                    source: .key(id: "AKIDEXAMPLE", secret: .inline(Secret(secret)))))
+            options.settings.compression = compression
+            options.settings.aws = AWSTests.settings(secret)
             return try HTTPOutput(
                 "search", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: SystemTime())
         }
@@ -100,27 +118,28 @@ struct AWSTests {
         #expect(held(await wrong.send(try Sample.batch(1)))?.status == 403)
     }
 
-    @Test("what the environment says: each kind of credentials, and what is missing")
-    func environment() throws {
+    @Test("what the environment lacks is named", arguments: AWSSettings.Credentials.allCases)
+    func environment(credentials: AWSSettings.Credentials) async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
         let all = [
-            "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
-            "AWS_ROLE_ARN": "arn:r", "AWS_WEB_IDENTITY_TOKEN_FILE": "/t",
-            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/x", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "c",
+            "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ROLE_ARN": "arn:r",
+            "AWS_WEB_IDENTITY_TOKEN_FILE": "/t", "AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url,
         ]
-        #expect(
-            try AWSOptions.Source.environment { all[$0] }
-                == .session(id: "id", secret: Secret("secret"), token: Secret("token")))
-        #expect(try AWSOptions.Source.webIdentity { all[$0] } == .webIdentity(role: "arn:r", tokenFile: "/t"))
-        #expect(
-            try AWSOptions.Source.container { all[$0] }
-                == .container(url: "http://169.254.170.2/v2/x", token: .inline(Secret("c"))))
-        for missing in all.keys where missing != "AWS_SESSION_TOKEN" && missing != "AWS_CONTAINER_AUTHORIZATION_TOKEN" {
+        let wanted: [AWSSettings.Credentials: Set<String>] = [
+            .environment: ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+            .webIdentity: ["AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"],
+            .container: ["AWS_CONTAINER_CREDENTIALS_FULL_URI"],
+        ]
+        _ = try output(bench, server, credentials, all)
+        for missing in all.keys {
             let rest = all.filter { $0.key != missing }
-            #expect(throws: OutputError.self, "\(missing)") {
-                _ = try AWSOptions.Source.environment { rest[$0] }
-                _ = try AWSOptions.Source.webIdentity { rest[$0] }
-                _ = try AWSOptions.Source.container { rest[$0] }
+            guard wanted[credentials]?.contains(missing) == true else {
+                _ = try output(bench, server, credentials, rest)
+                continue
             }
+            let error = #expect(throws: OutputError.self) { try output(bench, server, credentials, rest) }
+            #expect(error?.message.contains(missing) == true)
         }
     }
 }

@@ -10,9 +10,9 @@ struct AnswerTests {
     private let now = Timestamp(milliseconds: 1_795_168_800_000)
 
     private func outcome(
-        _ answer: HTTPAnswer, overrides: [Int: AnswerMeaning] = [:]
+        _ answer: HTTPAnswer, overrides: [String: AnswerMeaning] = [:]
     ) -> Outcome {
-        AnswerReader(table: AnswerTable(overrides: overrides), encoder: NDJSONEncoder())
+        AnswerReader(table: AnswerTable(overrides), encoder: NDJSONEncoder())
             .outcome(of: answer, for: header, wireBytes: 1234, now: now) { () throws(OutputError) in [] }
     }
 
@@ -27,7 +27,7 @@ struct AnswerTests {
             }
             #expect(failure.message.hasPrefix("this is a web page"))
             #expect(
-                outcome(HTTPAnswer(status: 200, body: Array(page.utf8)), overrides: [200: .acknowledge])
+                outcome(HTTPAnswer(status: 200, body: Array(page.utf8)), overrides: ["200": .acknowledge])
                     == .acknowledged)
         }
         for body in ["", "ok", "{}", "<ok/>", "<?xml version=\"1.0\"?><response/>", "a < b"] {
@@ -59,7 +59,7 @@ struct AnswerTests {
 
     @Test("a destination's own meaning stands above the table")
     func overridesWin() {
-        let overrides: [Int: AnswerMeaning] = [409: .acknowledge, 404: .retry, 500: .bisect, 204: .hold]
+        let overrides: [String: AnswerMeaning] = ["409": .acknowledge, "404": .retry, "500": .bisect, "204": .hold]
         #expect(outcome(HTTPAnswer(status: 409), overrides: overrides) == .acknowledged)
         guard case .retry = outcome(HTTPAnswer(status: 404), overrides: overrides),
             case .rejected = outcome(HTTPAnswer(status: 500), overrides: overrides),
@@ -72,7 +72,7 @@ struct AnswerTests {
 
     @Test("a class may mean something else, except for a status that has its own meaning")
     func classOverrides() {
-        let table = AnswerTable(overrides: [404: .retry], classOverrides: [4: .hold, 2: .bisect])
+        let table = AnswerTable(["404": .retry, "4xx": .hold, "2xx": .bisect])
         #expect(
             table.meaning(of: 400) == .hold && table.meaning(of: 404) == .retry && table.meaning(of: 204) == .bisect)
         #expect(table.meaning(of: 500) == .retry)

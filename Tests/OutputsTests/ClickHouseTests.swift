@@ -27,10 +27,10 @@ struct ClickHouseTests {
         }
 
         func query(_ text: String) async throws -> String {
-            var options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/")
-            options.proxy = .none
+            let options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/")
             let client = try HTTPClient(
-                on: bench.loop, settings: TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
+                on: bench.loop,
+                settings: TransferSettings(options: options, tls: try TLSMaterial(options.settings.tls).contents)
             )
             let request = HTTPRequest(
                 url: options.url, headers: ["X-ClickHouse-User: me", "X-ClickHouse-Key: secret"],
@@ -51,10 +51,10 @@ struct ClickHouseTests {
 
         func output(
             _ insert: String = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow", password: String = "secret",
-            _ change: (inout HTTPOptions) -> Void = { _ in }
+            _ change: (inout DestinationSettings) -> Void = { _ in }
         ) throws -> HTTPOutput {
             try bench.output(to: "http://127.0.0.1:\(server.port)/?query=\(insert)") {
-                $0.authorization = .basic(user: "me", password: .inline(Secret(password)))
+                $0.logIn("me", .inline(Secret(password)))
                 $0.batchIDParameter = "insert_deduplication_token"
                 change(&$0)
             }
@@ -67,8 +67,7 @@ struct ClickHouseTests {
         try await stage.make("events")
         func probe(_ query: String, password: String = "secret") throws -> ClickHouseProbe.Result {
             var options = HTTPOptions(url: "http://127.0.0.1:\(stage.server.port)/?query=\(query)")
-            options.authorization = .basic(user: "me", password: .inline(Secret(password)))
-            options.proxy = .none
+            options.settings.logIn("me", .inline(Secret(password)))
             return try ClickHouseProbe.attempt(options, members: ["name", "timestamp", "n", "id"])
         }
         let insert = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow"
@@ -191,8 +190,8 @@ struct ClickHouseTests {
 
     @Test("an error is no acknowledgement, whatever its status; what a person set for a status stands above it")
     func precedence() {
-        func outcome(_ status: Int, _ code: String, _ overrides: [Int: AnswerMeaning] = [:]) -> Outcome {
-            AnswerReader(table: AnswerTable(overrides: overrides), encoder: NDJSONEncoder()).outcome(
+        func outcome(_ status: Int, _ code: String, _ overrides: [String: AnswerMeaning] = [:]) -> Outcome {
+            AnswerReader(table: AnswerTable(overrides), encoder: NDJSONEncoder()).outcome(
                 of: HTTPAnswer(status: status, clickHouseCode: code), for: Sample.batch([]).header, wireBytes: 1,
                 now: Timestamp(milliseconds: 0)
             ) { () throws(OutputError) in [] }
@@ -205,7 +204,7 @@ struct ClickHouseTests {
         ] {
             #expect("\(outcome(400, code))".hasPrefix(meaning), "\(code)")
         }
-        #expect("\(outcome(500, "252", [500: .bisect]))".hasPrefix("rejected"))
+        #expect("\(outcome(500, "252", ["500": .bisect]))".hasPrefix("rejected"))
         #expect("\(outcome(500, "26"))".hasPrefix("rejected"))
     }
 }

@@ -9,10 +9,10 @@ import Testing
 struct HandshakeTests {
     private func options(_ bench: Bench, _ url: String) -> HTTPOptions {
         var options = HTTPOptions(url: url)
-        options.tls.caFile = bench.caFile
-        options.proxy = .none
-        options.connectTimeout = .seconds(20)
-        options.authorization = .token(.inline(Secret("a secret")))
+        options.settings.tls.caFile = bench.caFile
+        options.heedsEnvironment = false
+        options.settings.connectTimeout = .seconds(20)
+        options.settings.token.inline = Secret("a secret")
         return options
     }
 
@@ -45,10 +45,10 @@ struct HandshakeTests {
             #expect(failure?.kind == kind && failure?.message.contains(words) == true, "\(url): \(failure as Any)")
         }
         var unknown = options(bench, "https://127.0.0.1:\(good.port)/")
-        unknown.tls.caFile = nil
+        unknown.settings.tls.caFile = nil
         #expect(try HTTPHandshake.attempt(unknown)?.message.contains("tls.ca_file") == true)
         var pinned = options(bench, "https://127.0.0.1:\(good.port)/")
-        pinned.tls.pinnedKeys = ["sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="]
+        pinned.settings.tls.pinnedKeys = ["sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="]
         #expect(try HTTPHandshake.attempt(pinned)?.message.contains("pinned_keys") == true)
         #expect(throws: OutputError.self) { try HTTPHandshake.attempt(options(bench, "http://example.com/")) }
         #expect(good.stats.requests + stranger.stats.requests + ended.stats.requests == 0)

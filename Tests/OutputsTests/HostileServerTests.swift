@@ -99,7 +99,7 @@ struct HostileServerTests {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { $0.hang() }
         defer { peer.stop() }
-        let output = try bench.output(to: peer.url) { $0.stallTimeout = .seconds(1) }
+        let output = try bench.output(to: peer.url, stall: .seconds(1))
         let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
         #expect(retried(outcome)?.kind == .timeout)
         #expect((0.9...45).contains(seconds))
@@ -262,7 +262,7 @@ struct HostileServerTests {
             while connection.request() != nil { connection.write(answer) }
         }
         defer { peer.stop() }
-        let output = try bench.output(to: peer.url) { $0.connectionAge = .seconds(1) }
+        let output = try bench.output(to: peer.url) { $0.maxConnectionAge = .seconds(1) }
         let deadline = SystemTime().bootTime + .seconds(20)
         while peer.connections < 2, SystemTime().bootTime < deadline {
             #expect(await output.send(try Sample.batch(5)) == .acknowledged)

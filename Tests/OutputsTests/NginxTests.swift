@@ -19,7 +19,7 @@ struct NginxTests {
             $0.store = .file(file, sync: false)
         }
         let nginx = try await Nginx(bench, locations: "location / { proxy_pass \(receiver.url); }")
-        let output = try bench.output(to: "\(nginx.url)/in") { $0.allowHTTP2 = http2 }
+        let output = try bench.output(to: "\(nginx.url)/in") { $0.httpVersion = http2 ? .http2 : .http1 }
         #expect(await output.send(try Sample.batch(20_000)) == .acknowledged)
         #expect(text(of: file) == String(decoding: Sample.lines(0..<20_000), as: UTF8.self))
         #expect(receiver.stats.answers == [200: 1])
@@ -30,7 +30,7 @@ struct NginxTests {
         let bench = try Bench()
         let nginx = try await Nginx(bench, locations: "location / { return 200; }")
         let output = try bench.output(to: "\(nginx.url)/in") {
-            $0.allowHTTP2 = http2
+            $0.httpVersion = http2 ? .http2 : .http1
             $0.requestTimeout = .seconds(2)
         }
         #expect(await output.send(try Sample.batch(5)) == .acknowledged)
@@ -55,7 +55,7 @@ struct NginxTests {
                 """)
         func send(_ path: String) async throws -> Outcome {
             let output = try bench.output(to: "\(nginx.url)/\(path)") {
-                $0.allowHTTP2 = http2
+                $0.httpVersion = http2 ? .http2 : .http1
                 $0.compression = .none
                 $0.requestTimeout = .seconds(60)
             }
@@ -95,9 +95,9 @@ struct ProxyTests {
         let proxy = try proxy(seen, answer: "HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n")
         defer { proxy.stop() }
         let output = try bench.output(to: "https://collector.test/in") {
-            $0.proxy = .address(Secret("http://agent:proxypass@127.0.0.1:\(proxy.port)"))
-            $0.authorization = .token(.inline(Secret("hunter2")))
-            $0.headers = [.init("X-Key", "hunter3")]
+            $0.proxy = EndpointURL("http://agent:proxypass@127.0.0.1:\(proxy.port)")
+            $0.token.inline = Secret("hunter2")
+            $0.headers = ["X-Key": Secret("hunter3")]
         }
         let outcome = await output.send(try Sample.batch(5))
         let failure = try #require(retried(outcome))
@@ -118,13 +118,13 @@ struct ProxyTests {
         setenv("https_proxy", "http://127.0.0.1:\(proxy.port)", 1)
         defer { unsetenv("https_proxy") }
         // What is for this machine goes to no proxy of the environment.
-        let local = try bench.output(to: "https://localhost:\(receiver.port)/") { $0.proxy = .environment }
+        let local = try bench.output(to: "https://localhost:\(receiver.port)/", heedsEnvironment: true)
         #expect(await local.send(try Sample.batch(5)) == .acknowledged)
         #expect(seen.all.isEmpty)
-        let proxied = try bench.output(to: "https://collector.test/in") { $0.proxy = .environment }
+        let proxied = try bench.output(to: "https://collector.test/in", heedsEnvironment: true)
         #expect(retried(await proxied.send(try Sample.batch(5)))?.kind == .connect)
         #expect(seen.all.count == 1)
-        let without = try bench.output(to: receiver.url) { $0.proxy = .none }
+        let without = try bench.output(to: receiver.url)
         #expect(await without.send(try Sample.batch(6, number: 2)) == .acknowledged)
     }
 }
@@ -144,7 +144,7 @@ struct RequestTests {
         defer { peer.stop() }
         let output = try bench.output(to: "\(peer.url)?query=INSERT") {
             $0.batchIDParameter = "insert_deduplication_token"
-            $0.headers = [.init("content-type", "text/plain"), .init("X-Empty", ""), .init("X-Scope-OrgID", "shop")]
+            $0.headers = ["content-type": "text/plain", "X-Empty": "", "X-Scope-OrgID": "shop"].mapValues { Secret($0) }
         }
         for number in 1...2 {
             #expect(await output.send(try Sample.batch(3, number: UInt64(number))) == .acknowledged)

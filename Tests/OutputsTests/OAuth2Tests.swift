@@ -27,13 +27,13 @@ struct OAuth2Tests {
             server = try await PythonServer("oauth_server.py", [file], portFile: file)
         }
 
-        func output(secret: SecretSource = .inline(Secret("a secret: with+signs"))) throws -> HTTPOutput {
+        func output(secretFile: String? = nil) throws -> HTTPOutput {
             var options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/events")
-            options.proxy = .none
-            var oauth2 = OAuth2Options(
-                tokenURL: "http://127.0.0.1:\(server.port)/token", clientID: "agent", clientSecret: secret)
-            oauth2.scope = "events.write"
-            options.authorization = .oauth2(oauth2)
+            options.settings.oauth2.tokenURL = EndpointURL("http://127.0.0.1:\(server.port)/token")
+            options.settings.oauth2.clientID = "agent"
+            options.settings.oauth2.scope = "events.write"
+            options.settings.oauth2.secret.file = secretFile
+            options.settings.oauth2.secret.inline = Secret("a secret: with+signs")
             return try HTTPOutput(
                 "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
         }
@@ -98,7 +98,7 @@ struct OAuth2Tests {
         let room = try await Room()
         let file = "\(room.bench.directory.path)/secret"
         try PrivateFile.replace(file, with: "wrong\n")
-        let output = try room.output(secret: .file(file))
+        let output = try room.output(secretFile: file)
         let failure = held(await output.send(try Sample.batch(1)))
         #expect(failure?.message.contains("the token endpoint answered 401 invalid_client") == true)
         try PrivateFile.replace(file, with: "a secret: with+signs\n")

@@ -31,9 +31,8 @@ struct ProxyChoiceTests {
         let names = ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "HTTPS_PROXY"]
         for name in names { setenv(name, stranger.url, 1) }
         defer { for name in names { unsetenv(name) } }
-        let output = try bench.output(to: destination.url) {
-            $0.proxy = .environment
-            $0.authorization = .token(.inline(Secret("token-of-main")))
+        let output = try bench.output(to: destination.url, heedsEnvironment: true) {
+            $0.token.inline = Secret("token-of-main")
         }
         #expect(await output.send(try Sample.batch(3)) == .acknowledged)
         #expect(server.all.count == 1 && proxy.all.isEmpty, "\(proxy.all)")
@@ -43,31 +42,31 @@ struct ProxyChoiceTests {
     @Test("plain HTTP with a credential goes to no proxy of the environment; without one, and over TLS, it may")
     func credentials() {
         var options = HTTPOptions(url: "http://events.example.com/x")
-        options.allowPlainHTTP = true
+        options.settings.allowPlainHTTP = true
         #expect(options.mayUseProxyOfEnvironment)
-        options.headers = [.init("X-Key", "secret")]
+        options.settings.headers = ["X-Key": Secret("secret")]
         #expect(!options.mayUseProxyOfEnvironment)
-        options.headers = []
-        options.authorization = .token(.inline(Secret("secret")))
+        options.settings.headers = [:]
+        options.settings.token.inline = Secret("secret")
         #expect(!options.mayUseProxyOfEnvironment)
-        options.url = "https://events.example.com/x"
+        options.settings.url = EndpointURL("https://events.example.com/x")
         #expect(options.mayUseProxyOfEnvironment)
-        options.url = "https://localhost/x"
+        options.settings.url = EndpointURL("https://localhost/x")
         #expect(!options.mayUseProxyOfEnvironment)
     }
 
     @Test("plain HTTP through a configured proxy is refused unless it is allowed by name")
     func configuredProxy() throws {
         var options = HTTPOptions(url: "http://localhost:8080/x")
-        options.proxy = .address(Secret("http://proxy.example.com:3128"))
+        options.settings.proxy = EndpointURL("http://proxy.example.com:3128")
         #expect(throws: OutputError.self) { try options.check() }
-        options.allowPlainHTTP = true
+        options.settings.allowPlainHTTP = true
         try options.check()
-        options.allowPlainHTTP = false
-        options.proxy = .address(Secret("http://127.0.0.1:3128"))
+        options.settings.allowPlainHTTP = false
+        options.settings.proxy = EndpointURL("http://127.0.0.1:3128")
         try options.check()
-        options.url = "https://events.example.com/x"
-        options.proxy = .address(Secret("http://proxy.example.com:3128"))
+        options.settings.url = EndpointURL("https://events.example.com/x")
+        options.settings.proxy = EndpointURL("http://proxy.example.com:3128")
         try options.check()
     }
 }

@@ -1,5 +1,6 @@
 import EventLoops
 import Foundation
+import Model
 import TestKit
 import Testing
 
@@ -48,8 +49,8 @@ final class PythonServer: Sendable {
         _ method: HTTPRequest.Method, _ what: String, _ body: String = "", on loop: EventLoop
     ) async throws -> Data {
         var options = HTTPOptions(url: "http://127.0.0.1:\(port)")
-        options.proxy = .none
-        let settings = TransferSettings(options: options, tls: try TLSMaterial(options.tls).contents)
+        options.heedsEnvironment = false
+        let settings = TransferSettings(options: options, tls: try TLSMaterial(options.settings.tls).contents)
         let client = try HTTPClient(on: loop, settings: settings)
         let request = HTTPRequest(
             method: method, url: "\(options.url)/_test/\(what)", headers: ["Content-Type: application/json"],

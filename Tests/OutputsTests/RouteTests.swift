@@ -40,9 +40,10 @@ struct RouteTests {
         let deadline = SystemTime().bootTime + .seconds(30)
         while entered.withLock({ $0 }) == nil, SystemTime().bootTime < deadline { usleep(1000) }
         try #require(entered.withLock { $0 } == true)
-        func outcome(_ url: String, _ proxy: HTTPOptions.Proxy = .none) async throws -> Outcome {
+        func outcome(_ url: String, _ proxy: String = "") async throws -> Outcome {
             var options = HTTPOptions(url: url)
-            options.proxy = proxy
+            options.settings.proxy = EndpointURL(proxy)
+            options.heedsEnvironment = false
             let output = try HTTPOutput(
                 "main", options, format: NDJSONEncoder(), on: loop, log: Log(KeptLog()), time: SystemTime())
             return await output.send(try Sample.batch(3))
@@ -51,7 +52,7 @@ struct RouteTests {
         #expect(try await outcome("https://[2001:db8::9]:8443/") == .offline)
         for outcome in [
             try await outcome("https://receiver.invalid/"),
-            try await outcome("https://203.0.113.9/", .address(Secret("http://203.0.113.10:3128"))),
+            try await outcome("https://203.0.113.9/", "http://203.0.113.10:3128"),
         ] {
             guard case .retry = outcome else {
                 Issue.record("\(outcome)")
@@ -91,7 +92,7 @@ struct RouteTests {
         while entered.withLock({ $0 }) == nil, SystemTime().bootTime < deadline { usleep(1000) }
         try #require(entered.withLock { $0 } == true)
         var options = HTTPOptions(url: "https://receiver.example.org/")
-        options.connectTimeout = .seconds(1)
+        options.settings.connectTimeout = .seconds(1)
         let output = try HTTPOutput(
             "main", options, format: NDJSONEncoder(), on: loop, log: Log(KeptLog()), time: SystemTime())
         let begin = SystemTime().bootTime

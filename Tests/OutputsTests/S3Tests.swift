@@ -12,22 +12,25 @@ import Testing
 struct S3Tests {
     private let installation = "6e0dfba6-e924-4eb2-84a6-50c613814f97"
 
-    private func aws(_ secret: String) -> AWSOptions {
-        AWSOptions(
-            region: "eu-central-1", service: "s3", source: .key(id: "AKIDEXAMPLE", secret: .inline(Secret(secret))))
-    }
-
     private func output(
         _ bench: Bench, _ server: S3Server, time: any TimeSource = SystemTime(),
-        _ change: (inout S3Options) -> Void = { _ in }
+        metadata: String? = nil, _ change: (inout DestinationSettings) -> Void = { _ in }
     ) throws -> S3Output {
-        var options = S3Options(
-            bucket: "events", endpoint: server.url, aws: aws("secret/with+signs="))
-        options.usesPathStyle = true
-        options.http.proxy = .none
-        change(&options)
+        var options = options(server)
+        change(&options.settings)
         return try S3Output(
-            "archive", options, installID: installation, on: bench.loop, log: Log(bench.log), time: time)
+            "archive", options, installID: installation, on: bench.loop, log: Log(bench.log),
+            environment: { $0 == "AWS_EC2_METADATA_SERVICE_ENDPOINT" ? metadata : nil }, time: time)
+    }
+
+    private func options(_ server: S3Server) -> HTTPOptions {
+        var options = HTTPOptions(url: server.url)
+        options.settings.s3.bucket = "events"
+        options.settings.s3.aws.region = "eu-central-1"
+        options.settings.s3.aws.accessKeyID = "AKIDEXAMPLE"
+        options.settings.s3.aws.secret.inline = Secret("secret/with+signs=")
+        options.settings.s3.pathStyle = true
+        return options
     }
 
     @Test(
@@ -36,7 +39,7 @@ struct S3Tests {
     func object(compression: Compression) async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        let output = try output(bench, server) { $0.http.compression = compression }
+        let output = try output(bench, server) { $0.compression = compression }
         let batch = try Sample.batch(2_000)
         #expect(await output.send(batch) == .acknowledged)
         let objects = try await server.objects()
@@ -61,10 +64,9 @@ struct S3Tests {
         let bench = try Bench()
         let server = try await S3Server(bench)
         func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") throws -> Failure? {
-            var options = S3Options(
-                bucket: bucket, endpoint: server.url, aws: aws(secret))
-            options.usesPathStyle = true
-            options.http.proxy = .none
+            var options = options(server)
+            options.settings.s3.bucket = bucket
+            options.settings.s3.aws.secret.inline = Secret(secret)
             return try S3Probe.attempt(options, log: Log(bench.log))
         }
         #expect(try probe() == nil)
@@ -77,11 +79,10 @@ struct S3Tests {
     func signatures() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        let key = try ObjectKey("ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}")
         let output = try output(bench, server) {
-            $0.key = key
-            $0.storageClass = "STANDARD_IA"
-            $0.encryption = .keyManagement
+            $0.s3.key = "ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}"
+            $0.s3.storageClass = "STANDARD_IA"
+            $0.s3.serverSideEncryption = .keyManagement
         }
         let batch = try Sample.batch(3)
         #expect(await output.send(batch) == .acknowledged)
@@ -99,7 +100,7 @@ struct S3Tests {
     func large() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        let output = try output(bench, server) { $0.http.compression = .none }
+        let output = try output(bench, server) { $0.compression = .none }
         #expect(await output.send(try Sample.batch(120_000)) == .acknowledged)
         #expect(try await server.objects().values.first?.bytes == Sample.lines(0..<120_000))
     }
@@ -139,7 +140,7 @@ struct S3Tests {
     func overwriting() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        let output = try output(bench, server) { $0.neverOverwrites = false }
+        let output = try output(bench, server) { $0.s3.ifNoneMatch = false }
         let batch = try Sample.batch(10)
         #expect(await output.send(batch) == .acknowledged)
         #expect(await output.send(batch) == .acknowledged)
@@ -151,20 +152,17 @@ struct S3Tests {
     func wrongSettings() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        func hint(_ change: (inout S3Options) -> Void) async throws -> String {
+        func hint(_ change: (inout DestinationSettings) -> Void) async throws -> String {
             guard case .held(let failure) = await (try output(bench, server, change)).send(try Sample.batch(1)) else {
                 return ""
             }
             return failure.message
         }
         #expect(
-            try await hint { $0.aws.source = .key(id: "AKIDEXAMPLE", secret: .inline(Secret("wrong"))) }.contains(
-                "secret key"))
-        #expect(
-            try await hint { $0.aws.source = .key(id: "AKIDOTHER", secret: .inline(Secret("x"))) }.contains(
-                "access_key_id"))
-        #expect(try await hint { $0.bucket = "elsewhere" }.contains("no such bucket"))
-        #expect(try await hint { $0.aws.region = "us-east-1" }.contains("region"))
+            try await hint { $0.s3.aws.secret.inline = Secret("wrong") }.contains("secret key"))
+        #expect(try await hint { $0.s3.aws.accessKeyID = "AKIDOTHER" }.contains("access_key_id"))
+        #expect(try await hint { $0.s3.bucket = "elsewhere" }.contains("no such bucket"))
+        #expect(try await hint { $0.s3.aws.region = "us-east-1" }.contains("region"))
     }
 
     @Test(
@@ -231,7 +229,7 @@ struct S3Tests {
         try PrivateFile.replace(file, with: "old\n")
         let time = ManualTime()
         let output = try output(bench, server, time: time) {
-            $0.aws.source = .key(id: "AKIDEXAMPLE", secret: .file(file))
+            $0.s3.aws.secret.file = file
         }
         guard case .held = await output.send(try Sample.batch(1)) else {
             Issue.record("the old secret did not hold")
@@ -255,7 +253,7 @@ struct S3Tests {
             "SecretAccessKey": "role-secret-\(number)", "Token": "token-\(number)", "Expiration": "\(time.wallTime + ends)"}}
             """
         }
-        let output = try output(bench, server, time: time) { $0.aws.source = .instance(endpoint: server.url) }
+        let output = try output(bench, server, time: time, metadata: server.url) { $0.s3.aws.credentials = .instance }
         func asked() async throws -> Int { try await server.log().count { $0.path.hasSuffix("/agents") } }
         func uploads() async throws -> [S3Server.Request] {
             try await server.log().filter { $0.path.hasPrefix("/events") }
@@ -288,10 +286,10 @@ struct S3Tests {
             (#"{"role": "r", "document": {"Code": "Failed"}}"#, "no credentials"), (#"{"status": 404}"#, "404"),
         ] {
             try await server.metadata(answers)
-            let output = try output(bench, server) { $0.aws.source = .instance(endpoint: server.url) }
+            let output = try output(bench, server, metadata: server.url) { $0.s3.aws.credentials = .instance }
             #expect(retried(await output.send(try Sample.batch(1)))?.message.contains(said) == true, "\(answers)")
         }
-        let output = try output(bench, server) { $0.aws.source = .instance(endpoint: "http://127.0.0.1:1") }
+        let output = try output(bench, server, metadata: "http://127.0.0.1:1") { $0.s3.aws.credentials = .instance }
         #expect(retried(await output.send(try Sample.batch(1)))?.message.contains("metadata service") == true)
     }
 
@@ -304,21 +302,22 @@ struct S3Tests {
         ] {
             #expect(throws: OutputError.self, "\(bad)") { try ObjectKey(bad) }
         }
-        #expect(try ObjectKey(ObjectKey.standardTemplate) == ObjectKey.standard)
+        #expect(throws: Never.self) { try ObjectKey(S3Settings().key) }
     }
 
     @Test("addresses: Amazon's by region, path style and host style")
     func addresses() throws {
-        var options = S3Options(
-            bucket: "my-events", aws: AWSOptions(region: "eu-west-1", service: "s3", source: .instance()))
-        #expect(try options.baseURL() == "https://my-events.s3.eu-west-1.amazonaws.com/")
-        options.usesPathStyle = true
-        #expect(try options.baseURL() == "https://s3.eu-west-1.amazonaws.com/my-events/")
-        options.endpoint = "https://minio.example:9000/"
-        #expect(try options.baseURL() == "https://minio.example:9000/my-events/")
-        options.usesPathStyle = false
-        #expect(try options.baseURL() == "https://my-events.minio.example:9000/")
-        options.endpoint = "ftp://x"
-        #expect(throws: OutputError.self) { try options.baseURL() }
+        var options = HTTPOptions(url: "")
+        options.settings.s3.bucket = "my-events"
+        options.settings.s3.aws.region = "eu-west-1"
+        #expect(try options.ofBucket().url == "https://my-events.s3.eu-west-1.amazonaws.com/")
+        options.settings.s3.pathStyle = true
+        #expect(try options.ofBucket().url == "https://s3.eu-west-1.amazonaws.com/my-events/")
+        options.settings.url = EndpointURL("https://minio.example:9000/")
+        #expect(try options.ofBucket().url == "https://minio.example:9000/my-events/")
+        options.settings.s3.pathStyle = false
+        #expect(try options.ofBucket().url == "https://my-events.minio.example:9000/")
+        options.settings.url = EndpointURL("ftp://x")
+        #expect(throws: OutputError.self) { try options.ofBucket().url }
     }
 }

@@ -25,9 +25,8 @@ struct SecretTests {
         }
         defer { peer.stop() }
         var options = HTTPOptions(url: peer.url)
-        options.proxy = .none
-        options.tls.caFile = bench.caFile
-        options.authorization = .token(.file(file))
+        options.settings.tls.caFile = bench.caFile
+        options.settings.token.file = file
         let output = try HTTPOutput(
             "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
         _ = await output.send(try Sample.batch(1))
@@ -57,16 +56,17 @@ struct SecretTests {
     func otherAuthorizations() throws {
         var options = HTTPOptions(url: "https://127.0.0.1/")
         let secret = Secret("open sesame")
-        options.authorization = .basic(user: "Aladdin", password: .inline(secret))
+        options.settings.logIn("Aladdin", .inline(secret))
         let bearer = TokenPlace.authorization(scheme: "Bearer")
         #expect(
             try options.credential(secret, in: bearer)
                 == .header("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="))
-        options.authorization = .token(.inline(secret))
+        options.settings = DestinationSettings()
+        options.settings.token.inline = secret
         #expect(try options.credential(secret, in: bearer) == .header("Authorization: Bearer open sesame"))
         #expect(try options.credential(secret, in: .header("App-Secret")) == .header("App-Secret: open sesame"))
         #expect(try options.credential(secret, in: .argument("key")) == .argument("key=open%20sesame"))
-        options.authorization = .token(.inline(secret), scheme: "ApiKey")
+        options.settings.tokenScheme = "ApiKey"
         #expect(try options.credential(secret, in: bearer) == .header("Authorization: ApiKey open sesame"))
         #expect(throws: OutputError.self) { try options.credential(Secret("a\r\nb"), in: bearer) }
     }
@@ -93,9 +93,9 @@ struct SecretTests {
     func ac24_secretsDoNotShow() {
         let secret = Secret("hunter2-hunter2")
         var options = HTTPOptions(url: "https://127.0.0.1/")
-        options.authorization = .token(.inline(secret))
-        options.proxy = .address(Secret("http://user:hunter2-hunter2@proxy"))
-        options.headers = [.init("X-Key", "hunter2-hunter2")]
+        options.settings.token.inline = secret
+        options.settings.proxy = EndpointURL("http://user:hunter2-hunter2@proxy")
+        options.settings.headers = ["X-Key": secret]
         var dumped = ""
         dump(options, to: &dumped)
         let texts = ["\(secret)", String(reflecting: secret), "\(options)", String(reflecting: options), dumped]
@@ -113,9 +113,9 @@ struct SecretTests {
         defer { peer.stop() }
         for url in [peer.url, "https://127.0.0.1:1/", "https://127.0.0.1:\(peer.port)/?q=1"] {
             let output = try bench.output(to: url) {
-                $0.authorization = .token(.inline(Secret("hunter2")))
-                $0.headers = [.init("X-Key", "hunter2")]
-                if url.hasSuffix(":1/") { $0.proxy = .address(Secret("http://u:hunter2@127.0.0.1:1")) }
+                $0.token.inline = Secret("hunter2")
+                $0.headers = ["X-Key": Secret("hunter2")]
+                if url.hasSuffix(":1/") { $0.proxy = EndpointURL("http://u:hunter2@127.0.0.1:1") }
             }
             #expect(!"\(await output.send(try Sample.batch(1)))".contains("hunter2"))
         }

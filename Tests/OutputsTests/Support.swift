@@ -44,13 +44,53 @@ struct Bench {
     }
 
     func output(
-        to url: String, format: any BatchEncoder = NDJSONEncoder(), _ change: (inout HTTPOptions) -> Void = { _ in }
+        to url: String, format: any BatchEncoder = NDJSONEncoder(), stall: Duration? = nil,
+        heedsEnvironment: Bool = false,
+        _ change: (inout DestinationSettings) -> Void = { _ in }
     ) throws -> HTTPOutput {
         var options = HTTPOptions(url: url)
-        options.tls.caFile = caFile
-        options.proxy = .none
-        change(&options)
+        options.settings.tls.caFile = caFile
+        options.stallTimeout = stall
+        options.heedsEnvironment = heedsEnvironment
+        change(&options.settings)
         return try HTTPOutput("main", options, format: format, on: loop, log: Log(log), time: Sample.Time())
+    }
+}
+
+extension DestinationSettings {
+    /// A subject `events.web` at some servers.
+    init(nats servers: [String]) {
+        self.init()
+        kind = .nats
+        nats.subject = "events.web"
+        url = servers.first.flatMap { EndpointURL($0) }
+        nats.servers = servers.dropFirst().compactMap { EndpointURL($0) }
+    }
+
+    /// A topic `events` at some brokers.
+    init(kafka brokers: [String], tls: Bool = true) {
+        self.init()
+        kind = .kafka
+        kafka.topic = "events"
+        kafka.brokers = brokers
+        kafka.tls = tls
+    }
+
+    /// Shows who the agent is by a user's password.
+    mutating func logIn(_ user: String, _ source: SecretSource) {
+        self.user = user
+        password = SecretSetting(source)
+    }
+}
+
+extension SecretSetting {
+    init(_ source: SecretSource) {
+        self.init()
+        switch source {
+        case .inline(let secret): inline = secret
+        case .file(let path): file = path
+        case .credential(let name): credential = name
+        }
     }
 }
 

@@ -14,7 +14,7 @@ import Testing
 struct TLSTests {
     private func failure(
         _ bench: Bench, _ identity: CertificateAuthority.Identity, host: String = "127.0.0.1",
-        _ change: (inout HTTPOptions) -> Void = { _ in }
+        _ change: (inout DestinationSettings) -> Void = { _ in }
     ) async throws -> Failure {
         let receiver = try bench.receiver { $0.identity = identity }
         let output = try bench.output(to: "https://\(host):\(receiver.port)/", change)
@@ -159,8 +159,7 @@ struct TLSTests {
         let new = try bench.receiver { $0.identity = renewed }
         func output(_ url: String) throws -> HTTPOutput {
             var options = HTTPOptions(url: url)
-            options.proxy = .none
-            options.tls.caFile = bench.caFile
+            options.settings.tls.caFile = bench.caFile
             return try HTTPOutput(
                 "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
         }
@@ -210,10 +209,9 @@ struct TLSTests {
         }
         defer { peer.stop() }
         var options = HTTPOptions(url: peer.url)
-        options.proxy = .none
-        options.tls.caFile = bench.caFile
-        options.tls.certificateFile = certificate
-        options.tls.keyFile = key
+        options.settings.tls.caFile = bench.caFile
+        options.settings.tls.certificateFile = certificate
+        options.settings.tls.keyFile = key
         let output = try HTTPOutput(
             "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
         #expect(await output.send(try Sample.batch(5)) != .acknowledged)
@@ -254,9 +252,9 @@ struct TLSTests {
     func badSettings() throws {
         let bench = try Bench()
         let url = "https://127.0.0.1/"
-        let changes: [(inout HTTPOptions) -> Void] = [
-            { $0.headers = [.init("X-Bad", "a\r\nAuthorization: b")] }, { $0.headers = [.init("Bad Name", "a")] },
-            { $0.headers = [.init("Idempotency-Key", "a")] }, { $0.headers = [.init("", "a")] },
+        let changes: [(inout DestinationSettings) -> Void] = [
+            { $0.headers = ["X-Bad": Secret("a\r\nAuthorization: b")] }, { $0.headers = ["Bad Name": Secret("a")] },
+            { $0.headers = ["Idempotency-Key": Secret("a")] }, { $0.headers = ["": Secret("a")] },
             { $0.tls.pinnedKeys = ["sha256//short"] }, { $0.tls.pinnedKeys = ["/etc/passwd"] },
             { $0.tls.caFile = "/etc/hostname" }, { $0.tls.caFile = "/nonexistent" }, { $0.tls.caFile = "/dev/zero" },
             { $0.tls.keyFile = "/nonexistent" }, { $0.requestTimeout = .zero },

@@ -26,32 +26,38 @@ struct OutputMaker {
         for destination: DestinationSettings
     ) throws -> (output: any MeasuredOutput, certificates: () -> OutputCertificates?) {
         let name = DestinationName(destination.name)
-        let userAgent = "spoolship/\(version)"
-        switch try destination.completeTarget() {
-        case .http(let url, let format):
-            let encoder = try format.encoder(installID: installID, hostName: hostName, version: version)
+        let options = HTTPOptions(destination, userAgent: "spoolship/\(version)")
+        try destination.checkComplete()
+        switch destination.kind {
+        case .http:
+            let encoder = try destination.encoder(installID: installID, hostName: hostName, version: version)
             let http = try HTTPOutput(
-                name, try destination.httpOptions(url, userAgent: userAgent), format: encoder,
-                installID: installID ?? "unknown", on: loop, log: log, time: time)
+                name, options, format: encoder, installID: installID ?? "unknown", on: loop, log: log, time: time)
             return (http, { http.assumeIsolated { $0.certificates } })
-        case .s3(let endpoint, let settings):
-            let options = try destination.s3Options(endpoint, settings, userAgent: userAgent)
+        case .s3:
             guard let installID else { throw AgentError(.configuration, "destination \(name) needs an install id") }
             let s3 = try S3Output(name, options, installID: installID, on: loop, log: log)
             return (s3, { s3.assumeIsolated { $0.certificates } })
-        case .nats(let url, let settings):
-            let options = destination.natsOptions(url, settings, version: version)
-            let nats = try NATSOutput(name, options, on: loop, log: log)
+        case .nats:
+            let nats = try NATSOutput(name, destination, version: version, on: loop, log: log)
             return (nats, { nats.assumeIsolated { $0.certificates } })
-        case .kafka(let settings):
+        case .kafka:
             // The library makes its threads, and reads certificates, on the thread that calls it.
-            let kafka = try KafkaOutput(
-                name, destination.kafkaOptions(settings), on: try writingLoop(destination), log: log)
+            let kafka = try KafkaOutput(name, KafkaOptions(destination), on: try writingLoop(destination), log: log)
             return (kafka, { kafka.firstCertificates })
-        case .file(let path): return (try FileOutput(path: path, on: try writingLoop(destination)), { nil })
+        case .file:
+            return (try FileOutput(path: destination.path ?? "", on: try writingLoop(destination)), { nil })
         case .stdout:
             let loop = try writingLoop(destination)
             return (try StandardOutput(timeout: destination.requestTimeout, on: loop), { nil })
         }
+    }
+}
+
+extension DestinationSettings {
+    /// - Throws: `AgentError` with code `configuration` if something is missing.
+    func checkComplete() throws(AgentError) {
+        guard !missing.isEmpty else { return }
+        throw AgentError(.configuration, "destination \(name) has no \(missing.joined(separator: " and no "))")
     }
 }

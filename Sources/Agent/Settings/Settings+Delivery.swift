@@ -3,6 +3,7 @@ internal import Delivery
 internal import Digests
 internal import EventLoops
 internal import Model
+internal import Outputs
 internal import TimeZones
 
 extension Settings {
@@ -36,7 +37,8 @@ extension Settings {
                 options.whenExhausted = retry.whenExhausted
                 options.probeInterval = retry.probeInterval
                 options.requestsPerSecond = destination.rateLimit > 0 ? destination.rateLimit : nil
-                options.eventsPerRequest = destination.eventsPerRequest
+                let isBounded = destination.kind == .http && destination.format == .ga4
+                options.eventsPerRequest = isBounded ? GA4Encoder.eventsInRequest : nil
                 options.deadlines = views.filter { $0.0.applies(to: destination.name) }.map(\.1)
                 options.fingerprint = destination.fingerprint(SHA256.hexadecimal)
                 return options

@@ -1,7 +1,7 @@
 public import Configuration
 internal import EventLoops
 internal import Logs
-internal import Model
+public import Model
 internal import Outputs
 internal import Queue
 
@@ -132,25 +132,22 @@ public struct StartupRehearsal: Sendable {
     ///
     /// - Returns: what failed and what to do; nil when it came about.
     public func connect(to destination: DestinationSettings) -> String? {
-        // Files and standard output have nobody to connect to.
+        let http = HTTPOptions(destination, userAgent: "spoolship/\(version)")
+        let log = Log(NoLog())
         do {
-            switch try destination.completeTarget() {
-            case .http(let url, _):
-                let options = try destination.httpOptions(url, userAgent: "spoolship/\(version)")
-                return try (HTTPHandshake.attempt(options) ?? AuthorizationProbe.attempt(options, log: Log(NoLog())))?
-                    .message
-            case .s3(let endpoint, let settings):
-                let options = try destination.s3Options(endpoint, settings, userAgent: "spoolship/\(version)")
-                do throws(OutputError) { return try S3Probe.attempt(options, log: Log(NoLog()))?.message } catch {
+            try destination.checkComplete()
+            switch destination.kind {
+            case .http:
+                return try (HTTPHandshake.attempt(http) ?? AuthorizationProbe.attempt(http, log: log))?.message
+            case .s3:
+                do throws(OutputError) { return try S3Probe.attempt(http, log: log)?.message } catch {
                     // A systemd credential is there for the service alone.
                     guard error.code == .unreadable else { throw error }
-                    return try HTTPHandshake.attempt(try options.connection())?.message
+                    return try HTTPHandshake.attempt(try http.ofBucket())?.message
                 }
-            case .nats(let url, let settings):
-                return try NATSOutput.probe(
-                    destination.natsOptions(url, settings, version: version), log: Log(NoLog()))?.message
-            case .kafka(let settings):
-                return try KafkaOutput.probe(destination.kafkaOptions(settings), log: Log(NoLog()))?.message
+            case .nats: return try NATSOutput.probe(destination, version: version, log: log)?.message
+            case .kafka: return try KafkaOutput.probe(KafkaOptions(destination), log: log)?.message
+            // They have nobody to connect to.
             case .file, .stdout: return nil
             }
         } catch let error as OutputError {
@@ -165,13 +162,13 @@ public struct StartupRehearsal: Sendable {
     ///
     /// - Returns: what to know, and whether the server would refuse every batch; nil where there is nothing to say.
     public func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
-        guard case .http(let url, .ndjson)? = try? destination.completeTarget() else { return nil }
+        guard destination.kind == .http, destination.format == .ndjson, destination.missing.isEmpty else { return nil }
         let members =
             ["name", "timestamp", "app", "observed_at", "id"] + (settings.session.mode == .off ? [] : ["session_id"])
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
-            let options = try destination.httpOptions(url, userAgent: "spoolship/\(version)")
+            let options = HTTPOptions(destination, userAgent: "spoolship/\(version)")
             switch try ClickHouseProbe.attempt(options, members: members) {
             case .notClickHouse, .columns(_, [], _): return nil
             case .failed(let failure): return ("its table cannot be looked at: \(failure.message)", false)
@@ -193,9 +190,10 @@ public struct StartupRehearsal: Sendable {
     /// Why no sender can be made for a destination.
     private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
-            if case .kafka(let kafka) = try destination.completeTarget() {
-                try KafkaOutput.rehearse(
-                    DestinationName(destination.name), destination.kafkaOptions(kafka), log: Log(NoLog()))
+            if destination.kind == .kafka {
+                try destination.checkComplete()
+                let options = KafkaOptions(destination)
+                try KafkaOutput.rehearse(DestinationName(destination.name), options, log: Log(NoLog()))
                 return nil
             }
             let loop = try EventLoop(name: "check")

@@ -1,3 +1,5 @@
+internal import Model
+
 /// The lines of the configuration files, for messages: what may be secret in them is hidden.
 ///
 /// Messages go to logs at a reload. A mistake beside a token must not carry the token there, not even when the mistake
@@ -54,7 +56,7 @@ struct SourceLines: Sendable, Equatable {
         let isShown =
             (isHarmless || SourceLines.harmlessKeys.contains(key)
                 || (section == nil && SourceLines.harmlessSections.contains(root)))
-            && !(value.contains { $0 == "@" || $0 == "?" } && String(value).range(ofASCII: "://") != nil)
+            && !(value.contains { $0 == "@" || $0 == "?" } && String(value).holds("://"))
         return isShown ? line : String(line[...equals]) + " ****"
     }
 

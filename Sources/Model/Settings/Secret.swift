@@ -30,3 +30,17 @@ public enum SecretSource: Sendable, Hashable {
     /// Under this name in the directory that systemd passes as `$CREDENTIALS_DIRECTORY`.
     case credential(String)
 }
+
+/// A secret that a destination may have: in the configuration itself, alone in a file, or in a systemd credential.
+public struct SecretSetting: Sendable, Equatable {
+    package var inline: Secret?
+    package var file: String?
+    package var credential: String?
+
+    package init() {}
+
+    /// Where it is kept; nil when there is none.
+    public var source: SecretSource? {
+        file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) }
+    }
+}

@@ -1,56 +1,90 @@
 internal import Digests
 internal import EventLoops
+internal import Glibc
 internal import Model
 
 /// Signs requests to AWS, with credentials that it keeps good.
 final class AWSSigner: RequestAuthorizer {
-    private let options: AWSOptions
+    private let settings: AWSSettings
+    private let scope: String
     private let source: (any AWSCredentialSource)?
     private let tokenService: SecurityTokenService?
     private var given: AWSCredentials?
     private let temporary = Temporary<AWSCredentials>()
 
     /// - Parameters:
-    ///   - session: what AWS's logs call this agent: letters, digits and `+=,.@_-`.
-    ///   - connection: how the destination is reached: TLS and proxy hold for the token service as well.
-    /// - Throws: `OutputError`: an address that is none.
+    ///   - installID: what AWS's logs call this agent.
+    ///   - connection: how the destination is reached: its proxy and authorities hold for the token service as well.
+    ///   - variable: variables of the agent's environment that are not empty.
+    /// - Throws: `OutputError`: an address that is none, an environment that lacks what the settings expect there.
+    ///
+    /// Source: AWS SDKs and Tools Reference Guide, "Environment variables list".
     init(
-        _ options: AWSOptions, session: String, _ connection: HTTPOptions, on loop: EventLoop
+        _ settings: AWSSettings, service: String, installID: String, _ connection: HTTPOptions, on loop: EventLoop,
+        environment variable: (String) -> String? = AWSSigner.variable
     ) throws(OutputError) {
-        self.options = options
-        let endpoint = options.tokenService ?? "https://sts.\(options.region).amazonaws.com"
-        func service() throws(OutputError) -> SecurityTokenService {
-            try SecurityTokenService(endpoint, region: options.region, session: session, connection, on: loop)
+        self.settings = settings
+        scope = "aws:amz:\(settings.region):\(service)"
+        func require(_ name: String) throws(OutputError) -> String {
+            if let value = variable(name) { return value }
+            throw OutputError(
+                .invalidSetting,
+                "credentials = \"\(settings.credentials.rawValue)\", and \(name) is not in the agent's environment")
         }
-        tokenService = options.role == nil ? nil : try service()
-        switch options.source {
+        var tokenService: SecurityTokenService?
+        if settings.assumeRole != nil || settings.credentials == .webIdentity {
+            let endpoint = variable("AWS_ENDPOINT_URL_STS") ?? "https://sts.\(settings.region).amazonaws.com"
+            tokenService = try SecurityTokenService(
+                endpoint, region: settings.region, session: "spoolship-\(installID)", connection, on: loop)
+        }
+        self.tokenService = tokenService
+        switch settings.credentials {
         case .key: source = nil
-        case .session(let id, let secret, let token):
+        case .environment:
             source = nil
-            given = AWSCredentials(accessKeyID: id, secret: secret, sessionToken: token)
-        case .instance(let endpoint): source = try InstanceMetadata(endpoint: endpoint, on: loop)
-        case .container(let url, let token): source = try ContainerCredentials(url: url, token: token, on: loop)
-        case .webIdentity(let role, let tokenFile):
-            source = WebIdentity(service: try service(), role: role, tokenFile: tokenFile)
+            given = AWSCredentials(
+                accessKeyID: try require("AWS_ACCESS_KEY_ID"), secret: Secret(try require("AWS_SECRET_ACCESS_KEY")),
+                sessionToken: variable("AWS_SESSION_TOKEN").map { Secret($0) })
+        case .instance:
+            let endpoint = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT") ?? "http://169.254.169.254"
+            source = try InstanceMetadata(endpoint: endpoint, on: loop)
+        case .container:
+            let token =
+                variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE").map { SecretSource.file($0) }
+                ?? variable("AWS_CONTAINER_AUTHORIZATION_TOKEN").map { .inline(Secret($0)) }
+            let near = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").map { "http://169.254.170.2\($0)" }
+            let url = if let near { near } else { try require("AWS_CONTAINER_CREDENTIALS_FULL_URI") }
+            source = try ContainerCredentials(url: url, token: token, on: loop)
+        case .webIdentity:
+            let (role, file) = (try require("AWS_ROLE_ARN"), try require("AWS_WEB_IDENTITY_TOKEN_FILE"))
+            source = tokenService.map { WebIdentity(service: $0, role: role, tokenFile: file) }
         }
+    }
+
+    /// A variable of the agent's environment; nil when it is not set or empty.
+    static func variable(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
     ) async throws(CredentialFailure) {
         let credentials =
-            source == nil && tokenService == nil
-            ? try base() : try await temporary.current(now) { () throws(CredentialFailure) in try await renewed() }
+            mayRenew
+            ? try await temporary.current(now) { () throws(CredentialFailure) in try await renewed() } : try base()
         // Some services ask for it, and none refuses it.
         request.headers.append("x-amz-content-sha256: \(Hexadecimal.text(checksum ?? SHA256.bytes(request.body)))")
         request.headers += credentials.tokenHeaders
-        request.signature = credentials.signature(scope: "aws:amz:\(options.region):\(options.service)")
+        request.signature = credentials.signature(scope: scope)
     }
+
+    /// Whether credentials come from a service; what a person gave cannot be asked for again.
+    private var mayRenew: Bool { source != nil || tokenService != nil }
 
     private func renewed() async throws(CredentialFailure) -> AWSCredentials {
         let base = if let source { try await source.credentials() } else { try base() }
-        guard let role = options.role, let tokenService else { return base }
-        return try await tokenService.assume(role, with: base)
+        guard let role = settings.assumeRole, let tokenService else { return base }
+        return try await tokenService.assume(role, externalID: settings.externalID, with: base)
     }
 
     private func base() throws(CredentialFailure) -> AWSCredentials {
@@ -59,14 +93,13 @@ final class AWSSigner: RequestAuthorizer {
     }
 
     func use(_ secret: Secret?) {
-        guard case .key(let id, _) = options.source, let secret else { return }
-        given = AWSCredentials(accessKeyID: id, secret: secret)
+        guard settings.credentials == .key, let secret else { return }
+        given = AWSCredentials(accessKeyID: settings.accessKeyID, secret: secret)
         temporary.forget()
     }
 
     func renewRefused(at now: Timestamp) -> Bool {
         temporary.forget()
-        // What a person gave cannot be asked for again.
-        return source != nil || tokenService != nil
+        return mayRenew
     }
 }

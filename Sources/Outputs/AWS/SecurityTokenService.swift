@@ -15,23 +15,24 @@ struct SecurityTokenService {
     init(
         _ endpoint: String, region: String, session: String, _ connection: HTTPOptions, on loop: EventLoop
     ) throws(OutputError) {
-        var options = HTTPOptions(url: endpoint)
-        options.takeWay(of: connection)
-        options.tls.caFile = connection.tls.caFile
-        service = try CredentialService("AWS's token service", options, on: loop)
+        service = try CredentialService(
+            "AWS's token service", connection.beside(EndpointURL(endpoint), caFile: connection.settings.tls.caFile),
+            on: loop)
         self.region = region
         self.session = session
     }
 
     /// The credentials of a role that others may take on.
     ///
-    /// - Parameter base: who takes it on.
+    /// - Parameters:
+    ///   - externalID: what its owner asks for beside its name.
+    ///   - base: who takes it on.
     func assume(
-        _ role: AWSOptions.Role, with base: AWSCredentials
+        _ role: String, externalID: String?, with base: AWSCredentials
     ) async throws(CredentialFailure) -> AWSCredentials {
-        let external = role.externalID.map { [(name: "ExternalId", value: $0)] } ?? []
+        let external = externalID.map { [(name: "ExternalId", value: $0)] } ?? []
         return try await ask(
-            "AssumeRole", of: role.arn, external, base.tokenHeaders,
+            "AssumeRole", of: role, external, base.tokenHeaders,
             base.signature(scope: "aws:amz:\(region):sts"))
     }
 

@@ -16,7 +16,7 @@ package struct FormatTraits: Sendable {
     /// Arguments of the format's own that the address gets, escaped: `measurement_id=G-1`; empty for none.
     var arguments = ""
     /// Headers of the format's own, besides `Content-Type`.
-    var headers: [HTTPOptions.Header] = []
+    var headers: [(name: String, value: String)] = []
     /// Whether a batch may take several requests; then `requests` says which.
     var boundsRequests = false
     /// Whether the format may have no place for a value of an event; then `leftOut` counts them.

@@ -5,23 +5,22 @@ public import Model
 /// Source: the table in the guarantees: 2xx acknowledges; what may pass is retried; 413 splits; 400 and 422 bisect;
 /// everything else says that the destination or its settings are wrong, and the events are kept.
 public struct AnswerTable: Sendable, Equatable {
-    /// What a destination means otherwise, by status. A person's word: it stands above the table.
-    public var overrides: [Int: AnswerMeaning]
-    /// The same for whole classes, by their first digit (4 for 400 to 499); `overrides` stands above it.
-    public var classOverrides: [Int: AnswerMeaning]
+    /// What a destination means otherwise, by status (`404`) or class (`4xx`). A person's word: it stands above the table.
+    private let outcomes: [String: AnswerMeaning]
 
     /// The table, with exceptions.
-    public init(overrides: [Int: AnswerMeaning] = [:], classOverrides: [Int: AnswerMeaning] = [:]) {
-        self.overrides = overrides
-        self.classOverrides = classOverrides
-    }
+    public init(_ outcomes: [String: AnswerMeaning] = [:]) { self.outcomes = outcomes }
 
     /// Whether the settings say what a status means: it stands above all else then.
-    func isOverridden(_ status: Int) -> Bool { overrides[status] != nil || classOverrides[status / 100] != nil }
+    func isOverridden(_ status: Int) -> Bool { override(of: status) != nil }
+
+    private func override(of status: Int) -> AnswerMeaning? {
+        outcomes.isEmpty ? nil : outcomes["\(status)"] ?? outcomes["\(status / 100)xx"]
+    }
 
     /// What a final status means; 1xx never comes here.
     public func meaning(of status: Int) -> AnswerMeaning {
-        if let meaning = overrides[status] ?? classOverrides[status / 100] { return meaning }
+        if let meaning = override(of: status) { return meaning }
         switch status {
         case 200...299: return .acknowledge
         case 408, 409, 421, 425, 429: return .retry

@@ -64,12 +64,12 @@ public enum ClickHouseProbe {
     /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
     public static func attempt(_ options: HTTPOptions, members: [String]) throws(OutputError) -> Result {
         guard let insert = Insert(options.url) else { return .notClickHouse }
-        var material = try TLSMaterial(options.tls)
+        var material = try TLSMaterial(options.settings.tls)
         try material.refresh()
         let contents = material.contents
-        var secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
+        var secret = try options.settings.login?.secret.map { source throws(OutputError) in try SecretProvider(source) }
         try secret?.refresh()
-        var headers = ["Expect:"] + options.headers.map { "\($0.name): \($0.value.revealed)" }
+        var headers = ["Expect:"] + options.settings.sortedHeaders.map { "\($0.name): \($0.value)" }
         let place = NDJSONEncoder().traits.tokenPlace
         if case .header(let line)? = try options.credential(secret?.current, in: place) { headers.append(line) }
         let request = HTTPRequest(

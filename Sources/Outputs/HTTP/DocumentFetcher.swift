@@ -56,17 +56,17 @@ public actor DocumentFetcher {
     ) throws(OutputError) {
         self.time = time
         var http = HTTPOptions(url: options.url)
-        http.tls.caFile = options.caFile
-        http.connectTimeout = options.connectTimeout
-        http.requestTimeout = options.timeout
+        http.settings.tls.caFile = options.caFile
+        http.settings.connectTimeout = options.connectTimeout
+        http.settings.requestTimeout = options.timeout
         http.userAgent = options.userAgent
         // Hours lie between two fetches: no connection is worth keeping.
-        http.connectionAge = .seconds(60)
+        http.settings.maxConnectionAge = .seconds(60)
         try http.check()
         self.options = options
         self.http = http
         self.loop = loop
-        material = try TLSMaterial(http.tls)
+        material = try TLSMaterial(http.settings.tls)
         try material.refresh()
         client = try HTTPClient(on: loop, settings: TransferSettings(options: http, tls: material.contents))
     }

@@ -131,7 +131,7 @@ actor HTTPClient {
     /// What became of a connection. To be asked while the library still has it: it closes its own end when it lets go.
     private func connectResult(of transfer: Transfer, _ result: CURLcode) -> Reached<Int32> {
         var options = settings.options
-        options.url = transfer.url
+        options.settings.url = EndpointURL(transfer.url)
         guard result == CURLE_OK else { return TransferFailure.result(result, transfer, options) }
         let socket = shim_curl_active_socket(transfer.easy)
         // The kernel keeps a watch for as long as any descriptor of the connection is open.
@@ -200,7 +200,7 @@ actor HTTPClient {
         var running: Int32 = 0
         curl_multi_socket_action(multi, socket, mask, &running)
         finishTransfers()
-        if settings.options.allowHTTP2 { endEarlyAnswers() }
+        if settings.options.settings.httpVersion == .http2 { endEarlyAnswers() }
         arm()
     }
 

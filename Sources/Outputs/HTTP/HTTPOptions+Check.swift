@@ -12,31 +12,34 @@ extension HTTPOptions {
         }
         try require(!address.hasCredentials, "the url holds a user or password; give them as authentication")
         try require(
-            address.scheme == "https" || address.isLoopback || allowPlainHTTP,
+            address.scheme == "https" || address.isLoopback || settings.allowPlainHTTP,
             "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
-        if address.scheme == "http", !allowPlainHTTP, case .address(let proxy) = proxy {
+        if address.scheme == "http", !settings.allowPlainHTTP, let proxy = settings.proxy {
             try require(
-                HTTPAddress(proxy.revealed)?.isLoopback == true,
+                proxy.isLoopback,
                 "plain http through a proxy shows every event and credential on the way; use https, or allow it by name"
             )
         }
-        for header in headers {
-            try require(header.name.isHeaderName, "\"\(header.name)\" is no header name")
+        for (name, value) in settings.sortedHeaders {
+            try require(name.isHeaderName, "\"\(name)\" is no header name")
             try require(
-                header.value.revealed.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 },
-                "the value of header \(header.name) holds a control character")
-            try require(!header.name.isOwnHeader, "header \(header.name) is made by the agent; take it out")
+                value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 },
+                "the value of header \(name) holds a control character")
+            try require(!name.isOwnHeader, "header \(name) is made by the agent; take it out")
         }
-        for pin in tls.pinnedKeys {
+        for pin in settings.tls.pinnedKeys {
             try require(
                 pin.isPinnedKey, "pinned key \"\(pin)\": give sha256// and the 44 characters of its hash in Base64")
         }
         for (word, wait) in [
-            ("connect_timeout", connectTimeout), ("request_timeout", requestTimeout), ("connection age", connectionAge),
+            ("connect_timeout", settings.connectTimeout), ("request_timeout", settings.requestTimeout),
+            ("connection age", settings.maxConnectionAge),
         ] {
             try require(wait > .zero && wait <= .seconds(86_400), "\(word) must lie between nothing and a day")
         }
-        if let name = batchIDParameter { try require(name.isHeaderName, "\"\(name)\" is no name of a query parameter") }
+        if let name = settings.batchIDParameter {
+            try require(name.isHeaderName, "\"\(name)\" is no name of a query parameter")
+        }
     }
 
     /// Whether a request may go where the environment says (`http_proxy` and the like).
@@ -44,36 +47,32 @@ extension HTTPOptions {
     /// What is for this machine stays on it. Plain HTTP that carries a credential goes to a proxy only when a person has
     /// configured that by name: the environment is often set for something else.
     var mayUseProxyOfEnvironment: Bool {
-        guard let address = HTTPAddress(url), !address.isLoopback else { return false }
-        return address.scheme == "https" || authorization == .none && headers.isEmpty
+        guard heedsEnvironment, let address = HTTPAddress(url), !address.isLoopback else { return false }
+        return address.scheme == "https" || settings.login == nil && settings.headers.isEmpty
     }
 
-    /// Takes over how another server is reached: the proxy, and whether plain HTTP may leave the machine.
-    mutating func takeWay(of other: HTTPOptions) {
-        proxy = other.proxy
-        allowPlainHTTP = other.allowPlainHTTP
-        userAgent = other.userAgent
-    }
-
-    /// Where the secret of `authorization` is.
-    var secretSource: SecretSource? {
-        switch authorization {
-        case .none: nil
-        case .token(let source, _): source
-        case .basic(_, let source): source
-        case .oauth2(let oauth2): oauth2.clientSecret
-        case .aws(let aws): aws.source.secret
-        }
+    /// A server beside the destination, which is reached through the same proxy.
+    ///
+    /// - Parameter caFile: whom to trust there; nil: the system's authorities.
+    func beside(_ url: EndpointURL?, caFile: String?) -> HTTPOptions {
+        var other = HTTPOptions(DestinationSettings(), userAgent: userAgent)
+        other.settings.url = url
+        other.settings.proxy = settings.proxy
+        other.settings.allowPlainHTTP = settings.allowPlainHTTP
+        other.settings.tls.caFile = caFile
+        other.heedsEnvironment = heedsEnvironment
+        return other
     }
 
     /// What adds to each request a proof that has to be fetched or computed; nil where a header that stays the same is enough.
     ///
-    /// - Throws: `OutputError`: an address that is none.
+    /// - Throws: `OutputError`: an address that is none, an environment that lacks what the settings expect there.
     func authorizer(installID: String, on loop: EventLoop) throws(OutputError) -> (any RequestAuthorizer)? {
-        switch authorization {
-        case .none, .token, .basic: nil
-        case .oauth2(let oauth2): try OAuth2Client(oauth2, self, on: loop)
-        case .aws(let aws): try AWSSigner(aws, session: "spoolship-\(installID)", self, on: loop)
+        switch settings.login {
+        case nil, .password, .token: nil
+        case .oauth2: try OAuth2Client(settings.oauth2, self, on: loop)
+        case .aws:
+            try AWSSigner(settings.aws, service: settings.aws.service, installID: installID, self, on: loop)
         }
     }
 
@@ -85,12 +84,12 @@ extension HTTPOptions {
         guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") holds a control character")
         }
-        switch (authorization, place) {
-        case (.none, _), (.oauth2, _), (.aws, _): return nil
-        case (.basic(let user, _), _):
+        switch (settings.login, place) {
+        case (nil, _), (.oauth2, _), (.aws, _): return nil
+        case (.password(let user, _), _):
             return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.revealed)".utf8)))")
-        case (.token(_, let scheme), .authorization(let usual)):
-            let word = scheme ?? usual
+        case (.token, .authorization(let usual)):
+            let word = settings.tokenScheme ?? usual
             return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.revealed)")
         case (.token, .header(let name)):
             return .header("\(name): \(secret.revealed)")
@@ -101,16 +100,50 @@ extension HTTPOptions {
 
     /// The headers that are the same for every request.
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
-        var own = [Header("Content-Type", contentType ?? format.traits.contentType)] + format.traits.headers
-        own.removeAll { header in headers.contains { $0.name.lowercased() == header.name.lowercased() } }
+        let headers = settings.sortedHeaders
+        var own = [("Content-Type", settings.contentType ?? format.traits.contentType)] + format.traits.headers
+        own.removeAll { own in headers.contains { $0.name.lowercased() == own.0.lowercased() } }
         // The library signs a header that takes its own away, and does not send it.
-        var lines = if case .aws = authorization { [String]() } else { ["Expect:"] }
-        for header in own + headers {
+        var lines = if case .aws = settings.login { [String]() } else { ["Expect:"] }
+        for (name, value) in own + headers {
             // The library takes a header without a value only with a semicolon.
-            let value = header.value.revealed
-            lines.append(value.isEmpty ? "\(header.name);" : "\(header.name): \(value)")
+            lines.append(value.isEmpty ? "\(name);" : "\(name): \(value)")
         }
-        if compression != .none { lines.append("Content-Encoding: \(compression.name)") }
+        if settings.compression != .none { lines.append("Content-Encoding: \(settings.compression.name)") }
         return lines
+    }
+}
+
+extension DestinationSettings {
+    /// How the agent shows that it may write, and where the secret for it is; NATS has further ways.
+    enum Login {
+        /// As a user.
+        case password(user: String, SecretSource)
+        /// By a token, at the place where the format has it.
+        case token(SecretSource)
+        /// By an access token, for which the client's secret is shown.
+        case oauth2(SecretSource)
+        /// By a signature, with the key of the settings or another.
+        case aws(SecretSource?)
+
+        var secret: SecretSource? {
+            switch self {
+            case .password(_, let source), .token(let source), .oauth2(let source): source
+            case .aws(let source): source
+            }
+        }
+    }
+
+    /// The first of these that there is; nil: none. A configuration that was read has one at most.
+    var login: Login? {
+        if !aws.region.isEmpty { return .aws(aws.credentials == .key ? aws.secret.source : nil) }
+        if oauth2.tokenURL != nil, let source = oauth2.secret.source { return .oauth2(source) }
+        if let user, let source = password.source { return .password(user: user, source) }
+        return token.source.map { .token($0) }
+    }
+
+    /// Headers of its own, in the order of their names.
+    var sortedHeaders: [(name: String, value: String)] {
+        headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value.revealed) }
     }
 }

@@ -49,10 +49,10 @@ public actor HTTPOutput: MeasuredOutput {
         self.log = log
         self.time = time
         encoder = format
-        reader = AnswerReader(table: options.answers, encoder: format)
-        builder = try BodyBuilder(format, options.compression)
-        let secret = try options.secretSource.map { source throws(OutputError) in try SecretProvider(source) }
-        let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: time.bootTime)
+        reader = AnswerReader(table: AnswerTable(options.settings.outcomes), encoder: format)
+        builder = try BodyBuilder(format, options.settings.compression)
+        let secret = try options.settings.login?.secret.map { source throws(OutputError) in try SecretProvider(source) }
+        let files = try FollowedFiles(name, options.settings.tls, secret: secret, log: log, at: time.bootTime)
         self.files = files
         files.note(in: &measures.certificates)
         credential = try options.credential(files.secret, in: format.traits.tokenPlace)
@@ -141,7 +141,7 @@ public actor HTTPOutput: MeasuredOutput {
         do throws(CredentialFailure) { result = try await perform(request(body, of: batch, key: key)) } catch {
             return error.outcome
         }
-        if case .answered(let answer) = result, !options.answers.isOverridden(answer.status),
+        if case .answered(let answer) = result, !reader.table.isOverridden(answer.status),
             let other = encoder.alternative(afterAnswer: answer)
         {
             return await send(batch, as: other, key: "\(key)-late")
@@ -152,12 +152,12 @@ public actor HTTPOutput: MeasuredOutput {
     /// The same events in another form, which an answer asks for: seldom.
     private func send(_ batch: Batch, as form: any BatchEncoder, key: String) async -> Outcome {
         let body: [UInt8]
-        do throws(OutputError) { body = try BodyBuilder(form, options.compression).body(of: batch) } catch {
+        do throws(OutputError) { body = try BodyBuilder(form, options.settings.compression).body(of: batch) } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
         do throws(CredentialFailure) {
             let result = try await perform(request(body, of: batch, key: key))
-            let reader = AnswerReader(table: options.answers, encoder: form)
+            let reader = AnswerReader(table: reader.table, encoder: form)
             return await judge(result, reader, of: batch, wireBytes: body.count)
         } catch {
             return error.outcome
@@ -210,13 +210,13 @@ public actor HTTPOutput: MeasuredOutput {
     private func address(for key: String) -> String {
         var arguments = [encoder.traits.arguments]
         if case .argument(let argument) = credential { arguments.append(argument) }
-        if let name = options.batchIDParameter { arguments.append("\(name)=\(key)") }
+        if let name = options.settings.batchIDParameter { arguments.append("\(name)=\(key)") }
         return HTTPAddress.adding(arguments, to: options.url)
     }
 
     /// Asks until the destination says yes, for as long as a request may take.
     private func confirm(_ question: Confirmation) async -> Outcome {
-        let deadline = time.bootTime + options.requestTimeout
+        let deadline = time.bootTime + options.settings.requestTimeout
         var wait = Duration.milliseconds(250)
         // The question is never packed, and has no batch's id of its own.
         var headers = staticHeaders.filter { !$0.hasPrefix("Content-Encoding:") }

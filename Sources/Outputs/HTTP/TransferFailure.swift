@@ -109,14 +109,10 @@ enum TransferFailure {
         let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
         // Without any address of its own the machine has no source for IPv6, which the kernel says in another word.
         guard number == ENETUNREACH || number == EADDRNOTAVAIL && address.host.hasPrefix("[") else { return false }
-        switch options.proxy {
-        case .none: return true
-        case .address: return false
-        case .environment where !options.mayUseProxyOfEnvironment: return true
-        case .environment:
-            let names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"]
-            return names.allSatisfy { getenv($0) == nil }
-        }
+        guard options.settings.proxy == nil else { return false }
+        guard options.mayUseProxyOfEnvironment else { return true }
+        let names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"]
+        return names.allSatisfy { getenv($0) == nil }
     }
 
     private static func connect(_ transfer: Transfer, _ host: String, _ said: String) -> String {

@@ -26,7 +26,9 @@ struct TransferSettings: Sendable, Equatable {
         // servers, and with it everything else on this loop. The thread ends by itself.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_FOLLOWLOCATION, 0)
-        set(CURLOPT_HTTP_VERSION, Int(options.allowHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+        set(
+            CURLOPT_HTTP_VERSION,
+            Int(options.settings.httpVersion == .http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TCP_KEEPALIVE, 1)
         // Headers with secrets are for the destination, not for a proxy before it.
         set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
@@ -40,19 +42,21 @@ struct TransferSettings: Sendable, Equatable {
     private func setTimes(_ easy: UnsafeMutableRawPointer) {
         func milliseconds(_ wait: Duration) -> Int { max(1, Int(wait.nanosecondsClamped / 1_000_000)) }
         func seconds(_ wait: Duration) -> Int { max(1, Int((wait.nanosecondsClamped + 999_999_999) / 1_000_000_000)) }
-        let stall = options.stallTimeout ?? max(.seconds(30), options.requestTimeout / 2)
-        shim_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(options.connectTimeout))
-        shim_curl_set_long(easy, CURLOPT_TIMEOUT_MS, milliseconds(options.requestTimeout))
+        let settings = options.settings
+        let stall = options.stallTimeout ?? max(.seconds(30), settings.requestTimeout / 2)
+        shim_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(settings.connectTimeout))
+        shim_curl_set_long(easy, CURLOPT_TIMEOUT_MS, milliseconds(settings.requestTimeout))
         shim_curl_set_long(easy, CURLOPT_LOW_SPEED_LIMIT, 1)
         shim_curl_set_long(easy, CURLOPT_LOW_SPEED_TIME, seconds(stall))
-        shim_curl_set_long(easy, CURLOPT_MAXLIFETIME_CONN, seconds(options.connectionAge))
-        shim_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, seconds(options.nameAge))
+        shim_curl_set_long(easy, CURLOPT_MAXLIFETIME_CONN, seconds(settings.maxConnectionAge))
+        // Names are believed for a minute, but a young connection must not go to where the name no longer leads.
+        shim_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, seconds(min(.seconds(60), settings.maxConnectionAge)))
     }
 
     private func setTLS(_ easy: UnsafeMutableRawPointer) {
         shim_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, 1)
         shim_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, 2)
-        let version = options.tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        let version = options.settings.tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
         // A number of another kind from curl 8.14 on.
         shim_curl_set_long(easy, CURLOPT_SSLVERSION, Int(version))
         // By content, not by name: the library then sees that a connection was made with another certificate, and it
@@ -71,9 +75,8 @@ struct TransferSettings: Sendable, Equatable {
             setBlob(easy, CURLOPT_SSLCERT_BLOB, tls.certificate)
             setBlob(easy, CURLOPT_SSLKEY_BLOB, tls.key)
         }
-        if !options.tls.pinnedKeys.isEmpty {
-            shim_curl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, options.tls.pinnedKeys.joined(separator: ";"))
-        }
+        let pins = options.settings.tls.pinnedKeys
+        if !pins.isEmpty { shim_curl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, pins.joined(separator: ";")) }
     }
 
     private func setBlob(_ easy: UnsafeMutableRawPointer, _ option: CURLoption, _ bytes: [UInt8]) {
@@ -81,15 +84,10 @@ struct TransferSettings: Sendable, Equatable {
     }
 
     private func setProxy(_ easy: UnsafeMutableRawPointer) {
-        switch options.proxy {
-        case .environment where options.mayUseProxyOfEnvironment:
-            break
-        case .environment:
+        if let proxy = options.settings.proxy {
+            shim_curl_set_string(easy, CURLOPT_PROXY, proxy.text)
+        } else if !options.mayUseProxyOfEnvironment {
             shim_curl_set_string(easy, CURLOPT_PROXY, "")
-        case .none:
-            shim_curl_set_string(easy, CURLOPT_PROXY, "")
-        case .address(let address):
-            shim_curl_set_string(easy, CURLOPT_PROXY, address.revealed)
         }
     }
 }

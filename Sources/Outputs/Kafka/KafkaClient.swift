@@ -60,10 +60,10 @@ actor KafkaClient {
     private func begin(_ ticket: KafkaTicket) {
         tickets[ticket.id] = ticket
         let id = ticket.id
-        ticket.timer = loop.after(options.requestTimeout) { [weak self] in
+        ticket.timer = loop.after(options.settings.requestTimeout) { [weak self] in
             self?.assumeIsolated { $0.timeOut(id) }
         }
-        ticket.questionTimer = loop.after(min(.seconds(10), options.requestTimeout / 2)) { [weak self] in
+        ticket.questionTimer = loop.after(min(.seconds(10), options.settings.requestTimeout / 2)) { [weak self] in
             self?.assumeIsolated { $0.question(id) }
         }
         let producer: KafkaProducer
@@ -97,7 +97,7 @@ actor KafkaClient {
     private func retireIfUseless() {
         guard let producer = current else { return }
         let age = time.bootTime - producer.openedAt
-        if producer.generation != generation || age >= options.connectionAge { retire(producer) }
+        if producer.generation != generation || age >= options.settings.maxConnectionAge { retire(producer) }
     }
 
     /// Gives it nothing more; it ends with its last call.
@@ -267,7 +267,7 @@ actor KafkaClient {
             return .held(Failure(kind: .local, message: error.message))
         }
         defer { retire(producer) }
-        let end = time.bootTime + options.connectTimeout
+        let end = time.bootTime + options.settings.connectTimeout
         var code = KafkaCode.timedOut
         var downSince: BootInstant?
         while time.bootTime < end {

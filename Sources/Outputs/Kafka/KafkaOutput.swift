@@ -60,8 +60,9 @@ public actor KafkaOutput: MeasuredOutput {
     ) throws(OutputError) -> FollowedFiles {
         try options.check()
         try KafkaLibrary.load()
-        let secret = try options.login.map { login throws(OutputError) in try SecretProvider(login.password) }
-        let files = try FollowedFiles(name, options.tls, secret: secret, log: log, at: now)
+        let secret = try options.settings.password.source.map { source throws(OutputError) in try SecretProvider(source)
+        }
+        let files = try FollowedFiles(name, options.settings.tls, secret: secret, log: log, at: now)
         try KafkaProperties(
             options, authorities: files.tls.authorities, password: files.secret, connects: false
         ).rehearse()
@@ -76,8 +77,7 @@ public actor KafkaOutput: MeasuredOutput {
         do throws(OutputError) { records = try self.records(of: batch) } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
-        let headers =
-            options.headers.map { ($0.name, $0.value.revealed) } + [("batch_id", batch.header.id.description)]
+        let headers = options.settings.sortedHeaders + [("batch_id", batch.header.id.description)]
         let report = await client.publish(records, headers: headers)
         measures.sentBytes += report.sentBytes
         return Outcome(of: report.outcomes)
@@ -107,9 +107,10 @@ public actor KafkaOutput: MeasuredOutput {
 
     private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {
         let lines = try builder.lines(of: batch)
+        let key = options.settings.kafka.key
         return try EventView.all(lines).enumerated().map { index, event in
             KafkaRecord(
-                key: options.key.flatMap { KafkaOutput.key($0, of: event) }, value: event.line,
+                key: key == "none" ? nil : KafkaOutput.key(key, of: event), value: event.line,
                 eventID: event.stableID(in: batch.header.id, at: index))
         }
     }

@@ -15,51 +15,52 @@ struct KafkaProperties {
     ///   - authorities: the certificates that are trusted, in PEM; empty: the system's.
     ///   - connects: whether it knows the brokers; without them a producer only finds fault with its properties.
     init(_ options: KafkaOptions, authorities: [UInt8], password: Secret?, connects: Bool = true) {
-        topic = options.topic
+        let (settings, kafka) = (options.settings, options.settings.kafka)
+        topic = kafka.topic
         staysHere = options.staysHere
         func milliseconds(_ duration: Duration, least: Int64 = 1) -> String {
             "\(max(least, Int64(duration / .milliseconds(1))))"
         }
         var pairs: [(String, String)] = [
-            ("client.id", options.agentName), ("socket.keepalive.enable", "true"),
+            ("client.id", "spoolship"), ("socket.keepalive.enable", "true"),
             // What brokers answer to producers is small; the library would take 100 MB from each that says so.
             ("receive.message.max.bytes", "\(KafkaProperties.largestAnswer)"),
             // So long a topic that nobody knows may have been created just now.
-            ("topic.metadata.propagation.max.ms", milliseconds(min(.seconds(10), options.requestTimeout / 2))),
+            ("topic.metadata.propagation.max.ms", milliseconds(min(.seconds(10), settings.requestTimeout / 2))),
         ]
-        pairs += options.properties.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        pairs += kafka.options.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         pairs += [
             ("acks", "all"), ("enable.idempotence", "true"),
             // A mistyped topic is a mistake, not a wish.
             ("allow.auto.create.topics", "false"),
-            ("compression.type", options.compression.name),
-            ("message.timeout.ms", milliseconds(options.requestTimeout)),
+            ("compression.type", settings.compression.name),
+            ("message.timeout.ms", milliseconds(settings.requestTimeout)),
             // The least that the library takes is a second.
-            ("socket.connection.setup.timeout.ms", milliseconds(options.connectTimeout, least: 1000)),
-            ("security.protocol", KafkaProperties.protocolName(options)),
+            ("socket.connection.setup.timeout.ms", milliseconds(settings.connectTimeout, least: 1000)),
+            ("security.protocol", KafkaProperties.protocolName(settings)),
         ]
-        if let login = options.login {
+        if let user = settings.user {
             pairs += [
-                ("sasl.mechanism", login.mechanism.rawValue), ("sasl.username", login.user),
+                ("sasl.mechanism", kafka.mechanism.rawValue), ("sasl.username", user),
                 ("sasl.password", password?.revealed ?? ""),
             ]
         }
-        if options.usesTLS {
+        if kafka.tls {
             pairs += [
                 ("enable.ssl.certificate.verification", "true"), ("ssl.endpoint.identification.algorithm", "https"),
             ]
             if !authorities.isEmpty { pairs.append(("ssl.ca.pem", String(decoding: authorities, as: UTF8.self))) }
             // The library reads a chain from a file only.
-            if let file = options.tls.certificateFile {
-                pairs += [("ssl.certificate.location", file), ("ssl.key.location", options.tls.keyFile ?? file)]
+            if let file = settings.tls.certificateFile {
+                pairs += [("ssl.certificate.location", file), ("ssl.key.location", settings.tls.keyFile ?? file)]
             }
         }
-        if connects { pairs.append(("bootstrap.servers", options.brokers.joined(separator: ","))) }
+        if connects { pairs.append(("bootstrap.servers", kafka.brokers.joined(separator: ","))) }
         self.pairs = pairs
     }
 
-    private static func protocolName(_ options: KafkaOptions) -> String {
-        switch (options.login != nil, options.usesTLS) {
+    private static func protocolName(_ settings: DestinationSettings) -> String {
+        switch (settings.user != nil, settings.kafka.tls) {
         case (false, false): "plaintext"
         case (false, true): "ssl"
         case (true, false): "sasl_plaintext"

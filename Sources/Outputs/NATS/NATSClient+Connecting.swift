@@ -82,10 +82,10 @@ extension NATSClient {
 
     private func greet(_ link: NATSLink) {
         let id = link.id
-        link.openingTimer = loop.after(options.connectTimeout) { [weak self] in
+        link.openingTimer = loop.after(settings.connectTimeout) { [weak self] in
             self?.assumeIsolated { $0.giveUpOpening(id) }
         }
-        if options.isTLSFirst { beginTLS(link) }
+        if settings.nats.tlsFirst { beginTLS(link) }
         if link.isOpen { flush(link) }
     }
 
@@ -156,12 +156,12 @@ extension NATSClient {
             return
         }
         link.info = info
-        if options.followsCluster { learn(info.otherServers, from: link) }
+        if settings.nats.followCluster { learn(info.otherServers, from: link) }
         if info.isLeaving, link.phase == .ready { leave(link) }
         guard link.phase == .greeting else { return }
         guard info.hasHeaders else { return hold(link, "it knows no headers: NATS 2.2 or newer is needed") }
         let address = link.address
-        let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !options.allowPlainText
+        let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !settings.allowPlainHTTP
         guard wantsTLS, !link.isEncrypted else { return introduce(link) }
         guard info.requiresTLS || info.offersTLS else {
             hold(link, "it offers no TLS, and nothing is sent there without it")
@@ -199,7 +199,7 @@ extension NATSClient {
 
     private func beginTLS(_ link: NATSLink) {
         do throws(OutputError) {
-            link.begin(try TLSSession(tls, options.tls, host: link.address.verifiedName))
+            link.begin(try TLSSession(tls, settings.tls, host: link.address.verifiedName))
             goOnWithTLS(link)
         } catch {
             fail(link, .held(Failure(kind: .local, message: error.message)))
@@ -215,7 +215,7 @@ extension NATSClient {
             fail(link, .retry(failure))
         case .done:
             serverExpiry = link.peerExpiry
-            if options.isTLSFirst, link.info == nil {
+            if settings.nats.tlsFirst, link.info == nil {
                 link.phase = .greeting
             } else {
                 introduce(link)
@@ -230,8 +230,8 @@ extension NATSClient {
         }
         var json = JSONText()
         json.raw("{\"verbose\":false,\"pedantic\":false,\"protocol\":1,\"headers\":true,\"no_responders\":true,")
-        json.raw("\"echo\":false,\"lang\":\"swift\",\"name\":", string: options.agentName)
-        json.raw(",\"version\":", string: options.agentVersion)
+        json.raw("\"echo\":false,\"lang\":\"swift\",\"name\":\"spoolship\"")
+        json.raw(",\"version\":", string: version)
         json.raw(",\"tls_required\":")
         json.raw(link.isEncrypted ? "true" : "false")
         for (name, value) in own {

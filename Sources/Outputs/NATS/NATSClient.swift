@@ -12,7 +12,8 @@ actor NATSClient {
     static let window = 512
 
     let loop: EventLoop
-    let options: NATSOptions
+    let settings: DestinationSettings
+    let version: String
     let time: any TimeSource
     let http: HTTPClient
     /// The configured servers.
@@ -46,21 +47,22 @@ actor NATSClient {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// - Throws: `OutputError`: a setting without meaning, or no memory.
+    /// - Throws: `OutputError` with code `library` for want of memory.
     init(
-        _ options: NATSOptions, tls: TLSMaterial.Contents, identity: NATSIdentity, on loop: EventLoop,
-        time: any TimeSource
+        _ settings: DestinationSettings, _ servers: [NATSAddress], version: String, tls: TLSMaterial.Contents,
+        identity: NATSIdentity, on loop: EventLoop, time: any TimeSource
     ) throws(OutputError) {
-        servers = try options.check()
-        self.options = options
+        self.servers = servers
+        self.settings = settings
+        self.version = version
         self.tls = tls
         self.identity = identity
         self.loop = loop
         self.time = time
-        http = try HTTPClient(on: loop, settings: TransferSettings(options: options.connection, tls: .init()))
+        http = try HTTPClient(on: loop, settings: TransferSettings(options: settings.natsConnection, tls: .init()))
         let random = KernelRandom()
         firstServer = Int(random.next() % UInt64(servers.count))
-        inbox = "\(options.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
+        inbox = "\(settings.nats.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
     }
 
     /// Other certificates and credentials: what is on its way ends as it began, everything else goes over a new connection.
@@ -89,7 +91,7 @@ actor NATSClient {
     private func begin(_ ticket: NATSTicket) {
         tickets[ticket.id] = ticket
         let id = ticket.id
-        ticket.timer = loop.after(options.requestTimeout) { [weak self] in
+        ticket.timer = loop.after(settings.requestTimeout) { [weak self] in
             self?.assumeIsolated { $0.timeOut(id) }
         }
         if let link = usableLink() {
@@ -103,7 +105,7 @@ actor NATSClient {
     /// The connection, if it is one that may be used again.
     private func usableLink() -> NATSLink? {
         guard let link = current, link.isOpen else { return nil }
-        let isOld = time.bootTime - link.openedAt >= options.connectionAge
+        let isOld = time.bootTime - link.openedAt >= settings.maxConnectionAge
         guard !isOld, link.generation == generation, !link.isLeaving else {
             retire(link)
             return nil
@@ -156,7 +158,7 @@ actor NATSClient {
             ticket.lastSent = time.bootTime
             ticket.sentBytes += message.payload.count
             var bytes = Array(
-                "HPUB \(options.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
+                "HPUB \(settings.nats.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
             bytes.append(contentsOf: message.headers)
             bytes.append(contentsOf: message.payload)
             bytes.append(contentsOf: "\r\n".utf8)
@@ -177,7 +179,8 @@ actor NATSClient {
         ticket.settle(
             index,
             NATSAnswer.outcome(
-                headers: headers, payload: payload, wireBytes: ticket.messages[index].size, subject: options.subject))
+                headers: headers, payload: payload, wireBytes: ticket.messages[index].size,
+                subject: settings.nats.subject))
         pump(ticket)
     }
 
@@ -229,15 +232,4 @@ actor NATSClient {
 
     /// The subject that acknowledgements come to.
     var inboxSubject: String { "\(inbox).*" }
-}
-
-extension NATSOptions {
-    /// How connections are made, in HTTP's terms: only names, routes, the proxy and the wait matter.
-    var connection: HTTPOptions {
-        var options = HTTPOptions(url: "http://localhost/")
-        options.proxy = proxy.map { .address($0) } ?? .none
-        options.connectTimeout = connectTimeout
-        options.requestTimeout = requestTimeout
-        return options
-    }
 }

@@ -1,50 +1,33 @@
 internal import EventLoops
-public import Model
+internal import Model
 
-/// How a NATS destination shows who it is. Plain values; the agent's settings are mapped to them.
-public enum NATSAuthorization: Sendable, Equatable {
-    /// It does not; or by its TLS certificate alone.
-    case none
-    /// By a token.
-    case token(SecretSource)
-    /// By a user and a password.
-    case user(String, password: SecretSource)
-    /// By the seed of a user's nkey: the server's nonce is signed, and the seed stays here.
-    case nkey(SecretSource)
-    /// By a credentials file, a user's JWT with the seed of its nkey.
-    case credentials(SecretSource)
-
-    /// Where the secret is.
-    var source: SecretSource? {
-        switch self {
-        case .none: nil
-        case .token(let source), .user(_, let source), .nkey(let source), .credentials(let source): source
-        }
-    }
-}
-
-/// The same with what the files hold.
+/// How a NATS destination shows who it is, with what the files hold.
 enum NATSIdentity: Sendable {
+    /// It does not; or by its TLS certificate alone.
     case none
     case token(Secret)
     case user(String, Secret)
+    /// The server's nonce is signed, and the seed stays here.
     case nkey(NKey)
+    /// By a user's JWT with the seed of its nkey.
     case credentials(jwt: Secret, NKey)
 
+    /// - Parameter secret: the one that `natsSecret` has found.
     /// - Throws: `OutputError` with code `invalidSetting` when the secret is not what it should be.
-    init(_ authorization: NATSAuthorization, _ secret: Secret?) throws(OutputError) {
+    init(_ settings: DestinationSettings, _ secret: Secret?) throws(OutputError) {
         guard let secret else {
             self = .none
             return
         }
-        switch authorization {
-        case .none: self = .none
-        case .token: self = .token(secret)
-        case .user(let name, _): self = .user(name, secret)
-        case .nkey: self = .nkey(try NKey(seed: secret))
-        case .credentials:
+        if settings.nats.credentials.source != nil {
             let (jwt, seed) = try NATSIdentity.parts(of: secret)
             self = .credentials(jwt: jwt, try NKey(seed: seed))
+        } else if settings.nats.nkey.source != nil {
+            self = .nkey(try NKey(seed: secret))
+        } else if case .password(let user, _) = settings.login {
+            self = .user(user, secret)
+        } else {
+            self = .token(secret)
         }
     }
 

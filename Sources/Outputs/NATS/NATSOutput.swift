@@ -14,7 +14,7 @@ public actor NATSOutput: MeasuredOutput {
     public nonisolated let followsFiles: Bool
 
     private let loop: EventLoop
-    private let options: NATSOptions
+    private let settings: DestinationSettings
     private let name: DestinationName
     private let log: Log
     private let time: any TimeSource
@@ -34,26 +34,28 @@ public actor NATSOutput: MeasuredOutput {
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
+    /// - Parameter version: the agent's.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     public init(
-        _ name: DestinationName, _ options: NATSOptions, on loop: EventLoop, log: Log,
+        _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop, log: Log,
         time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        self.options = options
+        self.settings = settings
         self.name = name
         self.loop = loop
         self.log = log
         self.time = time
-        builder = try BodyBuilder(NDJSONEncoder(), options.content == .batch ? options.compression : .none)
-        _ = try options.check()
+        builder = try BodyBuilder(NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
+        let servers = try settings.checkNATS()
         let files = try FollowedFiles(
-            name, options.tls, secret: try options.makeSecret(), log: log, at: time.bootTime)
+            name, settings.tls, secret: try settings.natsSecret(), log: log, at: time.bootTime)
         self.files = files
         files.note(in: &measures.certificates)
-        let identity = try NATSIdentity(options.authorization, files.secret)
+        let identity = try NATSIdentity(settings, files.secret)
         self.identity = identity
         followsFiles = files.areAny
-        client = try NATSClient(options, tls: files.tls, identity: identity, on: loop, time: time)
+        client = try NATSClient(
+            settings, servers, version: version, tls: files.tls, identity: identity, on: loop, time: time)
         started = time.wallTime
     }
 
@@ -79,9 +81,11 @@ public actor NATSOutput: MeasuredOutput {
     ///
     /// - Returns: what failed, in words that say what to do; nil when a server takes us.
     /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func probe(_ options: NATSOptions, log: Log) throws(OutputError) -> Failure? {
+    public static func probe(
+        _ settings: DestinationSettings, version: String = "", log: Log
+    ) throws(OutputError) -> Failure? {
         try ConnectionProbe.run { loop throws(OutputError) in
-            let output = try NATSOutput("check", options, on: loop, log: log)
+            let output = try NATSOutput("check", settings, version: version, on: loop, log: log)
             return { await output.connect() }
         } ?? nil
     }
@@ -98,10 +102,10 @@ public actor NATSOutput: MeasuredOutput {
     // MARK: Messages
 
     private func messages(of batch: Batch) throws(OutputError) -> [NATSMessage] {
-        switch options.content {
+        switch settings.nats.message {
         case .batch:
             let id = batch.header.id.description
-            var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: options.compression)
+            var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression)
             headers.append(contentsOf: "X-Spoolship-Events: \(batch.header.events)\r\n\r\n".utf8)
             return [NATSMessage(headers: headers, payload: try builder.body(of: batch))]
         case .event:
@@ -118,7 +122,7 @@ public actor NATSOutput: MeasuredOutput {
     /// The lines of headers, without the blank one that ends them.
     private func headers(id: String, type: String, compression: Compression) -> [UInt8] {
         var lines = "NATS/1.0\r\nNats-Msg-Id: \(id)\r\n"
-        if let stream = options.stream { lines += "Nats-Expected-Stream: \(stream)\r\n" }
+        if let stream = settings.nats.stream { lines += "Nats-Expected-Stream: \(stream)\r\n" }
         lines += "Content-Type: \(type)\r\n"
         if compression != .none { lines += "Content-Encoding: \(compression.name)\r\n" }
         return Array(lines.utf8)
@@ -136,11 +140,11 @@ public actor NATSOutput: MeasuredOutput {
     private func warnOfRepeats(_ header: BatchHeader) {
         let now = time.bootTime
         if let sent = uncertain[header.id] {
-            guard now - sent > options.duplicateWindow else { return }
+            guard now - sent > settings.nats.duplicateWindow else { return }
         } else {
             // The id tells when the batch was formed, right before it was first sent.
             let formed = Timestamp(milliseconds: Int64(clamping: header.id.high >> 16))
-            guard formed < started, time.wallTime - formed > options.duplicateWindow else { return }
+            guard formed < started, time.wallTime - formed > settings.nats.duplicateWindow else { return }
         }
         log.warning(
             "a batch is sent again after the duplicate window: the stream may have it twice",
@@ -166,18 +170,9 @@ public actor NATSOutput: MeasuredOutput {
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult public func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
-            identity = try NATSIdentity(options.authorization, secret)
+            identity = try NATSIdentity(settings, secret)
         }
         if changes.areAny { await client.use(files.tls, identity) }
         return changes.areAny
-    }
-}
-
-extension NATSOptions {
-    /// Where the secret of `authorization` is; nil without one.
-    func makeSecret() throws(OutputError) -> SecretProvider? {
-        guard let source = authorization.source else { return nil }
-        if case .credentials = authorization { return try SecretProvider(source, hasLines: true) }
-        return try SecretProvider(source)
     }
 }

@@ -32,21 +32,6 @@ public struct ObjectKey: Sendable, Equatable {
     /// The template as it was given.
     public let template: String
 
-    /// The default: a directory for each day and hour, as most query engines want it.
-    public static let standardTemplate = "spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}"
-
-    /// The default template.
-    public static let standard = ObjectKey(
-        pieces: [
-            .text("spoolship/dt="), .field(.date), .text("/hour="), .field(.hour), .text("/"), .field(.installID),
-            .text("/"), .field(.batchID),
-        ], template: standardTemplate)
-
-    private init(pieces: [Piece], template: String) {
-        self.pieces = pieces
-        self.template = template
-    }
-
     /// Reads a template.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`: an unknown field, a brace without its other, no `{batch_id}`, a

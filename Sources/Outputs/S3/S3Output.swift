@@ -13,12 +13,12 @@ public actor S3Output: MeasuredOutput {
     private let name: DestinationName
     private let log: Log
     private let loop: EventLoop
-    private let options: S3Options
+    private let options: HTTPOptions
+    private let key: ObjectKey
     private let installID: String
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let client: HTTPClient
-    private let baseURL: String
     private let staticHeaders: [String]
     private var files: FollowedFiles
     private let signer: AWSSigner
@@ -30,33 +30,37 @@ public actor S3Output: MeasuredOutput {
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
-    /// - Parameter installID: this installation's id, for keys.
+    /// - Parameters:
+    ///   - installID: this installation's id, for keys.
+    ///   - environment: variables of the environment that are not empty; nil: the agent's.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     public init(
-        _ name: DestinationName, _ options: S3Options, installID: String, on loop: EventLoop, log: Log,
-        time: any TimeSource = SystemTime()
+        _ name: DestinationName, _ options: HTTPOptions, installID: String, on loop: EventLoop, log: Log,
+        environment: ((String) -> String?)? = nil, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        var options = options
-        options.http = try options.connection()
-        baseURL = options.http.url
-        try options.http.check()
+        let options = try options.ofBucket()
+        let settings = options.settings
+        key = try ObjectKey(settings.s3.key)
+        try options.check()
         self.name = name
         self.log = log
         self.options = options
         self.installID = installID
         self.loop = loop
         self.time = time
-        builder = try BodyBuilder(NDJSONEncoder(), options.http.compression)
+        builder = try BodyBuilder(NDJSONEncoder(), settings.compression)
+        let aws = settings.s3.aws
         let signer = try AWSSigner(
-            options.aws, session: "spoolship-\(installID)", options.http, on: loop)
+            aws, service: "s3", installID: installID, options, on: loop, environment: environment ?? AWSSigner.variable)
         self.signer = signer
-        let secret = try options.aws.source.secret.map { source throws(OutputError) in try SecretProvider(source) }
-        let files = try FollowedFiles(name, options.http.tls, secret: secret, log: log, at: time.bootTime)
+        let source = aws.credentials == .key ? aws.secret.source : nil
+        let secret = try source.map { source throws(OutputError) in try SecretProvider(source) }
+        let files = try FollowedFiles(name, settings.tls, secret: secret, log: log, at: time.bootTime)
         self.files = files
         files.note(in: &measures.certificates)
         if let secret = files.secret { signer.use(secret) }
-        client = try HTTPClient(on: loop, settings: TransferSettings(options: options.http, tls: files.tls))
-        staticHeaders = options.staticHeaders
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
+        staticHeaders = settings.objectHeaders
         followsFiles = files.areAny
     }
 
@@ -134,24 +138,25 @@ public actor S3Output: MeasuredOutput {
     }
 
     private func path(of header: BatchHeader) -> String {
-        options.key.path(of: header, installID: installID, compression: options.http.compression)
+        key.path(of: header, installID: installID, compression: options.settings.compression)
     }
 
     /// A request that writes nothing.
     private func question(_ path: String, _ headers: String...) -> HTTPRequest {
-        HTTPRequest(method: .get, url: baseURL + path, headers: headers, body: [], answerLimit: S3Output.answerLimit)
+        HTTPRequest(
+            method: .get, url: options.url + path, headers: headers, body: [], answerLimit: S3Output.answerLimit)
     }
 
     private func upload(
         _ body: [UInt8], _ checksum: [UInt8], of header: BatchHeader, isReplacing: Bool = false
     ) -> HTTPRequest {
         var headers = staticHeaders
-        if options.neverOverwrites, !isReplacing { headers.append("If-None-Match: *") }
+        if options.settings.s3.ifNoneMatch, !isReplacing { headers.append("If-None-Match: *") }
         // Kept with the object; a bucket with Object Lock takes none without. The hash is there, so it costs no other pass.
         headers.append("x-amz-checksum-sha256: \(Base64.encode(checksum))")
         measures.sentBytes += body.count
         return HTTPRequest(
-            method: .put, url: baseURL + path(of: header), headers: headers, body: body,
+            method: .put, url: options.url + path(of: header), headers: headers, body: body,
             answerLimit: S3Output.answerLimit)
     }
 
@@ -167,7 +172,7 @@ public actor S3Output: MeasuredOutput {
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult public func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in signer.use(secret) }
-        if changes.hasCertificates { await client.use(TransferSettings(options: options.http, tls: files.tls)) }
+        if changes.hasCertificates { await client.use(TransferSettings(options: options, tls: files.tls)) }
         return changes.areAny
     }
 }
@@ -178,7 +183,7 @@ public enum S3Probe {
     ///
     /// - Returns: what failed, in words that say what to do; nil when address, bucket, region and key are right.
     /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func attempt(_ options: S3Options, log: Log) throws(OutputError) -> Failure? {
+    public static func attempt(_ options: HTTPOptions, log: Log) throws(OutputError) -> Failure? {
         try ConnectionProbe.run { loop throws(OutputError) in
             let output = try S3Output("check", options, installID: "check", on: loop, log: log)
             return { await output.probe() }
@@ -186,14 +191,16 @@ public enum S3Probe {
     }
 }
 
-extension S3Options {
+extension DestinationSettings {
     /// The headers that are the same for every object. All of them are signed.
-    fileprivate var staticHeaders: [String] {
+    fileprivate var objectHeaders: [String] {
         // No `Expect:`, as in `HTTPOptions.staticHeaders`. Object stores answer it as they should.
         var lines = ["Content-Type: application/x-ndjson"]
-        if http.compression != .none { lines.append("Content-Encoding: \(http.compression.name)") }
-        if let storageClass { lines.append("x-amz-storage-class: \(storageClass)") }
-        if let encryption { lines.append("x-amz-server-side-encryption: \(encryption.rawValue)") }
+        if compression != .none { lines.append("Content-Encoding: \(compression.name)") }
+        if let storageClass = s3.storageClass { lines.append("x-amz-storage-class: \(storageClass)") }
+        if let encryption = s3.serverSideEncryption {
+            lines.append("x-amz-server-side-encryption: \(encryption.rawValue)")
+        }
         return lines
     }
 }

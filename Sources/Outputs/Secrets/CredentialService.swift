@@ -16,11 +16,11 @@ struct CredentialService {
     /// - Throws: `OutputError`: the address is none, or a certificate cannot be read.
     init(_ name: String, _ options: HTTPOptions, on loop: EventLoop) throws(OutputError) {
         var options = options
-        options.connectTimeout = min(options.connectTimeout, .seconds(5))
-        options.requestTimeout = min(options.requestTimeout, .seconds(10))
-        options.connectionAge = .seconds(10)
+        options.settings.connectTimeout = min(options.settings.connectTimeout, .seconds(5))
+        options.settings.requestTimeout = min(options.settings.requestTimeout, .seconds(10))
+        options.settings.maxConnectionAge = .seconds(10)
         try options.check()
-        var material = try TLSMaterial(options.tls)
+        var material = try TLSMaterial(options.settings.tls)
         try material.refresh()
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
         self.name = name
@@ -32,10 +32,10 @@ struct CredentialService {
     /// - Throws: `OutputError`: the address is none.
     init(_ name: String, nearby url: String, on loop: EventLoop) throws(OutputError) {
         var options = HTTPOptions(url: url)
-        options.proxy = .none
-        options.allowPlainHTTP = true
-        options.connectTimeout = .seconds(2)
-        options.requestTimeout = .seconds(5)
+        options.heedsEnvironment = false
+        options.settings.allowPlainHTTP = true
+        options.settings.connectTimeout = .seconds(2)
+        options.settings.requestTimeout = .seconds(5)
         try self.init(name, options, on: loop)
     }
 

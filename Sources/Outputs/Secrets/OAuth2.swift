@@ -1,30 +1,6 @@
 internal import Digests
 internal import EventLoops
-public import Model
-
-/// How an access token is asked for: the client credentials grant. Plain values; the agent's settings are mapped to them.
-///
-/// Source: RFC 6749, sections 4.4 and 2.3.1.
-public struct OAuth2Options: Sendable, Equatable {
-    /// The token endpoint.
-    public var tokenURL: String
-    /// Who asks.
-    public var clientID: String
-    /// Where the client's secret is kept. In a file it is read again when the file changes.
-    public var clientSecret: SecretSource
-    /// What the token is for; nil for the server's default.
-    public var scope: String?
-    /// Whom the token is for, where the server asks for it; nil for none.
-    public var audience: String?
-    /// Whom to trust at the token endpoint; nil: the system's authorities.
-    public var caFile: String?
-
-    package init(tokenURL: String, clientID: String, clientSecret: SecretSource) {
-        self.tokenURL = tokenURL
-        self.clientID = clientID
-        self.clientSecret = clientSecret
-    }
-}
+internal import Model
 
 /// A token, as a server gave it.
 struct AccessToken: Expiring, Equatable {
@@ -49,21 +25,21 @@ struct AccessToken: Expiring, Equatable {
     }
 }
 
-/// Asks for access tokens, and sends them along.
+/// Asks for access tokens by the client credentials grant, and sends them along.
+///
+/// Source: RFC 6749, sections 4.4 and 2.3.1.
 final class OAuth2Client: RequestAuthorizer {
-    private let options: OAuth2Options
+    private let settings: OAuth2Settings
     private let service: CredentialService
     private var secret: Secret?
     private let temporary = Temporary<AccessToken>()
 
     /// - Parameter connection: how the destination is reached: its proxy holds for the token endpoint as well.
     /// - Throws: `OutputError`: the address is none.
-    init(_ options: OAuth2Options, _ connection: HTTPOptions, on loop: EventLoop) throws(OutputError) {
-        self.options = options
-        var reached = HTTPOptions(url: options.tokenURL)
-        reached.takeWay(of: connection)
-        reached.tls.caFile = options.caFile
-        service = try CredentialService("the token endpoint", reached, on: loop)
+    init(_ settings: OAuth2Settings, _ connection: HTTPOptions, on loop: EventLoop) throws(OutputError) {
+        self.settings = settings
+        service = try CredentialService(
+            "the token endpoint", connection.beside(settings.tokenURL, caFile: settings.caFile), on: loop)
     }
 
     func authorize(
@@ -75,10 +51,10 @@ final class OAuth2Client: RequestAuthorizer {
 
     private func ask(_ now: Timestamp) async throws(CredentialFailure) -> AccessToken {
         guard let secret else { throw CredentialFailure(kind: .local, "there is no client secret") }
-        let user = "\(HTTPAddress.escape(options.clientID)):\(HTTPAddress.escape(secret.revealed))"
+        let user = "\(HTTPAddress.escape(settings.clientID)):\(HTTPAddress.escape(secret.revealed))"
         var form = [(name: "grant_type", value: "client_credentials")]
-        if let scope = options.scope { form.append(("scope", scope)) }
-        if let audience = options.audience { form.append(("audience", audience)) }
+        if let scope = settings.scope { form.append(("scope", scope)) }
+        if let audience = settings.audience { form.append(("audience", audience)) }
         let answer = try await service.ask(
             "an access token", .post, "",
             ["Authorization: Basic \(Base64.encode(Array(user.utf8)))", "Accept: application/json"], form: form,

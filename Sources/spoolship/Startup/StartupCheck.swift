@@ -4,6 +4,7 @@ internal import Configuration
 internal import Control
 internal import EventLoops
 internal import Glibc
+internal import Model
 
 /// Walks the way that a start takes, and changes nothing: directories, permissions, space, sockets, files.
 ///

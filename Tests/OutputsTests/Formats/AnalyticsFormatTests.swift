@@ -138,7 +138,7 @@ struct GA4Tests {
         defer { peer.stop() }
         let output = try bench.output(to: "\(peer.url)mp/collect", format: GA4Encoder(measurementID: "G-1")) {
             $0.compression = .none
-            $0.authorization = .token(.inline(Secret("a&b")))
+            $0.token.inline = Secret("a&b")
         }
         let lines = (0..<60).map { #"{"name":"e\#($0)","client_id":"c\#($0 % 2)"}"# + "\n" }.joined()
         #expect(await output.send(batch(lines, 60)) == .acknowledged)
@@ -220,7 +220,7 @@ struct AppCenterTests {
         }
         defer { peer.stop() }
         let output = try bench.output(to: "\(peer.url)logs", format: AppCenterEncoder(installID: "abc")) {
-            $0.authorization = .token(.inline(Secret("app")))
+            $0.token.inline = Secret("app")
         }
         #expect(await output.send(try Sample.batch(3)) == .acknowledged)
         #expect(await output.takeLeftOutValues() == 0)

@@ -184,8 +184,10 @@ struct SplunkTests {
 
     @Test("host, source, sourcetype and index go beside each event")
     func metadata() throws {
-        let encoder = SplunkEncoder(
-            metadata: .init(host: "web-1", source: "shop", sourcetype: "_json", index: "main"))
+        var settings = DestinationSettings()
+        (settings.host, settings.source, settings.sourcetype) = ("web-1", "shop", "_json")
+        settings.index = "main"
+        let encoder = SplunkEncoder(settings)
         for line in try encoded(encoder).split(separator: "\n") {
             let event = try #require(slice(String(line)))
             #expect(event["host"]?.string == "web-1" && event["source"]?.string == "shop")
@@ -263,7 +265,7 @@ struct SplunkTests {
             to: "\(peer.url)services/collector/event", format: SplunkEncoder(channel: channel)
         ) {
             $0.requestTimeout = comes ? .seconds(30) : .seconds(1)
-            $0.authorization = .token(.inline(Secret("t")))
+            $0.token.inline = Secret("t")
         }
         let outcome = await output.send(try Sample.batch(3))
         #expect(comes ? outcome == .acknowledged : retried(outcome)?.kind == .timeout)

@@ -69,9 +69,9 @@ struct KafkaAnswerTests {
 
     @Test("the protocol follows from TLS and user; verification and acknowledgement by all are not for sale")
     func properties() throws {
-        var options = KafkaOptions(topic: "events", brokers: ["a:9093", "b"])
-        options.compression = .zstd
-        options.properties = ["linger.ms": "50"]
+        var options = KafkaOptions(DestinationSettings(kafka: ["a:9093", "b"]))
+        options.settings.compression = .zstd
+        options.settings.kafka.options = ["linger.ms": "50"]
         func made(_ password: Secret? = nil) -> KafkaProperties {
             KafkaProperties(options, authorities: Array("PEM".utf8), password: password)
         }
@@ -81,21 +81,21 @@ struct KafkaAnswerTests {
         #expect(made()["acks"] == "all" && made()["enable.idempotence"] == "true")
         #expect(made()["bootstrap.servers"] == "a:9093,b" && made()["compression.type"] == "zstd")
         #expect(made()["linger.ms"] == "50" && made()["message.timeout.ms"] == "60000")
-        options.login = .init(.scramSHA512, user: "me", password: .inline(Secret("word")))
+        options.settings.logIn("me", .inline(Secret("word")))
         #expect(made(Secret("word"))["security.protocol"] == "sasl_ssl")
         #expect(made(Secret("word"))["sasl.mechanism"] == "SCRAM-SHA-512")
         #expect(made(Secret("word"))["sasl.username"] == "me" && made(Secret("word"))["sasl.password"] == "word")
-        options.usesTLS = false
+        options.settings.kafka.tls = false
         #expect(made()["security.protocol"] == "sasl_plaintext" && made()["ssl.ca.pem"] == nil)
-        options.login = nil
+        options.settings.user = nil
         #expect(made()["security.protocol"] == "plaintext" && made()["sasl.username"] == nil)
     }
 
-    private func refusal(_ change: (inout KafkaOptions) -> Void) -> String? {
-        var options = KafkaOptions(topic: "events", brokers: ["127.0.0.1:9092"])
-        change(&options)
+    private func refusal(_ change: (inout DestinationSettings) -> Void) -> String? {
+        var settings = DestinationSettings(kafka: ["127.0.0.1:9092"])
+        change(&settings)
         do throws(OutputError) {
-            try options.check()
+            try KafkaOptions(settings).check()
             return nil
         } catch {
             return error.message
@@ -105,24 +105,24 @@ struct KafkaAnswerTests {
     @Test("settings without meaning are refused; without TLS nothing leaves the machine unless it is allowed")
     func checks() {
         #expect(refusal { _ in } == nil)
-        #expect(refusal { $0.brokers = [] }?.contains("no broker") == true)
-        #expect(refusal { $0.brokers = ["a b"] }?.contains("is no broker") == true)
-        #expect(refusal { $0.topic = "a b" }?.contains("the topic must be") == true)
-        #expect(refusal { $0.topic = ".." }?.contains("the topic must be") == true)
+        #expect(refusal { $0.kafka.brokers = [] }?.contains("no broker") == true)
+        #expect(refusal { $0.kafka.brokers = ["a b"] }?.contains("is no broker") == true)
+        #expect(refusal { $0.kafka.topic = "a b" }?.contains("the topic must be") == true)
+        #expect(refusal { $0.kafka.topic = ".." }?.contains("the topic must be") == true)
         #expect(refusal { $0.tls.pinnedKeys = ["x"] }?.contains("pinned") == true)
-        #expect(refusal { $0.headers = [.init("event_id", "x")] }?.contains("made by the agent") == true)
-        #expect(refusal { $0.usesTLS = false } == nil)
+        #expect(refusal { $0.headers = ["event_id": Secret("x")] }?.contains("made by the agent") == true)
+        #expect(refusal { $0.kafka.tls = false } == nil)
         for brokers in [["kafka:9092"], ["127.0.0.1:1", "10.0.0.1:1"]] {
             #expect(
                 refusal {
-                    $0.usesTLS = false
-                    $0.brokers = brokers
+                    $0.kafka.tls = false
+                    $0.kafka.brokers = brokers
                 }?.contains("seen on the way") == true)
             #expect(
                 refusal {
-                    $0.usesTLS = false
-                    $0.allowPlainText = true
-                    $0.brokers = brokers
+                    $0.kafka.tls = false
+                    $0.allowPlainHTTP = true
+                    $0.kafka.brokers = brokers
                 } == nil)
         }
     }
@@ -135,7 +135,7 @@ struct KafkaAnswerTests {
             "delivery.report.only.error", "test.mock.num.brokers", "plugin.library.paths", "message.timeout.ms",
         ])
     func ownProperties(name: String) {
-        #expect(refusal { $0.properties = [name: "1"] }?.contains("options has \(name): ") == true)
-        #expect(refusal { $0.properties = ["ssl.cipher.suites": "x", "linger.ms": "5"] } == nil)
+        #expect(refusal { $0.kafka.options = [name: "1"] }?.contains("options has \(name): ") == true)
+        #expect(refusal { $0.kafka.options = ["ssl.cipher.suites": "x", "linger.ms": "5"] } == nil)
     }
 }

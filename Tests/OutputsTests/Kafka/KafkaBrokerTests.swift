@@ -17,13 +17,16 @@ struct KafkaBrokerTests {
         let brokers: KafkaBrokers
         let output: KafkaOutput
 
-        init(_ change: (inout KafkaOptions) -> Void = { _ in }) throws {
+        init(
+            idle: Duration? = nil, search: Duration? = nil, _ change: (inout DestinationSettings) -> Void = { _ in }
+        ) throws {
             bench = try Bench()
             brokers = try KafkaBrokers()
             try brokers.say("topic events 3")
-            var options = KafkaOptions(topic: "events", brokers: brokers.addresses)
-            options.usesTLS = false
-            change(&options)
+            var options = KafkaOptions(DestinationSettings(kafka: brokers.addresses, tls: false))
+            options.idleTime = idle ?? options.idleTime
+            options.searchTime = search ?? options.searchTime
+            change(&options.settings)
             output = try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
         }
 
@@ -78,7 +81,7 @@ struct KafkaBrokerTests {
     func records(compression: Compression) async throws {
         let stage = try Stage {
             $0.compression = compression
-            $0.headers = [.init("source", "shop")]
+            $0.headers = ["source": Secret("shop")]
         }
         let batch = batch(0..<500)
         #expect(await stage.output.send(batch) == .acknowledged)
@@ -101,7 +104,7 @@ struct KafkaBrokerTests {
 
     @Test("an event without the member that is the key, and a topic without keys, have records without")
     func withoutKey() async throws {
-        let stage = try Stage { $0.key = "user.id" }
+        let stage = try Stage { $0.kafka.key = "user.id" }
         #expect(await stage.output.send(batch(0..<20)) == .acknowledged)
         let records = try await stage.records(20)
         #expect(records.allSatisfy { $0.key == nil } && records.count == 20)
@@ -109,7 +112,7 @@ struct KafkaBrokerTests {
 
     @Test("more records than the library's queue holds are handed over as it has room")
     func smallQueue() async throws {
-        let stage = try Stage { $0.properties = ["queue.buffering.max.messages": "100"] }
+        let stage = try Stage { $0.kafka.options = ["queue.buffering.max.messages": "100"] }
         #expect(await stage.output.send(batch(0..<2000)) == .acknowledged)
         let records = try await stage.records(2000)
         #expect(records.compactMap(\.number).sorted() == Array(0..<2000))
@@ -128,7 +131,7 @@ struct KafkaBrokerTests {
         "what the brokers refuse has its meaning: held, split, bisected; and afterwards the batch is delivered",
         arguments: [(29, "hold"), (10, "split"), (87, "bisect"), (76, "hold")])
     func refusals(code: Int, expected: String) async throws {
-        let stage = try Stage { $0.properties = ["sticky.partitioning.linger.ms": "0"] }
+        let stage = try Stage { $0.kafka.options = ["sticky.partitioning.linger.ms": "0"] }
         let batch = batch(0..<1)
         try stage.brokers.say("errors 0 \(code) \(code) \(code) \(code)")
         let outcome = await stage.output.send(batch)
@@ -149,7 +152,7 @@ struct KafkaBrokerTests {
         arguments: [(3, "create the topic"), (29, "may not write")])
     func topics(code: Int, hint: String) async throws {
         let stage = try Stage {
-            $0.properties = ["topic.metadata.propagation.max.ms": "100"]
+            $0.kafka.options = ["topic.metadata.propagation.max.ms": "100"]
             $0.requestTimeout = .seconds(10)
         }
         try stage.brokers.say("topic-error events \(code)")
@@ -163,7 +166,7 @@ struct KafkaBrokerTests {
 
     @Test("an event alone that is larger than message.max.bytes is told as too large, the others are stored")
     func largeEvent() async throws {
-        let stage = try Stage { $0.properties = ["message.max.bytes": "10000"] }
+        let stage = try Stage { $0.kafka.options = ["message.max.bytes": "10000"] }
         guard case .tooLarge(let bytes, let failure) = await stage.output.send(batch(0..<1, padding: 20_000)) else {
             Issue.record("not too large")
             return
@@ -175,10 +178,9 @@ struct KafkaBrokerTests {
     @Test("brokers that refuse connections are given up long before the batch's time is over, and producers end")
     func refused() async throws {
         let bench = try Bench()
-        var options = KafkaOptions(topic: "events", brokers: ["127.0.0.1:1"])
-        options.usesTLS = false
+        var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
         options.searchTime = .milliseconds(300)
-        options.requestTimeout = .seconds(600)
+        options.settings.requestTimeout = .seconds(600)
         let output = try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
         let begun = SystemTime().bootTime
         let failure = retried(await output.send(batch(0..<10)))
@@ -226,7 +228,7 @@ struct KafkaBrokerTests {
 
     @Test("a cancelled attempt ends at once")
     func cancelled() async throws {
-        let stage = try Stage { $0.searchTime = .seconds(60) }
+        let stage = try Stage(search: .seconds(60))
         try stage.brokers.say("down 0")
         let output = stage.output
         let batch = batch(0..<5)
@@ -241,7 +243,7 @@ struct KafkaBrokerTests {
 
     @Test("a producer is kept while batches come, and is gone with its threads some time after the last one")
     func idle() async throws {
-        let stage = try Stage { $0.idleTime = .milliseconds(500) }
+        let stage = try Stage(idle: .milliseconds(500))
         #expect(await stage.output.isAwake == false)
         #expect(await stage.output.send(batch(0..<5)) == .acknowledged)
         #expect(await stage.output.isAwake)
@@ -256,9 +258,9 @@ struct KafkaBrokerTests {
         let bench = try Bench()
         let file = "\(bench.directory.path)/password"
         try PrivateFile.replace(file, with: "first")
-        var options = KafkaOptions(topic: "events", brokers: ["127.0.0.1:1"])
-        options.usesTLS = false
-        options.login = .init(.plain, user: "me", password: .file(file))
+        var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
+        options.settings.kafka.mechanism = .plain
+        options.settings.logIn("me", .file(file))
         let time = ManualTime()
         let output = try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log), time: time)
         #expect(output.followsFiles)
@@ -272,9 +274,9 @@ struct KafkaBrokerTests {
     @Test("credentials that the brokers refuse hold the destination; what they said is not in the log")
     func refusedCredentials() async throws {
         let stage = try Stage()
-        var options = KafkaOptions(topic: "events", brokers: [try stage.brokers.say("fake refusing")])
-        options.usesTLS = false
-        options.login = .init(.plain, user: "me", password: .inline(Secret("wrong")))
+        var options = KafkaOptions(DestinationSettings(kafka: [try stage.brokers.say("fake refusing")], tls: false))
+        options.settings.kafka.mechanism = .plain
+        options.settings.logIn("me", .inline(Secret("wrong")))
         let output = try KafkaOutput("main", options, on: stage.bench.loop, log: Log(stage.bench.log))
         guard case .held(let failure) = await output.send(batch(0..<3)) else {
             Issue.record("not held")
@@ -288,9 +290,8 @@ struct KafkaBrokerTests {
     @Test("without TLS a broker's word that the topic is on another machine leads nowhere")
     func elsewhere() async throws {
         let stage = try Stage()
-        var options = KafkaOptions(topic: "events", brokers: [try stage.brokers.say("fake elsewhere")])
-        options.usesTLS = false
-        options.requestTimeout = .seconds(3)
+        var options = KafkaOptions(DestinationSettings(kafka: [try stage.brokers.say("fake elsewhere")], tls: false))
+        options.settings.requestTimeout = .seconds(3)
         let output = try KafkaOutput("main", options, on: stage.bench.loop, log: Log(stage.bench.log))
         let failure = retried(await output.send(batch(0..<3)))
         #expect(failure?.message.contains("advertised.listeners") == true, "\(String(describing: failure))")
@@ -300,9 +301,8 @@ struct KafkaBrokerTests {
 
     @Test("TLS to a port without it is a retry that says so, and nothing is sent in clear")
     func noTLS() async throws {
-        let stage = try Stage {
-            $0.usesTLS = true
-            $0.searchTime = .milliseconds(300)
+        let stage = try Stage(search: .milliseconds(300)) {
+            $0.kafka.tls = true
             $0.requestTimeout = .seconds(15)
         }
         #expect(retried(await stage.output.send(batch(0..<3))) != nil)
@@ -317,9 +317,8 @@ struct KafkaBrokerTests {
         ])
     func refusedProperties(properties: [String: String], words: String) throws {
         let bench = try Bench()
-        var options = KafkaOptions(topic: "events", brokers: ["127.0.0.1:1"])
-        options.usesTLS = false
-        options.properties = properties
+        var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
+        options.settings.kafka.options = properties
         let error = #expect(throws: OutputError.self) {
             try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
         }
@@ -329,8 +328,7 @@ struct KafkaBrokerTests {
 
     @Test("brokers go down and up under load: every event is stored, repeats have the same id and bytes")
     func outages() async throws {
-        let stage = try Stage {
-            $0.searchTime = .milliseconds(200)
+        let stage = try Stage(search: .milliseconds(200)) {
             $0.requestTimeout = .seconds(5)
         }
         let output = stage.output

@@ -10,9 +10,8 @@ import Testing
 @Suite("Kafka: hostile brokers")
 struct KafkaHostileTests {
     private func output(_ bench: Bench, _ port: UInt16) throws -> KafkaOutput {
-        var options = KafkaOptions(topic: "events", brokers: ["127.0.0.1:\(port)"])
-        options.usesTLS = false
-        options.requestTimeout = .seconds(5)
+        var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:\(port)"], tls: false))
+        options.settings.requestTimeout = .seconds(5)
         options.searchTime = .milliseconds(300)
         return try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
     }

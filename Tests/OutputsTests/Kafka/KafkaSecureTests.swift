@@ -32,25 +32,26 @@ struct KafkaSecureTests {
 
         func output(
             _ front: Int = 0, password: String = "s3cret", _ mechanism: KafkaMechanism = .scramSHA512,
-            _ change: (inout KafkaOptions) throws -> Void = { _ in }
+            _ change: (inout DestinationSettings) throws -> Void = { _ in }
         ) throws -> KafkaOutput {
-            var options = KafkaOptions(topic: "events", brokers: ["localhost:\(server.ports[front])"])
-            options.login = .init(mechanism, user: "shop", password: .inline(Secret(password)))
-            options.tls.caFile = bench.caFile
-            try change(&options)
-            return try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
+            var settings = DestinationSettings(kafka: ["localhost:\(server.ports[front])"])
+            settings.kafka.mechanism = mechanism
+            settings.logIn("shop", .inline(Secret(password)))
+            settings.tls.caFile = bench.caFile
+            try change(&settings)
+            return try KafkaOutput("main", KafkaOptions(settings), on: bench.loop, log: Log(bench.log))
         }
 
         var clients: String { text(of: "\(bench.directory.path)/clients") }
         var records: [Substring] { text(of: "\(bench.directory.path)/records").split(separator: "\n") }
 
         /// A failure that is tried again for TLS's sake.
-        func refusal(_ front: Int, _ change: (inout KafkaOptions) -> Void = { _ in }) async throws -> Failure {
+        func refusal(_ front: Int, _ change: (inout DestinationSettings) -> Void = { _ in }) async throws -> Failure {
             func connection(_ connectTimeout: Duration = .seconds(10)) throws -> KafkaOutput {
                 try output(front) {
                     $0.connectTimeout = connectTimeout
                     // A name may have several addresses, of which only one is listened at.
-                    $0.brokers = ["127.0.0.1:\(server.ports[front])"]
+                    $0.kafka.brokers = ["127.0.0.1:\(server.ports[front])"]
                     change(&$0)
                 }
             }

@@ -14,14 +14,14 @@ struct NATSHostileTests {
 
     private func output(
         _ bench: Bench, _ url: String, time: any TimeSource = SystemTime(),
-        _ change: (inout NATSOptions) -> Void = { _ in }
+        _ change: (inout DestinationSettings) -> Void = { _ in }
     ) throws -> NATSOutput {
-        var options = NATSOptions(subject: "events.web", servers: [url])
-        options.tls.caFile = bench.caFile
-        options.requestTimeout = .seconds(10)
-        options.connectTimeout = .seconds(10)
-        change(&options)
-        return try NATSOutput("main", options, on: bench.loop, log: Log(bench.log), time: time)
+        var settings = DestinationSettings(nats: [url])
+        settings.tls.caFile = bench.caFile
+        settings.requestTimeout = .seconds(10)
+        settings.connectTimeout = .seconds(10)
+        change(&settings)
+        return try NATSOutput("main", settings, on: bench.loop, log: Log(bench.log), time: time)
     }
 
     /// Takes a client in, and gives each message to the script, with the subject for the answer.
@@ -123,7 +123,7 @@ struct NATSHostileTests {
             }
             defer { peer.stop() }
             let output = try output(bench, "tls://127.0.0.1:\(peer.port)") {
-                $0.authorization = .token(.inline(Secret("the-token")))
+                $0.token.inline = Secret("the-token")
             }
             let outcome = await output.send(try Sample.batch(3))
             if more.isEmpty {
@@ -148,7 +148,7 @@ struct NATSHostileTests {
             }
         }
         defer { peer.stop() }
-        let output = try output(bench, "tls://127.0.0.1:\(peer.port)") { $0.isTLSFirst = true }
+        let output = try output(bench, "tls://127.0.0.1:\(peer.port)") { $0.nats.tlsFirst = true }
         #expect(await output.send(try Sample.batch(3)) == .acknowledged)
         #expect(await output.certificates.serverExpiry != nil)
     }
@@ -164,7 +164,7 @@ struct NATSHostileTests {
                 NATSHostileTests.serve(connection, info: info) { _ in false }
             }
             defer { peer.stop() }
-            let output = try output(bench, "nats://127.0.0.1:\(peer.port)") { $0.followsCluster = follows }
+            let output = try output(bench, "nats://127.0.0.1:\(peer.port)") { $0.nats.followCluster = follows }
             #expect(retried(await output.send(try Sample.batch(3))) != nil)
             peer.stop()
             let found = await eventually {
@@ -229,7 +229,9 @@ struct NATSHostileTests {
         }
         defer { peer.stop() }
         let time = ManualTime()
-        let output = try output(bench, "nats://127.0.0.1:\(peer.port)", time: time) { $0.connectionAge = .seconds(60) }
+        let output = try output(bench, "nats://127.0.0.1:\(peer.port)", time: time) {
+            $0.maxConnectionAge = .seconds(60)
+        }
         for connections in [1, 1, 1, 2] {
             #expect(await output.send(try Sample.batch(1)) == .acknowledged)
             #expect(peer.connections == connections)

@@ -80,9 +80,10 @@ struct NATSIdentityTests {
 
             *************************************************************
             """
+        var settings = DestinationSettings()
+        settings.nats.credentials.file = "agent.creds"
         for text in [file, file.replacing("\n", with: "\r\n")] {
-            let source = SecretSource.inline(Secret(text))
-            let identity = try NATSIdentity(.credentials(source), Secret(text))
+            let identity = try NATSIdentity(settings, Secret(text))
             let members = try #require(identity.members(nonce: "nonce-of-the-server"))
             #expect(members.map(\.0) == ["jwt", "sig"] && members[0].1 == jwt)
             #expect(identity.members(nonce: nil) == nil)
@@ -92,17 +93,17 @@ struct NATSIdentityTests {
             file.replacing(jwt, with: "\(jwt) \"}"), file.replacing(NATSIdentityTests.seed, with: "SUA"),
             String(file.prefix(file.count / 2)),
         ] {
-            #expect(throws: OutputError.self) {
-                try NATSIdentity(.credentials(.inline(Secret(bad))), Secret(bad))
-            }
+            #expect(throws: OutputError.self) { try NATSIdentity(settings, Secret(bad)) }
         }
     }
 
     @Test("nothing shows a secret")
     func secrecy() throws {
         let secret = Secret(NATSIdentityTests.seed)
+        var settings = DestinationSettings()
+        settings.nats.nkey.inline = secret
         for identity in [
-            try NATSIdentity(.nkey(.inline(secret)), secret), .token(Secret("the-token")),
+            try NATSIdentity(settings, secret), .token(Secret("the-token")),
             .user("me", Secret("the-token")),
         ] {
             var shown = "\(identity) \(String(reflecting: identity))"

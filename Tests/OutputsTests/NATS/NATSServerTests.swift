@@ -22,12 +22,11 @@ private final class Done: Sendable {
 struct NATSServerTests {
     private func output(
         _ bench: Bench, _ servers: NATSServer..., time: any TimeSource = SystemTime(),
-        _ change: (inout NATSOptions) -> Void = { _ in }
+        _ change: (inout DestinationSettings) -> Void = { _ in }
     ) throws -> NATSOutput {
-        var options = NATSOptions(subject: "events.web", servers: servers.map(\.url))
-        options.agentVersion = "test"
-        change(&options)
-        return try NATSOutput("main", options, on: bench.loop, log: Log(bench.log), time: time)
+        var settings = DestinationSettings(nats: servers.map(\.url))
+        change(&settings)
+        return try NATSOutput("main", settings, version: "test", on: bench.loop, log: Log(bench.log), time: time)
     }
 
     /// Tries until it is acknowledged, as delivery would, without its waits.
@@ -50,7 +49,7 @@ struct NATSServerTests {
         try reader.makeStream()
         let output = try output(bench, server) {
             $0.compression = compression
-            $0.stream = "EVENTS"
+            $0.nats.stream = "EVENTS"
         }
         let batch = try Sample.batch(2_000)
         #expect(await output.send(batch) == .acknowledged)
@@ -71,7 +70,7 @@ struct NATSServerTests {
         let server = try await NATSServer(bench)
         let reader = try NATSReader(server)
         try reader.makeStream()
-        let output = try output(bench, server) { $0.content = .event }
+        let output = try output(bench, server) { $0.nats.message = .event }
         let count = NATSClient.window + 100
         let text = (0..<count).map { #"{"name":"a","n":\#($0),"id":"event-\#($0)","app":"web"}"# + "\n" }.joined()
         let part = Batch.Part(
@@ -189,7 +188,7 @@ struct NATSServerTests {
         let bench = try Bench()
         let server = try await NATSServer(bench, "max_payload: 8192")
         let reader = try NATSReader(server)
-        let output = try output(bench, server) { $0.stream = "EVENTS" }
+        let output = try output(bench, server) { $0.nats.stream = "EVENTS" }
         let lacking = retried(await output.send(try Sample.batch(1)))
         #expect(lacking?.status == 503 && lacking?.message.contains("no stream takes events.web") == true)
         try reader.makeStream("OTHER", "events.web")
@@ -197,7 +196,7 @@ struct NATSServerTests {
 
         try reader.makeStream("SMALL", "small", ",\"max_msg_size\":512")
         let small = try self.output(bench, server) {
-            $0.subject = "small"
+            $0.nats.subject = "small"
             $0.compression = .none
         }
         guard case .tooLarge(let wireBytes, _) = await small.send(try Sample.batch(100)), wireBytes > 512 else {
@@ -212,8 +211,8 @@ struct NATSServerTests {
         // Nothing of it was sent: the server would have closed the connection.
         #expect(await small.send(try Sample.batch(1)) == .acknowledged)
         let events = try self.output(bench, server) {
-            $0.subject = "small"
-            $0.content = .event
+            $0.nats.subject = "small"
+            $0.nats.message = .event
         }
         let text = #"{"id":"a"}"# + "\n" + #"{"id":"b","x":"\#(String(repeating: "x", count: 9_000))"}"# + "\n"
         let part = Batch.Part(
@@ -226,15 +225,16 @@ struct NATSServerTests {
         let bench = try Bench()
         let server = try await NATSServer(bench, starts: false)
         let file = "\(bench.directory.path)/secret"
-        let ways: [(String, String, String, String, NATSAuthorization)] = [
-            ("authorization { token: right }", ",\"auth_token\":\"right\"", "wrong", "right", .token(.file(file))),
+        let ways: [(String, String, String, String, (inout DestinationSettings) -> Void)] = [
+            ("authorization { token: right }", ",\"auth_token\":\"right\"", "wrong", "right", { $0.token.file = file }),
             (
                 "authorization { user: me, password: right }", ",\"user\":\"me\",\"pass\":\"right\"", "wrong", "right",
-                .user("me", password: .file(file))
+                { $0.logIn("me", .file(file)) }
             ),
             (
                 "authorization { users: [{ nkey: \(NATSIdentityTests.publicName) }, { user: r, password: r }] }",
-                ",\"user\":\"r\",\"pass\":\"r\"", TestKey(9).seed(.user), NATSIdentityTests.seed, .nkey(.file(file))
+                ",\"user\":\"r\",\"pass\":\"r\"", TestKey(9).seed(.user), NATSIdentityTests.seed,
+                { $0.nats.nkey.file = file }
             ),
         ]
         for (number, (settings, readers, wrong, right, way)) in ways.enumerated() {
@@ -244,7 +244,7 @@ struct NATSServerTests {
             if number == 0 { try reader.makeStream() }
             let time = ManualTime()
             try PrivateFile.replace(file, with: wrong)
-            let output = try output(bench, server, time: time) { $0.authorization = way }
+            let output = try output(bench, server, time: time, way)
             #expect(held(await output.send(try Sample.batch(1, number: UInt64(number)))).contains("credentials"))
             try PrivateFile.replace(file, with: "\(right)\n")
             time.advance(by: .seconds(2))
@@ -270,7 +270,7 @@ struct NATSServerTests {
         let file = "\(bench.directory.path)/agent.creds"
         try PrivateFile.replace(file, with: world.credentials(of: TestKey(4), by: TestKey(5)))
         let time = ManualTime()
-        let output = try output(bench, server, time: time) { $0.authorization = .credentials(.file(file)) }
+        let output = try output(bench, server, time: time) { $0.nats.credentials.file = file }
         #expect(held(await output.send(try Sample.batch(1))).contains("credentials"))
         try PrivateFile.replace(file, with: world.credentials(of: TestKey(4), by: world.account))
         time.advance(by: .seconds(2))
@@ -293,8 +293,8 @@ struct NATSServerTests {
         try NATSReader(server, user: ",\"user\":\"r\",\"pass\":\"r\"").makeStream()
         func output(_ user: String, _ prefix: String = "_INBOX") throws -> NATSOutput {
             try self.output(bench, server) {
-                $0.authorization = .user(user, password: .inline(Secret("x")))
-                $0.inboxPrefix = prefix
+                $0.logIn(user, .inline(Secret("x")))
+                $0.nats.inboxPrefix = prefix
             }
         }
         #expect(held(await (try output("a")).send(try Sample.batch(1))).contains("may not publish"))
@@ -316,11 +316,11 @@ struct NATSServerTests {
             ("client.key", client.key),
         ] { try PrivateFile.replace("\(path)/\(name)", with: text) }
         let files = "cert_file: \"\(path)/server.pem\", key_file: \"\(path)/server.key\""
-        func send(_ host: String = "localhost", _ change: (inout NATSOptions) -> Void = { _ in }) async throws
+        func send(_ host: String = "localhost", _ change: (inout DestinationSettings) -> Void = { _ in }) async throws
             -> Outcome
         {
             let output = try self.output(bench) {
-                $0.servers = ["tls://\(host):\(server.port)"]
+                $0.url = EndpointURL("tls://\(host):\(server.port)")
                 $0.tls.caFile = bench.caFile
                 change(&$0)
             }
@@ -333,7 +333,7 @@ struct NATSServerTests {
         #expect(try await send() == .acknowledged)
         #expect(try await send { $0.tls.minimumVersion = .tls13 } == .acknowledged)
         // nats:// becomes TLS where the server wants it.
-        #expect(try await send { $0.servers = ["nats://localhost:\(server.port)"] } == .acknowledged)
+        #expect(try await send { $0.url = EndpointURL("nats://localhost:\(server.port)") } == .acknowledged)
         #expect(retried(try await send { $0.tls.caFile = nil })?.message.contains("tls.ca_file") == true)
         #expect(retried(try await send("127.0.0.1"))?.message.contains("for another name") == true)
         let pin = "sha256//\(Base64.encode([UInt8](repeating: 7, count: 32)))"
@@ -402,9 +402,9 @@ struct NATSServerTests {
         let bench = try Bench()
         let server = try await NATSServer(bench, "authorization { token: right }")
         func probe(_ token: String, _ url: String) throws -> String? {
-            var options = NATSOptions(subject: "events.web", servers: [url])
-            options.authorization = .token(.inline(Secret(token)))
-            return try NATSOutput.probe(options, log: Log(bench.log))?.message
+            var settings = DestinationSettings(nats: [url])
+            settings.token.inline = Secret(token)
+            return try NATSOutput.probe(settings, log: Log(bench.log))?.message
         }
         #expect(try probe("right", server.url) == nil)
         #expect(try probe("wrong", server.url)?.contains("refuses these credentials") == true)

@@ -1,45 +1,10 @@
 internal import Model
 
-/// Whom requests to AWS are signed for: `[destination.aws]`, and part of `[destination.s3]`.
-public struct AWSSettings: Sendable, Equatable {
-    /// Where credentials come from.
-    public enum Credentials: String, SettingChoice {
-        /// From these settings.
-        case key
-        /// From the agent's environment.
-        case environment
-        /// From the machine's role.
-        case instance
-        /// From the container's role.
-        case container
-        /// From a token that a role is given for.
-        case webIdentity = "web_identity"
-    }
-
-    package var region: String?
-    package var service = "es"
-    package var credentials = Credentials.key
-    package var accessKeyID: String?
-    package var secret = SecretSetting()
-    package var assumeRole: String?
-    package var externalID: String?
-
-    /// What is missing, as keys of its section.
-    var missing: [String] {
-        var keys = region == nil ? ["region"] : []
-        if credentials == .key {
-            if accessKeyID == nil { keys.append("access_key_id") }
-            if secret.source == nil { keys.append("secret_access_key_file") }
-        }
-        return keys
-    }
-}
-
 extension AWSSettings: SettingsSection {
     static let entries: [Entry<AWSSettings>] =
         [
             .setting(
-                "region", \.region, optional: .awsName("region"),
+                "region", \.region, .awsName("region").standingForNothing(""),
                 "The region that requests are signed for; signing is on with it.",
                 example: "\"eu-central-1\""),
             .setting(
@@ -57,7 +22,8 @@ extension AWSSettings: SettingsSection {
                     + " the machine's role, by its metadata service (IMDSv2); container: the container's role (ECS, EKS Pod"
                     + " Identity), and web_identity: a service account's (EKS), as the environment says."),
             .setting(
-                "access_key_id", \.accessKeyID, optional: .text(), "The id of the agent's key.", example: "\"AKIA…\""),
+                "access_key_id", \.accessKeyID, .text().standingForNothing(""), "The id of the agent's key.",
+                example: "\"AKIA…\""),
             .setting(
                 "assume_role", \.assumeRole, optional: .roleName,
                 "A role that is taken on with these credentials, as for a bucket of another account.",

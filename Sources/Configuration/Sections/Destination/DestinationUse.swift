@@ -1,4 +1,4 @@
-internal import Model
+public import Model
 
 /// What a destination's setting is for: declared in the table, beside the setting.
 public struct DestinationUse: Sendable, Equatable {

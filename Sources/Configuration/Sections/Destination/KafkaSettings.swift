@@ -1,23 +1,4 @@
-package import Model
-
-/// `[destination.kafka]`: which topic of which brokers, and what a record is.
-public struct KafkaSettings: Sendable, Equatable {
-    package var brokers: [String] = []
-    package var topic: String?
-    /// The member that is a record's key; `none` for records without.
-    public var key = "session_id"
-    package var tls = true
-    package var mechanism = KafkaMechanism.scramSHA512
-    package var options: [String: String] = [:]
-
-    /// The brokers as addresses.
-    public var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }
-
-    /// What is missing, as keys below `[[destination]]`.
-    var missing: [String] {
-        (brokers.isEmpty ? ["kafka.brokers"] : []) + (topic == nil ? ["kafka.topic"] : [])
-    }
-}
+internal import Model
 
 extension KafkaSettings: SettingsSection {
     static let entries: [Entry<KafkaSettings>] = [
@@ -25,7 +6,8 @@ extension KafkaSettings: SettingsSection {
             "brokers", \.brokers, .list(of: .kafkaBroker, count: 0...64, unique: true),
             "Brokers to begin with; they tell of the others.",
             example: "[\"kafka-1.example.com:9093\", \"kafka-2.example.com:9093\"]"),
-        .setting("topic", \.topic, optional: .kafkaTopic, "The topic; it must exist.", example: "\"events\""),
+        .setting(
+            "topic", \.topic, .kafkaTopic.standingForNothing(""), "The topic; it must exist.", example: "\"events\""),
         .setting(
             "key", \.key, .text(),
             "The member of an event that is its record's key: a name, or a path with dots (properties.user_id); none: no"

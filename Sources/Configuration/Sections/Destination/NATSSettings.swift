@@ -1,19 +1,4 @@
-package import Model
-
-/// `[destination.nats]`: which subject of which servers, and who publishes there.
-public struct NATSSettings: Sendable, Equatable {
-    package var subject: String?
-    package var servers: [EndpointURL] = []
-    package var followCluster = true
-    package var stream: String?
-    package var message = NATSContent.batch
-    package var duplicateWindow = Duration.seconds(120)
-    package var nkey = SecretSetting()
-    /// Never in the configuration itself.
-    package var credentials = SecretSetting()
-    package var tlsFirst = false
-    package var inboxPrefix = "_INBOX"
-}
+internal import Model
 
 extension NATSSettings: SettingsSection {
     static let entries: [Entry<NATSSettings>] = subjectEntries + loginEntries
@@ -21,7 +6,8 @@ extension NATSSettings: SettingsSection {
     /// Where messages go, and what they are.
     private static let subjectEntries: [Entry<NATSSettings>] = [
         .setting(
-            "subject", \.subject, optional: .natsSubject, "Where messages go; a stream must take the subject.",
+            "subject", \.subject, .natsSubject.standingForNothing(""),
+            "Where messages go; a stream must take the subject.",
             example: "\"events.web\""),
         .setting(
             "servers", \.servers, .list(of: .url("tls", "nats"), count: 0...32, unique: true),
@@ -74,11 +60,6 @@ extension ValueType where Value == String {
     static var natsStream: ValueType {
         checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { $0.isNATSStream }
     }
-}
-
-extension NATSSettings {
-    /// All servers: the destination's `url`, and those that are named besides.
-    public func addresses(after url: EndpointURL) -> [EndpointURL] { [url] + servers }
 }
 
 // What can only be judged when all files have been read.

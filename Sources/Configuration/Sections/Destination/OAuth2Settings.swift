@@ -1,28 +1,12 @@
 internal import Model
 
-/// `[destination.oauth2]`: the server that gives access tokens, and who asks for them.
-public struct OAuth2Settings: Sendable, Equatable {
-    package var tokenURL: EndpointURL?
-    package var clientID: String?
-    package var secret = SecretSetting()
-    package var scope: String?
-    package var audience: String?
-    package var caFile: String?
-
-    /// What is missing, as keys of its section.
-    var missing: [String] {
-        (tokenURL == nil ? ["token_url"] : []) + (clientID == nil ? ["client_id"] : [])
-            + (secret.source == nil ? ["client_secret_file"] : [])
-    }
-}
-
 extension OAuth2Settings: SettingsSection {
     static let entries: [Entry<OAuth2Settings>] =
         [
             .setting(
                 "token_url", \.tokenURL, optional: .url("https", "http"), "The token endpoint.",
                 example: "\"https://login.example.com/oauth2/token\""),
-            .setting("client_id", \.clientID, optional: .text(), "Who asks.", example: "\"spoolship\""),
+            .setting("client_id", \.clientID, .text().standingForNothing(""), "Who asks.", example: "\"spoolship\""),
         ]
         + Entry.secret(
             "client_secret", inline: (\.secret.inline, "The client's secret. Better: client_secret_file."),

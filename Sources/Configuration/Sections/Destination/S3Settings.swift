@@ -1,29 +1,14 @@
-package import Model
-
-/// `[destination.s3]`: which bucket, what objects are called, and who writes them.
-public struct S3Settings: Sendable, Equatable {
-    package var bucket: String?
-    package var pathStyle = false
-    /// The template of an object's key.
-    public var key = "spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}"
-    package var ifNoneMatch = true
-    package var storageClass: String?
-    package var serverSideEncryption: S3Encryption?
-    package var aws = AWSSettings()
-
-    /// What is missing, as keys below `[[destination]]`.
-    var missing: [String] {
-        (bucket == nil ? ["s3.bucket"] : []) + aws.missing.map { "s3.\($0)" }
-    }
-}
+internal import Model
 
 extension S3Settings: SettingsSection {
     static let entries: [Entry<S3Settings>] = bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws) }
 
     private static let bucketEntries: [Entry<S3Settings>] = [
-        .setting("bucket", \.bucket, optional: .bucketName, "The bucket; it must exist.", example: "\"events\""),
         .setting(
-            "region", \.aws.region, optional: .awsName("region"),
+            "bucket", \.bucket, .bucketName.standingForNothing(""), "The bucket; it must exist.",
+            example: "\"events\""),
+        .setting(
+            "region", \.aws.region, .awsName("region").standingForNothing(""),
             "The bucket's region; servers that have none take any, often us-east-1.", example: "\"eu-central-1\""),
         .setting(
             "path_style", \.pathStyle, .boolean,

@@ -1,16 +1,4 @@
-public import Model
-
-/// A secret that a destination may have: in the configuration itself, alone in a file, or in a systemd credential.
-public struct SecretSetting: Sendable, Equatable {
-    package var inline: Secret?
-    package var file: String?
-    package var credential: String?
-
-    /// Where it is kept; nil when there is none.
-    public var source: SecretSource? {
-        file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) }
-    }
-}
+internal import Model
 
 extension Entry where Owner: SettingsSection {
     /// The settings of a secret, each with its place.

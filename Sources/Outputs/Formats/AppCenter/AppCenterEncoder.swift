@@ -17,7 +17,7 @@ package struct AppCenterEncoder: BatchEncoder {
     package var traits: FormatTraits {
         FormatTraits(
             tokenPlace: .header("App-Secret"), arguments: "api-version=1.0.0",
-            headers: [.init("Install-ID", installID)], mayLeaveOut: true)
+            headers: [("Install-ID", installID)], mayLeaveOut: true)
     }
 
     /// The device's members, by the names that App Center has for them; and what is sent where one is not known that a log

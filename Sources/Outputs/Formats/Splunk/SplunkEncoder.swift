@@ -12,26 +12,6 @@ package struct SplunkEncoder: BatchEncoder {
     /// missing or none, acknowledgement that is off.
     private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
 
-    /// What the collector keeps beside each event.
-    package struct Metadata: Sendable, Equatable {
-        /// The machine; nil leaves it to the collector, which takes the sender's address.
-        package var host: String?
-        /// Where the events come from; nil for the token's.
-        package var source: String?
-        /// What they are; nil for the token's.
-        package var sourcetype: String?
-        /// Where they are kept; nil for the token's.
-        package var index: String?
-
-        /// As the token says.
-        package init(host: String? = nil, source: String? = nil, sourcetype: String? = nil, index: String? = nil) {
-            self.host = host
-            self.source = source
-            self.sourcetype = sourcetype
-            self.index = index
-        }
-    }
-
     private let channel: String?
     /// The metadata as members of an object, each with a comma behind it.
     private let metadata: [UInt8]
@@ -39,17 +19,18 @@ package struct SplunkEncoder: BatchEncoder {
     private let host: String?
 
     /// - Parameters:
+    ///   - settings: host, source, source type and index, which the collector keeps beside each event; where one is nil, the
+    ///     token's.
     ///   - channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does not wait
     ///     for indexers.
-    ///   - metadata: what the collector keeps beside each event.
-    ///   - host: this machine's name, kept beside events that say it themselves where the metadata has none.
-    package init(channel: String? = nil, metadata: Metadata = Metadata(), host: String? = nil) {
+    ///   - host: this machine's name, kept beside events that say it themselves where the settings have none.
+    package init(_ settings: DestinationSettings = DestinationSettings(), channel: String? = nil, host: String? = nil) {
         self.channel = channel
-        self.host = metadata.host == nil && host?.isEmpty == false ? host : nil
+        self.host = settings.host == nil && host?.isEmpty == false ? host : nil
         var text = JSONText()
         for (name, value) in [
-            ("host", metadata.host), ("source", metadata.source), ("sourcetype", metadata.sourcetype),
-            ("index", metadata.index),
+            ("host", settings.host), ("source", settings.source), ("sourcetype", settings.sourcetype),
+            ("index", settings.index),
         ] {
             guard let value, !value.isEmpty else { continue }
             text.string(name)
@@ -62,7 +43,7 @@ package struct SplunkEncoder: BatchEncoder {
     package var traits: FormatTraits {
         FormatTraits(
             answerBytes: (65_536, 0), readsAnswers: true, tokenPlace: .authorization(scheme: "Splunk"),
-            headers: channel.map { [.init("X-Splunk-Request-Channel", $0)] } ?? [])
+            headers: channel.map { [("X-Splunk-Request-Channel", $0)] } ?? [])
     }
 
     /// Objects one after the other.

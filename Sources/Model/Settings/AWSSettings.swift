@@ -1,0 +1,34 @@
+/// Whom requests to AWS are signed for: `[destination.aws]`, and part of `[destination.s3]`.
+public struct AWSSettings: Sendable, Equatable {
+    /// Where credentials come from.
+    public enum Credentials: String, Sendable, CaseIterable {
+        /// From these settings.
+        case key
+        /// From the agent's environment.
+        case environment
+        /// From the machine's role.
+        case instance
+        /// From the container's role.
+        case container
+        /// From a token that a role is given for.
+        case webIdentity = "web_identity"
+    }
+
+    package var region = ""
+    package var service = "es"
+    package var credentials = Credentials.key
+    package var accessKeyID = ""
+    package var secret = SecretSetting()
+    package var assumeRole: String?
+    package var externalID: String?
+
+    package init() {}
+
+    /// What is missing, as keys of its section.
+    package var missing: [String] {
+        [
+            ("region", region.isEmpty), ("access_key_id", credentials == .key && accessKeyID.isEmpty),
+            ("secret_access_key_file", credentials == .key && secret.source == nil),
+        ].filter(\.1).map(\.0)
+    }
+}

@@ -1,0 +1,79 @@
+/// The parts of a URL that the configuration has to judge.
+///
+/// Its description hides what may be secret in it: a password, the values of the query.
+public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    /// The whole text, as it was written: for the library that connects.
+    public let text: String
+    /// The scheme, in small letters.
+    public let scheme: String
+    /// The host's name or address, without brackets.
+    public let host: String
+    /// The port, where one is written.
+    public let port: Int?
+    /// Whether a user or a password is written in it.
+    public let hasCredentials: Bool
+
+    /// The URL of that text; nil when it has no scheme or host, or holds spaces or control characters.
+    ///
+    /// Source: RFC 3986, section 3; only the authority is taken apart.
+    public init?(_ text: String) {
+        guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 < 0x80 }),
+            let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://")
+        else { return nil }
+        let scheme = text[..<colon].lowercased()
+        guard let first = scheme.first, first.isLetter,
+            scheme.allSatisfy({ $0.isLetter || $0.isNumber || "+-.".contains($0) })
+        else { return nil }
+        var authority = text[text.index(colon, offsetBy: 3)...].prefix { !"/?#".contains($0) }
+        hasCredentials = authority.contains("@")
+        if let at = authority.lastIndex(of: "@") { authority = authority[authority.index(after: at)...] }
+        let host: Substring
+        var rest: Substring
+        if authority.first == "[" {
+            guard let end = authority.firstIndex(of: "]") else { return nil }
+            host = authority[authority.index(after: authority.startIndex)..<end]
+            rest = authority[authority.index(after: end)...]
+        } else {
+            host = authority.prefix { $0 != ":" }
+            rest = authority[host.endIndex...]
+        }
+        guard !host.isEmpty else { return nil }
+        if rest.isEmpty {
+            port = nil
+        } else {
+            rest.removeFirst()
+            guard let number = Int(rest), (1...65_535).contains(number) else { return nil }
+            port = number
+        }
+        self.text = text
+        self.scheme = scheme
+        self.host = host.lowercased()
+    }
+
+    /// Whether it leads to this machine: what is sent there crosses no wire.
+    public var isLoopback: Bool { host.isLoopbackHost }
+
+    /// The path, without query and fragment; empty for none.
+    public var path: Substring {
+        text.dropFirst(scheme.count + "://".count).prefix { $0 != "?" && $0 != "#" }.drop { $0 != "/" }
+    }
+
+    /// Nothing for `dump` to walk into.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// The text, without what may be secret.
+    public var description: String {
+        var shown = text
+        let authority = shown.dropFirst(scheme.count + "://".count).prefix { !"/?#".contains($0) }
+        if let at = authority.lastIndex(of: "@") {
+            shown.replaceSubrange(authority.startIndex..<at, with: "****")
+        }
+        guard let mark = shown.firstIndex(of: "?") else { return shown }
+        let pairs = shown[shown.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false).map {
+            pair -> Substring in
+            guard let equals = pair.firstIndex(of: "=") else { return pair }
+            return pair[...equals] + Substring(Secret(String(pair[pair.index(after: equals)...])).masked)
+        }
+        return shown[...mark] + pairs.joined(separator: "&")
+    }
+}

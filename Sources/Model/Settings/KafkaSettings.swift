@@ -1,0 +1,15 @@
+/// `[destination.kafka]`: which topic of which brokers, and what a record is.
+public struct KafkaSettings: Sendable, Equatable {
+    package var brokers: [String] = []
+    package var topic = ""
+    /// The member that is a record's key; `none` for records without.
+    public var key = "session_id"
+    package var tls = true
+    package var mechanism = KafkaMechanism.scramSHA512
+    package var options: [String: String] = [:]
+
+    package init() {}
+
+    /// The brokers as addresses.
+    public var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }
+}

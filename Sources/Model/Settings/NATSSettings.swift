@@ -1,0 +1,16 @@
+/// `[destination.nats]`: which subject of which servers, and who publishes there.
+public struct NATSSettings: Sendable, Equatable {
+    package var subject = ""
+    package var servers: [EndpointURL] = []
+    package var followCluster = true
+    package var stream: String?
+    package var message = NATSContent.batch
+    package var duplicateWindow = Duration.seconds(120)
+    package var nkey = SecretSetting()
+    /// Never in the configuration itself.
+    package var credentials = SecretSetting()
+    package var tlsFirst = false
+    package var inboxPrefix = "_INBOX"
+
+    package init() {}
+}

@@ -1,0 +1,44 @@
+internal import EventLoops
+internal import Model
+
+extension DestinationSettings {
+    /// Refuses settings without meaning.
+    ///
+    /// - Returns: the servers, each once; they are tried one after the other.
+    /// - Throws: `OutputError` with code `invalidSetting`.
+    func checkNATS() throws(OutputError) -> [NATSAddress] {
+        try require(
+            nats.subject.isNATSSubject, "the subject must be words with dots between them, without blanks, * and >")
+        try require(nats.inboxPrefix.isNATSSubject, "inbox_prefix must be words with dots between them")
+        if let stream = nats.stream {
+            try require(stream.isNATSStream, "the stream's name holds a blank or one of . * > / \\")
+        }
+        try require(!addresses.isEmpty, "there is no server")
+        var servers: [NATSAddress] = []
+        for url in addresses {
+            let server = try NATSAddress(url: url.text)
+            try require(
+                server.isTLS || nats.tlsFirst || server.isLoopback || allowPlainHTTP,
+                "nats:// to \(server.host) may show every event on the way; use tls://, or allow it by name")
+            if !servers.contains(server) { servers.append(server) }
+        }
+        return servers
+    }
+
+    /// Where the secret is that shows who the agent is; nil without one. A credentials file has several lines.
+    func natsSecret() throws(OutputError) -> SecretProvider? {
+        if let file = nats.credentials.source { return try SecretProvider(file, hasLines: true) }
+        guard let source = nats.nkey.source ?? login?.secret else { return nil }
+        return try SecretProvider(source)
+    }
+
+    /// How connections to NATS are made, in HTTP's terms: only names, routes, the proxy and the wait matter.
+    var natsConnection: HTTPOptions {
+        var options = HTTPOptions(url: "http://localhost/")
+        options.heedsEnvironment = false
+        options.settings.proxy = proxy
+        options.settings.connectTimeout = connectTimeout
+        options.settings.requestTimeout = requestTimeout
+        return options
+    }
+}
