@@ -26,8 +26,6 @@ final class DropReading {
     var splitter: ObjectSplitter
     /// Unpacks a file of lines.
     var packed: PackedLines?
-    /// The length so far of a line that is too long and is being skipped, and its beginning.
-    var skipped: (length: Int64, offset: Int64, head: [UInt8])?
     /// Whether the splitter holds an event that the sink has not taken.
     var isEventWaiting = false
     /// Whether it waits for the sink's word.
@@ -62,7 +60,6 @@ final class DropReading {
     func letGo() {
         descriptor = nil
         packed = nil
-        skipped = nil
         splitter = ObjectSplitter(longest: 0, from: taken)
     }
 }

@@ -90,9 +90,9 @@ struct ObjectSplitter {
     var isBlank: Bool { place.state == .start && value == nil && fault == nil }
 
     /// What to tell of a text that ends before it should.
-    static func earlyEnd(of splitter: ObjectSplitter) -> String {
-        guard splitter.isBlank else { return "the text ends too early" }
-        return splitter.position == 0 ? "the file is empty" : "the file holds nothing but white space"
+    var earlyEnd: String {
+        guard isBlank else { return "the text ends too early" }
+        return position == 0 ? "the file is empty" : "the file holds nothing but white space"
     }
 
     /// Whether a value is still open.

@@ -12,10 +12,41 @@ final class PackedLines {
         case cutShort
         /// The bytes are no such archive, or a damaged one.
         case broken(String)
+
+        /// Why what is left goes to the quarantine, and what exactly; nil for a whole file.
+        var problem: (reason: QuarantineRecord.Reason, detail: String)? {
+            switch self {
+            case .whole: nil
+            case .cutShort: (.cutShort, "the archive ends too early")
+            case .broken(let detail): (.badArchive, detail)
+            }
+        }
+    }
+
+    /// What comes next.
+    enum Piece {
+        /// So many bytes of whole lines: the first of `lines`, to be taken.
+        case lines(Int)
+        /// A line that is too long, and was taken.
+        case tooLong(Rest)
+        /// Nothing, until more was unpacked.
+        case more
+        /// Nothing more; of a file that ends badly `rest` is left.
+        case end(End)
+    }
+
+    /// Bytes that are no line for anybody.
+    struct Rest {
+        /// Where they begin in the unpacked file.
+        var offset: Int64
+        var length: Int64
+        /// The first of them, at most `ObjectSplitter.excerpt`.
+        var head: [UInt8]
     }
 
     private static let inputSize = 64 << 10
 
+    private let longest: Int
     private let decompressor: StreamDecompressor
     private let storage: UnsafeMutableRawBufferPointer
     private var input: [UInt8] = []
@@ -29,9 +60,12 @@ final class PackedLines {
     private(set) var offset: Int64 = 0
     /// Set once nothing more comes.
     private(set) var end: End?
+    /// A line that is too long, as far as it was taken.
+    private var skipped: Rest?
 
     /// - Parameter longest: the longest line, its LF not counted.
     init(_ compression: Compression, longest: Int) throws(FrameError) {
+        self.longest = longest
         decompressor = try StreamDecompressor(compression)
         storage = .allocate(byteCount: max(256 << 10, longest + 2), alignment: 16)
     }
@@ -51,8 +85,38 @@ final class PackedLines {
         offset += Int64(taken)
     }
 
+    /// What comes next of what was unpacked.
+    ///
+    /// - Parameter limit: how many bytes of lines there may be; a single line may have more.
+    func next(atMost limit: Int = .max) -> Piece {
+        let feed = LineCutter.firstLineFeed(in: lines)
+        if skipped == nil {
+            let most = UnsafeRawBufferPointer(rebasing: lines.prefix(max(limit, 1)))
+            if case .lines(let count) = LineCutter(longest: longest).piece(of: most) { return .lines(count) }
+            if let feed, feed <= longest { return .lines(feed + 1) }
+            if feed == nil, count <= longest {
+                guard let end else { return .more }
+                guard end == .whole, count > 0 else { return .end(end) }
+                seal()
+                return .lines(count)
+            }
+            skipped = Rest(
+                offset: offset, length: 0, head: Array(lines.prefix(min(feed ?? count, ObjectSplitter.excerpt))))
+        }
+        skipped?.length += Int64(feed ?? count)
+        take(feed.map { $0 + 1 } ?? count)
+        guard feed != nil || end == .whole, let line = skipped else { return end.map { Piece.end($0) } ?? .more }
+        skipped = nil
+        return .tooLong(line)
+    }
+
+    /// What is left of a file that ends badly.
+    var rest: Rest {
+        skipped ?? Rest(offset: offset, length: Int64(count), head: Array(lines.prefix(ObjectSplitter.excerpt)))
+    }
+
     /// Puts an LF after the last line.
-    func seal() {
+    private func seal() {
         if start + count == storage.count { moveToFront() }
         guard count < storage.count else { return }
         storage[start + count] = 0x0A

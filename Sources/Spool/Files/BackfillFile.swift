@@ -127,10 +127,6 @@ public final class BackfillFile {
         return numbers.map { String($0, radix: 16) }.joined(separator: ":")
     }
 
-    private var placeOfLines: String {
-        place(.lines(packed.offset))
-    }
-
     private static func fingerprint(_ descriptor: Int32, _ length: Int) throws(SystemError) -> (Int, UInt64) {
         var failure: SystemError?
         let bytes = [UInt8](unsafeUninitializedCapacity: max(1, length)) { buffer, count in
@@ -164,76 +160,33 @@ public final class BackfillFile {
 
     private func nextLines(_ limit: Int) throws(SystemError) -> Piece? {
         while true {
-            let lines = packed.lines
-            // No line in so many bytes is too long.
-            let window = UnsafeRawBufferPointer(rebasing: lines.prefix(min(max(limit, 1), longest + 1)))
-            if let last = LineCutter.lastLineFeed(in: window) { return take(last + 1) }
-            if let first = LineCutter.firstLineFeed(in: lines) {
-                guard first > longest else { return take(first + 1) }
-                let head = Array(lines.prefix(min(first, ObjectSplitter.excerpt)))
-                return tooLong(head, first, from: packed.offset, taking: first + 1)
+            let offset = packed.offset
+            switch packed.next(atMost: limit) {
+            case .more: try packed.fill(from: descriptor.raw)
+            case .lines(let count):
+                let bytes = Array(packed.lines.prefix(count))
+                packed.take(count)
+                return Piece(bytes: bytes, offset: offset, end: place(.lines(packed.offset)))
+            case .tooLong(let line):
+                return Piece(
+                    bytes: line.head, offset: line.offset, problem: tooLong(line.length),
+                    end: place(.lines(packed.offset)))
+            case .end(let end):
+                // What is left of an archive that ends badly cannot be read.
+                guard let (reason, detail) = end.problem else { return nil }
+                isFinished = true
+                let rest = packed.rest
+                return Piece(
+                    bytes: rest.head, offset: rest.offset,
+                    problem: Problem(reason: reason, detail: detail, length: rest.length),
+                    end: place(.lines(rest.offset + rest.length), isFinished: true))
             }
-            if lines.count > longest { return try skipLine() }
-            guard packed.end != nil else {
-                try packed.fill(from: descriptor.raw)
-                continue
-            }
-            guard packed.end == .whole else { return brokenEnd(Array(lines.prefix(ObjectSplitter.excerpt))) }
-            guard !lines.isEmpty else { return nil }
-            packed.seal()
-            return take(packed.lines.count)
         }
     }
 
-    private func take(_ count: Int) -> Piece {
-        let offset = packed.offset
-        let bytes = Array(packed.lines.prefix(count))
-        packed.take(count)
-        return Piece(bytes: bytes, offset: offset, problem: nil, end: placeOfLines)
-    }
-
-    private func tooLong(_ head: [UInt8], _ length: Int, from offset: Int64, taking count: Int) -> Piece {
-        packed.take(count)
-        return Piece(bytes: head, offset: offset, problem: lengthProblem(Int64(length)), end: placeOfLines)
-    }
-
-    private func lengthProblem(_ length: Int64) -> Problem {
+    private func tooLong(_ length: Int64) -> Problem {
         Problem(
-            reason: .tooLong, detail: "the event has \(length) bytes, \(longest) are allowed (spool.max_event_size)",
-            length: length)
-    }
-
-    /// Goes over a line that does not fit the memory.
-    private func skipLine() throws(SystemError) -> Piece? {
-        let offset = packed.offset
-        let head = Array(packed.lines.prefix(ObjectSplitter.excerpt))
-        var length = 0
-        while true {
-            let lines = packed.lines
-            if let first = LineCutter.firstLineFeed(in: lines) {
-                return tooLong(head, length + first, from: offset, taking: first + 1)
-            }
-            length += lines.count
-            packed.take(lines.count)
-            guard packed.end == nil else { return tooLong(head, length, from: offset, taking: 0) }
-            try packed.fill(from: descriptor.raw)
-        }
-    }
-
-    /// An archive that ends badly: what is left of it cannot be read.
-    private func brokenEnd(_ content: [UInt8]) -> Piece? {
-        let (reason, detail): (QuarantineRecord.Reason, String) =
-            switch packed.end {
-            case .broken(let detail): (.badArchive, detail)
-            default: (.cutShort, "the archive ends too early")
-            }
-        let offset = packed.offset
-        let length = Int64(packed.lines.count)
-        packed.take(packed.lines.count)
-        isFinished = true
-        let end = place(.lines(packed.offset), isFinished: true)
-        return Piece(
-            bytes: content, offset: offset, problem: Problem(reason: reason, detail: detail, length: length), end: end)
+            reason: .tooLong, detail: QuarantineRecord.tooLong("event", length, longest: longest), length: length)
     }
 
     // MARK: JSON texts
@@ -243,7 +196,7 @@ public final class BackfillFile {
         var start: Int64 = 0
         var end = splitter.place
         func lines() -> Piece? {
-            bytes.isEmpty ? nil : Piece(bytes: bytes, offset: start, problem: nil, end: place(end))
+            bytes.isEmpty ? nil : Piece(bytes: bytes, offset: start, end: place(end))
         }
         while true {
             let (find, isEnd) = try nextFind()
@@ -252,14 +205,12 @@ public final class BackfillFile {
                 guard bytes.isEmpty || bytes.count + splitter.event.count <= limit else {
                     return ordered(
                         lines(),
-                        Piece(
-                            bytes: splitter.event, offset: splitter.eventOffset, problem: nil,
-                            end: place(splitter.place)))
+                        Piece(bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
                 }
                 if bytes.isEmpty { start = splitter.eventOffset }
                 bytes += splitter.event
                 end = splitter.place
-            case .tooLong(let length): return ordered(lines(), problem(lengthProblem(length)))
+            case .tooLong(let length): return ordered(lines(), excerpt(of: tooLong(length)))
             case .fault(let detail):
                 isFinished = true
                 return ordered(lines(), try rest(detail))
@@ -295,7 +246,7 @@ public final class BackfillFile {
         return lines
     }
 
-    private func problem(_ problem: Problem) -> Piece {
+    private func excerpt(of problem: Problem) -> Piece {
         // Without the line feed that the splitter adds.
         let count = min(ObjectSplitter.excerpt, Int(problem.length))
         return Piece(
@@ -321,17 +272,12 @@ public final class BackfillFile {
     }
 
     private func endProblem() -> Piece {
-        let detail =
-            switch packed.end {
-            case .broken(let detail): detail
-            default: ObjectSplitter.earlyEnd(of: splitter)
-            }
-        let isBroken = if case .broken = packed.end { true } else { false }
+        let (reason, detail) = packed.end?.problem ?? (.cutShort, splitter.earlyEnd)
         let offset = splitter.place.offset
         return Piece(
             bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [], offset: offset,
             problem: Problem(
-                reason: isBroken ? .badArchive : .cutShort, detail: detail, length: splitter.position - offset),
+                reason: reason, detail: detail, length: splitter.position - offset),
             end: place(splitter.place, isFinished: true))
     }
 }

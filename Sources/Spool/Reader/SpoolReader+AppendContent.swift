@@ -230,10 +230,8 @@ extension SpoolReader {
     }
 
     private func skipped(_ file: AppendFile, length: Int64, head: UnsafeRawBufferPointer) {
-        counters.linesTooLong += 1
-        quarantine(
-            .tooLong, "the line has \(length) bytes, \(options.maxEventSize) are allowed (spool.max_event_size)",
-            from: source(of: file), at: file.taken.offset, length: length,
+        tooLong(
+            "line", length, from: source(of: file), at: file.taken.offset,
             content: Array(head.prefix(ObjectSplitter.excerpt)))
     }
 

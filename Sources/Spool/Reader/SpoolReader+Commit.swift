@@ -184,6 +184,14 @@ extension SpoolReader {
         if !commits.isParked { commits.isWanted = true }
     }
 
+    /// Puts what is too long to be an event into quarantine, whole or its beginning, and counts it.
+    func tooLong(_ what: String, _ length: Int64, from source: SpoolSource, at offset: Int64, content: [UInt8]) {
+        counters.linesTooLong += 1
+        quarantine(
+            .tooLong, QuarantineRecord.tooLong(what, length, longest: options.maxEventSize), from: source, at: offset,
+            length: length, content: content)
+    }
+
     /// Puts what cannot be an event into quarantine, with the next commit.
     func quarantine(
         _ reason: QuarantineRecord.Reason, _ detail: String, from source: SpoolSource, at offset: Int64, length: Int64,
@@ -196,5 +204,12 @@ extension SpoolReader {
             QuarantineRecord(
                 reason: reason, detail: detail, app: source.app, path: source.path, offset: offset, length: length,
                 content: content, time: time.wallTime, file: source.file))
+    }
+}
+
+extension QuarantineRecord {
+    /// What is told of a line or an event that is too long.
+    static func tooLong(_ what: String, _ length: Int64, longest: Int) -> String {
+        "the \(what) has \(length) bytes, \(longest) are allowed (spool.max_event_size)"
     }
 }

@@ -62,10 +62,8 @@ extension SpoolReader {
             drop.isEventWaiting = true
             return handEvent(of: drop)
         case .tooLong(let length):
-            counters.linesTooLong += 1
-            quarantine(
-                .tooLong, "the event has \(length) bytes, \(options.maxEventSize) are allowed (spool.max_event_size)",
-                from: drop.source, at: drop.splitter.eventOffset, length: length, content: drop.splitter.event)
+            tooLong(
+                "event", length, from: drop.source, at: drop.splitter.eventOffset, content: drop.splitter.event)
         case .fault: return true
         }
         drop.taken = drop.splitter.place
@@ -130,7 +128,7 @@ extension SpoolReader {
             return remember(.retryCut(drop.id), after: options.secondTry)
         }
         do {
-            try quarantineText(of: drop, .cutShort, ObjectSplitter.earlyEnd(of: drop.splitter))
+            try quarantineText(of: drop, .cutShort, drop.splitter.earlyEnd)
         } catch {
             return giveUp(drop, for: error)
         }
