@@ -152,17 +152,7 @@ final class PackedLines {
     }
 
     private func readInput(_ descriptor: Int32) throws(SystemError) {
-        let offset = position
-        var failure: SystemError?
-        input = [UInt8](unsafeUninitializedCapacity: PackedLines.inputSize) { buffer, count in
-            do throws(SystemError) {
-                count = try FileSystem.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
-            } catch {
-                failure = error
-                count = 0
-            }
-        }
-        if let failure { throw failure }
+        input = try FileSystem.bytes(of: descriptor, at: position, count: PackedLines.inputSize)
         inputStart = 0
         position += Int64(input.count)
     }

@@ -128,17 +128,7 @@ public final class BackfillFile {
     }
 
     private static func fingerprint(_ descriptor: Int32, _ length: Int) throws(SystemError) -> (Int, UInt64) {
-        var failure: SystemError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: max(1, length)) { buffer, count in
-            do throws(SystemError) {
-                let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
-                count = try FileSystem.read(descriptor, into: room, at: 0)
-            } catch {
-                failure = error
-                count = 0
-            }
-        }
-        if let failure { throw failure }
+        let bytes = try FileSystem.bytes(of: descriptor, at: 0, count: length)
         return (bytes.count, bytes.withUnsafeBytes { ByteHash.of($0) })
     }
 

@@ -162,6 +162,21 @@ enum FileSystem {
         return max(offset, try status(of: descriptor).size)
     }
 
+    /// So many bytes of a regular file at `offset`; fewer only at its end.
+    static func bytes(of descriptor: Int32, at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, read in
+            do throws(SystemError) {
+                read = try FileSystem.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+            } catch {
+                failure = error
+                read = 0
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
     /// Reads up to `buffer.count` bytes of a regular file at `offset`; fewer only at its end.
     static func read(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64

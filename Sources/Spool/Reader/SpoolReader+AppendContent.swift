@@ -168,7 +168,7 @@ extension SpoolReader {
         _ bytes: Slice<UnsafeMutableRawBufferPointer>, at offset: Int64, _ descriptor: Int32
     ) throws(SystemError) -> Bool {
         guard (offset & 4095) + Int64(bytes.count) > 4096 else { return true }
-        let first = try self.bytes(of: descriptor, at: offset, count: min(Mark.window, bytes.count))
+        let first = try FileSystem.bytes(of: descriptor, at: offset, count: min(Mark.window, bytes.count))
         return bytes.prefix(Mark.window).elementsEqual(first)
     }
 
@@ -258,7 +258,7 @@ extension SpoolReader {
         let length = Int(min(place.offset, Int64(Fingerprint.longest)))
         var fingerprint: Fingerprint?
         if file.trace.fingerprint.length < length {
-            let read = head == nil ? try bytes(of: descriptor, at: 0, count: length) : []
+            let read = head == nil ? try FileSystem.bytes(of: descriptor, at: 0, count: length) : []
             let hash = head.map { ByteHash.of(UnsafeRawBufferPointer(rebasing: $0.prefix(length))) }
             fingerprint = Fingerprint(length: length, hash: hash ?? read.withUnsafeBytes { ByteHash.of($0) })
         }

@@ -143,7 +143,7 @@ extension SpoolReader {
         let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
         quarantine(
             reason, detail, from: drop.source, at: drop.taken.offset, length: rest,
-            content: try bytes(of: descriptor, at: drop.taken.offset, count: length))
+            content: try FileSystem.bytes(of: descriptor, at: drop.taken.offset, count: length))
         finish(drop)
     }
 

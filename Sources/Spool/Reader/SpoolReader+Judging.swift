@@ -22,7 +22,7 @@ extension SpoolReader {
         file.see(length: status.size)
         file.modified = status.modified
         let size = file.size
-        let head = try bytes(of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
+        let head = try FileSystem.bytes(of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
         guard var inquiry = streams.inquiry(aboutCopy: file, head: head) else { return false }
         tellCutOffs()
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
@@ -59,7 +59,7 @@ extension SpoolReader {
         file.scanned = 0
         let (size, old) = (file.size, file.taken.offset)
         guard size < old || isRewritten else { return true }
-        let head = try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
+        let head = try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
         var inquiry = streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
             try self.look(at: places, of: descriptor, size: size)
@@ -121,7 +121,7 @@ extension SpoolReader {
                 try open(file)
             }
             guard let descriptor = file.descriptor?.raw else { return [] }
-            return try bytes(of: descriptor, at: 0, count: Fingerprint.longest)
+            return try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
         } catch {
             return []
         }
@@ -131,7 +131,7 @@ extension SpoolReader {
         var sight = Sight()
         for place in places {
             let mark = try mark(at: place, descriptor)
-            let border = try bytes(of: descriptor, at: place - 1, count: 2)
+            let border = try FileSystem.bytes(of: descriptor, at: place - 1, count: 2)
             sight.saw(mark, endsLine: place >= size || border.contains(0x0A))
             if place >= size { sight.end = mark }
         }
@@ -146,22 +146,8 @@ extension SpoolReader {
 
     func mark(at offset: Int64, _ descriptor: Int32) throws(SystemError) -> Mark {
         let covered = Mark(offset: offset, hash: 0).covered
-        let bytes = try bytes(of: descriptor, at: offset - Int64(covered), count: covered)
+        let bytes = try FileSystem.bytes(of: descriptor, at: offset - Int64(covered), count: covered)
         return Mark(offset: offset, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
-    }
-
-    func bytes(of descriptor: Int32, at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
-        var failure: SystemError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, read in
-            do throws(SystemError) {
-                read = try FileSystem.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
-            } catch {
-                failure = error
-                read = 0
-            }
-        }
-        if let failure { throw failure }
-        return bytes
     }
 
     /// A decompressor for a format; nil if there is no memory for one.

@@ -39,7 +39,7 @@ extension SpoolReader {
             let length = size <= Int64(options.maxEventSize) ? Int(size) : ObjectSplitter.excerpt
             quarantine(
                 reason, detail, from: drop.source, at: drop.taken.offset, length: size,
-                content: try bytes(of: descriptor, at: 0, count: length))
+                content: try FileSystem.bytes(of: descriptor, at: 0, count: length))
         }
         finish(drop)
     }
