@@ -82,15 +82,7 @@ public enum DropFileWriter {
         let file = try Descriptor(checking: raw, "openat")
         do throws(SystemError) {
             guard fchmod(file.raw, 0o640) == 0 else { throw SystemError("fchmod") }
-            var rest = bytes
-            while let base = rest.baseAddress, !rest.isEmpty {
-                let count = Glibc.write(file.raw, base, rest.count)
-                if count < 0 {
-                    if errno == EINTR { continue }
-                    throw SystemError("write")
-                }
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            }
+            try WholeFile.write(Array(bytes), to: file.raw)
             guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
             return file
         } catch {
@@ -101,11 +93,6 @@ public enum DropFileWriter {
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8.contains(byte)
     }
 }

@@ -56,8 +56,7 @@ public struct SpoolState: Sendable, Equatable {
     /// - Throws: `SpoolError` with code `cannotWrite`.
     public func publish(in spool: String) throws(SpoolError) {
         do throws(SystemError) {
-            if mkdir("\(spool)/.spoolship", 0o755) != 0, errno != EEXIST { throw SystemError("mkdir") }
-            let directory = try SpoolState.folder(in: spool)
+            let directory = try SpoolState.folder(in: spool, makes: true)
             var status = stat()
             // Writers may look into it, whatever the umask took away when it was made. Another user's stays as it is.
             if fstat(directory.raw, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o055 != 0o055,
@@ -65,17 +64,10 @@ public struct SpoolState: Sendable, Equatable {
             {
                 throw SystemError("fchmod")
             }
-            // One agent writes here; what an earlier one left half-written is in the way of nobody else.
-            unlinkat(directory.raw, "state.new", 0)
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-            let file = try Descriptor(checking: openat(directory.raw, "state.new", flags, 0o644), "openat")
-            // Readable by all, whatever the umask takes away.
-            guard fchmod(file.raw, 0o644) == 0 else { throw SystemError("fchmod") }
-            let text = Array("\(accepting.rawValue)\n\(reason)\n".utf8)
-            guard write(file.raw, text, text.count) == text.count else { throw SystemError("write") }
-            guard renameat(directory.raw, "state.new", directory.raw, "state") == 0 else {
-                throw SystemError("renameat")
-            }
+            // In the directory that was looked at, whatever has its name by now.
+            try WholeFile.replace(
+                "\(FileSystem.selfPath(directory.raw))/state", with: Array("\(accepting.rawValue)\n\(reason)\n".utf8),
+                mode: 0o644, isForAll: true, isDurable: false)
         } catch {
             throw SpoolError(
                 .cannotWrite,
@@ -84,7 +76,9 @@ public struct SpoolState: Sendable, Equatable {
         }
     }
 
-    static func folder(in spool: String) throws(SystemError) -> Descriptor {
+    /// The directory of ours in a spool.
+    static func folder(in spool: String, makes: Bool = false) throws(SystemError) -> Descriptor {
+        if makes, mkdir("\(spool)/.spoolship", 0o755) != 0, errno != EEXIST { throw SystemError("mkdir") }
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
         return try Descriptor(checking: open("\(spool)/.spoolship", flags), "open")
     }

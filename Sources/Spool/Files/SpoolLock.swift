@@ -17,8 +17,7 @@ public final class SpoolLock: Sendable {
     public static func take(_ spool: String) throws(SpoolError) -> SpoolLock? {
         let file: Descriptor
         do throws(SystemError) {
-            if mkdir("\(spool)/.spoolship", 0o755) != 0, errno != EEXIST { throw SystemError("mkdir") }
-            let folder = try SpoolState.folder(in: spool)
+            let folder = try SpoolState.folder(in: spool, makes: true)
             let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
             file = try Descriptor(checking: openat(folder.raw, "lock", flags, 0o600), "openat")
         } catch {
