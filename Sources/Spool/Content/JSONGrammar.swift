@@ -43,14 +43,7 @@ struct JSONGrammar {
     var isInString: Bool { if case .string = mode { true } else { false } }
 
     /// Whether a byte can begin a value.
-    static func begins(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "\""), UInt8(ascii: "-"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "n"):
-            true
-        default: false
-        }
-    }
+    static func begins(_ byte: UInt8) -> Bool { "{[\"-0123456789tfn".utf8.contains(byte) }
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 
@@ -60,7 +53,7 @@ struct JSONGrammar {
         case .string(let isKey): return inString(byte, isKey)
         case .escape(let isKey): return escaped(byte, isKey)
         case .digits(let left, let isKey):
-            guard JSONGrammar.isHexadecimal(byte) else { return .fault("expected four hexadecimal digits") }
+            guard "0123456789abcdefABCDEF".utf8.contains(byte) else { return .fault("expected four hexadecimal digits") }
             mode = left > 1 ? .digits(left: left - 1, isKey: isKey) : .string(isKey: isKey)
             return .inside
         case .minus, .zero, .whole, .point, .fraction, .exponent, .exponentSign, .power: return inNumber(byte)
@@ -148,23 +141,9 @@ struct JSONGrammar {
     }
 
     private mutating func escaped(_ byte: UInt8, _ isKey: Bool) -> Step {
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
-            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
-            mode = .string(isKey: isKey)
-        case UInt8(ascii: "u"): mode = .digits(left: 4, isKey: isKey)
-        default: return .fault("a string has an unknown escape")
-        }
+        guard "\"\\/bfnrtu".utf8.contains(byte) else { return .fault("a string has an unknown escape") }
+        mode = byte == UInt8(ascii: "u") ? .digits(left: 4, isKey: isKey) : .string(isKey: isKey)
         return .inside
-    }
-
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-            UInt8(ascii: "A")...UInt8(ascii: "F"):
-            true
-        default: false
-        }
     }
 
     // MARK: Numbers
@@ -198,12 +177,7 @@ struct JSONGrammar {
             }
         }
         // `01`, `1.2.3`, `1-2`: one number that is none, rather than two.
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "+"),
-            UInt8(ascii: "e"), UInt8(ascii: "E"):
-            return .fault("a number is not written as JSON's are")
-        default: break
-        }
+        guard !"0123456789.-+eE".utf8.contains(byte) else { return .fault("a number is not written as JSON's are") }
         mode = .commaOrEnd
         guard depth > 0 else { return .after }
         return take(byte)
