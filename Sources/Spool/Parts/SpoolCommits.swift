@@ -15,7 +15,7 @@ struct SpoolCommits {
 
 /// What is to be done later: one timer, for the soonest of it.
 struct SpoolErrands {
-    var agenda = Agenda<SpoolReader.Errand>()
+    var agenda = Heap<BootInstant, SpoolReader.Errand>()
     var alarm: (deadline: BootInstant, timer: EventLoop.TimerID)?
 }
 

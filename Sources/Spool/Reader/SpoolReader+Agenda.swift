@@ -26,7 +26,7 @@ extension SpoolReader {
 
     /// Puts something on the agenda.
     func remember(_ errand: Errand, at deadline: BootInstant) {
-        errands.agenda.add(errand, at: deadline)
+        errands.agenda.add(errand, deadline)
         setAlarm()
     }
 
@@ -34,7 +34,7 @@ extension SpoolReader {
     func remember(_ errand: Errand, after wait: Duration) { remember(errand, at: now + wait) }
 
     private func setAlarm() {
-        guard let next = errands.agenda.next, life.phase == .running else { return }
+        guard let next = errands.agenda.first?.key, life.phase == .running else { return }
         if let alarm = errands.alarm {
             guard next < alarm.deadline else { return }
             loop.cancel(alarm.timer)
@@ -51,8 +51,9 @@ extension SpoolReader {
     /// Does what is due, for so long at most.
     func runErrands(within limit: Duration) {
         let end = now + limit
-        while life.phase == .running, let errand = errands.agenda.popDue(now) {
-            let start = now
+        while life.phase == .running, let next = errands.agenda.first, next.key <= now {
+            _ = errands.agenda.popFirst()
+            let (errand, start) = (next.item, now)
             run(errand)
             if let app = app(of: errand) { shares.charge(app, now - start) }
             if now >= end { break }
