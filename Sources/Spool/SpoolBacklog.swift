@@ -1,5 +1,4 @@
 public import EventLoops
-internal import Glibc
 public import Model
 
 /// What waits in a spool that nobody reads: counted by looking, not by reading.
@@ -10,8 +9,6 @@ public struct SpoolBacklog: Sendable, Equatable {
     public private(set) var bytes: ByteCount = 0
     /// When anything about the oldest of them was last changed, as the kernel says; nil without files.
     public private(set) var oldest: Timestamp?
-    /// Whether the spool holds more than was counted.
-    public private(set) var isCut = false
 
     /// So many names are looked at: with more it only matters that there are many.
     static let mostNames = 20_000
@@ -25,34 +22,24 @@ public struct SpoolBacklog: Sendable, Equatable {
     public static func look(in directory: String, read: [String: Int64] = [:]) -> SpoolBacklog {
         var backlog = SpoolBacklog()
         var names = 0
-        backlog.add(directory, below: "", depth: 0, read, &names)
+        if let root = try? FileSystem.openRoot(directory) { backlog.add(root, below: "", depth: 0, read, &names) }
         return backlog
     }
 
     private mutating func add(
-        _ directory: String, below: String, depth: Int, _ read: [String: Int64], _ names: inout Int
+        _ directory: borrowing Descriptor, below: String, depth: Int, _ read: [String: Int64], _ names: inout Int
     ) {
-        let raw = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-        guard raw >= 0 else { return }
-        guard let stream = fdopendir(raw) else {
-            close(raw)
-            return
-        }
-        defer { closedir(stream) }
-        while let entry = readdir(stream) {
+        // What is gone or out of reach does not wait.
+        guard let stream = try? DirectoryStream(directory) else { return }
+        while names < SpoolBacklog.mostNames, let name = try? stream.next()?.name {
             names += 1
-            guard names <= SpoolBacklog.mostNames else {
-                isCut = true
-                return
-            }
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { FileName($0.prefix { $0 != 0 }) }
-            guard !name.isHidden else { continue }
-            // What is gone or out of reach does not wait.
-            guard let status = try? FileSystem.status(raw, name) else { continue }
+            guard !name.isHidden, let status = try? FileSystem.status(stream.descriptor, name) else { continue }
             let path = below.isEmpty ? name.text : "\(below)/\(name.text)"
             if status.isDirectory {
-                guard depth < SpoolBacklog.deepest else { continue }
-                add("\(directory)/\(name.text)", below: path, depth: depth + 1, read, &names)
+                guard depth < SpoolBacklog.deepest,
+                    let inner = try? FileSystem.openDirectory(stream.descriptor, name)
+                else { continue }
+                add(inner, below: path, depth: depth + 1, read, &names)
             } else if status.isRegular, name.kind != .other {
                 let left = ByteCount(status.size) - ByteCount(read[path] ?? 0)
                 guard left > 0 else { continue }

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 internal import Logs
 
@@ -21,7 +22,8 @@ extension SpoolReader {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < 1 << 30 else {
             return
         }
-        let room = Int(limit.rlim_cur) - SpoolReader.openDescriptors() - SpoolReader.reserve
+        let openDescriptors = (try? WholeFile.names(in: "/proc/self/fd"))?.count ?? 16
+        let room = Int(limit.rlim_cur) - openDescriptors - SpoolReader.reserve
         guard room < held.mostFiles + held.mostDirectories + SpoolReader.reserve else { return }
         lower(files: room / 2, directories: room / 4, limit: Int(limit.rlim_cur))
     }
@@ -49,13 +51,5 @@ extension SpoolReader {
         log.warning(
             "fewer files are held open than spool.max_open_files allows: the process may not open more",
             ["files": files, "descriptors": limit, "hint": "raise LimitNOFILE"])
-    }
-
-    private static func openDescriptors() -> Int {
-        guard let directory = opendir("/proc/self/fd") else { return 16 }
-        defer { closedir(directory) }
-        var count = 0
-        while readdir(directory) != nil { count += 1 }
-        return count
     }
 }
