@@ -45,9 +45,7 @@ final class Archive {
             if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex {
                 _ = String(path[..<slash]).withCString { mkdirat(spool.raw, $0, 0o755) }
             }
-            _ = path.withCString { mkdirat(spool.raw, $0, 0o750) }
-            let raw = path.withCString { openat(spool.raw, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
-            root = try Descriptor(checking: raw, "openat")
+            root = try Archive.open(FileName(path), in: spool.raw, makes: true)
             let status = try FileSystem.status(root)
             guard try FileSystem.status(spool).device == status.device else {
                 throw SystemError("openat", number: EXDEV)
@@ -123,15 +121,15 @@ final class Archive {
 
     private func folder(of app: String) throws(SystemError) -> Folder {
         if let known = folders[app] { return known }
-        let today = try open(FileName(day), in: root.raw, makes: true)
-        let folder = Folder(try open(FileName(app), in: today.raw, makes: true))
+        let today = try Archive.open(FileName(day), in: root.raw, makes: true)
+        let folder = Folder(try Archive.open(FileName(app), in: today.raw, makes: true))
         // The names of the folders themselves: as durable as what is moved in.
         guard fsync(today.raw) == 0, fsync(root.raw) == 0 else { throw SystemError("fsync") }
         folders[app] = folder
         return folder
     }
 
-    private func open(_ name: FileName, in parent: Int32, makes: Bool = false) throws(SystemError) -> Descriptor {
+    private static func open(_ name: FileName, in parent: Int32, makes: Bool = false) throws(SystemError) -> Descriptor {
         // It is there on every day but the first; opening tells what else is wrong.
         if makes { _ = name.withCString { mkdirat(parent, $0, 0o750) } }
         let raw = name.withCString { openat(parent, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
@@ -168,11 +166,11 @@ final class Archive {
         var left = total
         for day in try days() {
             guard left > wanted else { break }
-            let dayFolder = try open(day, in: root.raw)
+            let dayFolder = try Archive.open(day, in: root.raw)
             let files = try files(of: day).sorted { $0.changed < $1.changed }
             var removed = 0
             for file in files where left > wanted {
-                let folder = try open(file.app, in: dayFolder.raw)
+                let folder = try Archive.open(file.app, in: dayFolder.raw)
                 try FileSystem.unlink(folder.raw, file.name)
                 // bounded: sizes are ByteCounts.
                 left -= file.size
@@ -192,10 +190,10 @@ final class Archive {
     }
 
     private func files(of day: FileName) throws(SystemError) -> [Archived] {
-        let folder = try open(day, in: root.raw)
+        let folder = try Archive.open(day, in: root.raw)
         var found: [Archived] = []
         for app in try names(in: folder.raw) {
-            let files = try open(app, in: folder.raw)
+            let files = try Archive.open(app, in: folder.raw)
             for name in try names(in: files.raw) {
                 let status = try FileSystem.status(files.raw, name)
                 found.append(Archived(app: app, name: name, size: ByteCount(status.size), changed: status.changed))
@@ -205,9 +203,9 @@ final class Archive {
     }
 
     private func remove(day: FileName) throws(SystemError) {
-        let folder = try open(day, in: root.raw)
+        let folder = try Archive.open(day, in: root.raw)
         for app in try names(in: folder.raw) {
-            let files = try open(app, in: folder.raw)
+            let files = try Archive.open(app, in: folder.raw)
             for name in try names(in: files.raw) { try FileSystem.unlink(files.raw, name) }
             guard app.withCString({ unlinkat(folder.raw, $0, AT_REMOVEDIR) }) == 0 else {
                 throw SystemError("unlinkat")

@@ -43,9 +43,9 @@ enum FileSystem {
         try open(directory, name, CLINUX_O_PATH | O_NOFOLLOW)
     }
 
-    /// Opens a directory beneath another, to work in it.
+    /// Opens a directory beneath another, to work in it; by an empty path the other once more.
     static func openDirectory(_ directory: Int32, _ path: FileName) throws(SystemError) -> Descriptor {
-        try open(directory, path, CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW)
+        try open(directory, path.bytes.isEmpty ? FileName(".") : path, CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW)
     }
 
     private static func open(

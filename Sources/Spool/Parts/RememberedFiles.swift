@@ -81,8 +81,8 @@ struct RememberedFiles {
     }
 
     /// Since when a file is gone; nil if it is not, as far as is known.
-    private static func missingSince(_ checkpoint: Checkpoint) -> Int64? {
-        FileTrace(checkpoint.state)?.missingSince ?? ObjectSplitter.Place.missingSince(checkpoint)
+    private static func missingSince(_ checkpoint: Checkpoint, _ trace: FileTrace?) -> Int64? {
+        trace.map(\.missingSince) ?? ObjectSplitter.Place.missingSince(checkpoint)
     }
 
     /// Remembers a file that is gone.
@@ -98,7 +98,7 @@ struct RememberedFiles {
         in pass: inout Pass
     ) {
         var checkpoint = checkpoint
-        let before = trace.map(\.missingSince) ?? ObjectSplitter.Place.missingSince(checkpoint)
+        let before = RememberedFiles.missingSince(checkpoint, trace)
         let isOlder = before != nil
         let since = before ?? time.wallTime.milliseconds
         if var trace {
@@ -150,7 +150,7 @@ struct RememberedFiles {
         let (wall, boot) = (time.wallTime, time.bootTime)
         var count = 0
         while let first = gone.first {
-            let since = kept[first.id].flatMap(RememberedFiles.missingSince)
+            let since = kept[first.id].flatMap { missingSince($0, FileTrace($0.state)) }
             let isMissing = since != nil && since == first.since
             guard !isMissing || count < least || isOld(first, at: wall, boot) else { break }
             _ = gone.popFirst()
@@ -191,10 +191,10 @@ struct RememberedFiles {
         let unseen = kept.filter { !seen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
         seen = []
         let now = time.milliseconds
-        func since(_ checkpoint: Checkpoint, _ trace: FileTrace?) -> Int64 {
-            (trace == nil ? ObjectSplitter.Place.missingSince(checkpoint) : trace?.missingSince) ?? now
+        func since(_ file: (FileID, Checkpoint, FileTrace?)) -> Int64 {
+            RememberedFiles.missingSince(file.1, file.2) ?? now
         }
-        return unseen.sorted { since($0.1, $0.2) < since($1.1, $1.2) }
+        return unseen.sorted { since($0) < since($1) }
     }
 
     /// Whether much of the memory is that of files that are known now; gives it back then. Of a million files it is half of all.

@@ -111,7 +111,7 @@ extension SpoolReader {
             trouble.complaints[directory.path(of: name)] == nil, trouble.complaints.count >= Complaints.most
         {
             // Beyond what is told nothing is kept of it.
-            forget(unread)
+            streams.remove(unread)
             file = nil
         }
         tryAgain(file.map { .read($0) } ?? .look(directory, name), directory.path(of: name), error)
@@ -182,13 +182,8 @@ extension SpoolReader {
             file.descriptor = nil
             file.rest()
             // Nothing is to be remembered of a file in which nothing ever was: what is written to it is told.
-            if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated { forget(file) }
+            if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated { streams.remove(file) }
         }
-    }
-
-    /// Forgets a file of which nothing was read: it is looked at as a new one when something happens to it.
-    private func forget(_ file: AppendFile) {
-        streams.remove(file)
     }
 
     func closeDescriptor(of file: AppendFile) {

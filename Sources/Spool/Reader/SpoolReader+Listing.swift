@@ -70,9 +70,8 @@ extension SpoolReader {
         if let place = options.place, !place.mayHold(below: path) { return }
         guard !isInBox(path) else { return refuseNested(path) }
         let known = tree.directories[path]
-        let beneath = path.bytes.isEmpty ? FileName(".") : path
         do {
-            let descriptor = try FileSystem.openDirectory(tree.root.raw, beneath)
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
             let status = try FileSystem.status(descriptor)
             // What was read and put away is not read again, whatever name the archive was given.
             if let archive = tree.archive, (status.device, status.inode) == archive.identity { return }
@@ -94,7 +93,8 @@ extension SpoolReader {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
-                if (try? FileSystem.status(tree.root.raw, beneath))?.isDirectory == true {
+                if (try? FileSystem.status(tree.root.raw, path.bytes.isEmpty ? FileName(".") : path))?.isDirectory == true
+                {
                     tryAgain(.open(path, depth: depth), path, error)
                 } else if let known {
                     close(known)
@@ -222,9 +222,8 @@ extension SpoolReader {
     func reach(_ directory: SpoolDirectory) throws(SystemError) -> Int32 {
         guard !directory.isGone else { throw SystemError("openat2", number: ENOENT) }
         if let raw = directory.descriptor?.raw { return raw }
-        let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
         do throws(SystemError) {
-            let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, directory.path)
             let raw = descriptor.raw
             keep(consume descriptor, of: directory)
             return raw
@@ -320,8 +319,7 @@ extension SpoolReader {
             return nil
         }
         do {
-            let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
-            let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, directory.path)
             guard try FileSystem.status(descriptor).inode == directory.inode else {
                 // Another one has its name.
                 directory.isScanQueued = false

@@ -71,8 +71,7 @@ extension SpoolReader {
     func watchAgain(_ directory: SpoolDirectory) {
         guard !directory.isGone, directory.watch == nil, descriptor(of: directory) != nil else { return }
         do {
-            let path = directory.path.bytes.isEmpty ? FileName(".") : directory.path
-            watch(directory, try FileSystem.openDirectory(tree.root.raw, path))
+            watch(directory, try FileSystem.openDirectory(tree.root.raw, directory.path))
         } catch {
             return tryAgain(.watch(directory), directory.path, error)
         }
