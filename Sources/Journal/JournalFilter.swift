@@ -1,3 +1,5 @@
+internal import Model
+
 /// Which entries are read, by the unit that they are about and their priority.
 ///
 /// An entry is about a unit as `journalctl --unit` has it: the unit wrote it; or the manager, a privileged process or the handler of
@@ -49,28 +51,8 @@ struct JournalFilter: Sendable {
             subject.unit, subject.isManager ? subject.managedUnit : nil, subject.isRoot ? subject.objectUnit : nil,
             subject.isRoot ? subject.coredumpUnit : nil,
         ]
-        return names.contains { name in name.map { name in units.contains { JournalFilter.fits(name, $0) } } ?? false }
-    }
-
-    /// Whether a name fits a pattern with `*` (any bytes) and `?` (one), in time linear in both for each `*`.
-    static func fits(_ name: [UInt8], _ pattern: [UInt8]) -> Bool {
-        var (place, next) = (0, 0)
-        var star: (pattern: Int, name: Int)?
-        while place < name.count {
-            if next < pattern.count, pattern[next] == UInt8(ascii: "*") {
-                star = (next, place)
-                next += 1
-            } else if next < pattern.count, pattern[next] == name[place] || pattern[next] == UInt8(ascii: "?") {
-                place += 1
-                next += 1
-            } else if let last = star {
-                star = (last.pattern, last.name + 1)
-                place = last.name + 1
-                next = last.pattern + 1
-            } else {
-                return false
-            }
+        return names.contains { name in
+            name.map { name in units.contains { name.fits($0, hasMarks: true) } } ?? false
         }
-        return pattern[next...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 }

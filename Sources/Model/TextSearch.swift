@@ -16,3 +16,31 @@ extension String {
         return String(decoding: result, as: UTF8.self)
     }
 }
+
+extension [UInt8] {
+    /// Whether a name fits a pattern with `*` (any bytes), in time linear in both for each `*`.
+    ///
+    /// - Parameter hasMarks: whether a `?` stands for any byte, and not for itself.
+    public func fits(_ pattern: [UInt8], hasMarks: Bool = false) -> Bool {
+        var (place, next) = (0, 0)
+        var star: (pattern: Int, name: Int)?
+        while place < count {
+            if next < pattern.count, pattern[next] == UInt8(ascii: "*") {
+                star = (next, place)
+                next += 1
+            } else if next < pattern.count,
+                pattern[next] == self[place] || hasMarks && pattern[next] == UInt8(ascii: "?")
+            {
+                place += 1
+                next += 1
+            } else if let last = star {
+                // The last star takes a byte more.
+                star = (last.pattern, last.name + 1)
+                (place, next) = (last.name + 1, last.pattern + 1)
+            } else {
+                return false
+            }
+        }
+        return pattern[next...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+}

@@ -83,26 +83,8 @@ public struct ReadPlace: Sendable, Hashable {
 
     /// Whether a name fits a part of a pattern.
     static func fits(_ pattern: [UInt8], _ name: [UInt8]) -> Bool {
-        let star = UInt8(ascii: "*")
-        if name.first == UInt8(ascii: "."), pattern.first == star { return false }
-        var (p, n) = (0, 0)
-        var last: (pattern: Int, name: Int)?
-        while n < name.count {
-            if p < pattern.count, pattern[p] == star {
-                last = (p, n)
-                p += 1
-            } else if p < pattern.count, pattern[p] == name[n] {
-                p += 1
-                n += 1
-            } else if let before = last {
-                // The last star takes a byte more.
-                last = (before.pattern, before.name + 1)
-                (p, n) = (before.pattern + 1, before.name + 1)
-            } else {
-                return false
-            }
-        }
-        return pattern[p...].allSatisfy { $0 == star }
+        if name.first == UInt8(ascii: "."), pattern.first == UInt8(ascii: "*") { return false }
+        return name.fits(pattern)
     }
 }
 
