@@ -20,24 +20,23 @@ struct BackfillRun: Sendable {
 
     private let time = SystemTime()
 
-    init(
-        console: Console, files: [String], app: String, client: ControlClient, deadline: BootInstant?,
-        isOwnAgent: Bool, maxEventSize: Int
-    ) {
-        self.console = console
-        self.files = files
-        self.app = app
-        self.client = client
-        self.deadline = deadline
-        self.isOwnAgent = isOwnAgent
-        self.maxEventSize = maxEventSize
-    }
-
-    /// What was read.
-    private struct Tally {
+    /// How far it has come.
+    private struct Course {
+        var progress: BackfillProgress
+        var line: ProgressLine
+        /// The size of the files that are done with.
+        var before: ByteCount = 0
+        /// Events that were read, and of them those that were not accepted.
         var read = 0
         var refused = 0
         var quarantined = 0
+
+        var bad: Int { refused + quarantined }
+
+        mutating func show(at now: BootInstant) throws(CommandFailure) {
+            let progress = progress
+            try line.show(progress.text(at: now), at: now)
+        }
     }
 
     /// How asking went on.
@@ -55,42 +54,38 @@ struct BackfillRun: Sendable {
         var opened: [BackfillFile] = []
         // Looked at before the first is taken: a name with a mistake is found at once.
         for file in files { opened.append(try open(file)) }
-        var progress = BackfillProgress(
-            total: opened.reduce(ByteCount(0)) { $0 + ByteCount($1.size) }.value, at: time.bootTime)
-        var line = ProgressLine(console)
-        var tally = Tally()
-        var before: ByteCount = 0
+        let total = opened.reduce(ByteCount(0)) { $0 + ByteCount($1.size) }.value
+        var course = Course(
+            progress: BackfillProgress(total: total, at: time.bootTime), line: ProgressLine(console))
         opened = []
         for file in files {
             let file = try open(file)
             do throws(CommandFailure) {
                 // The last piece of a command that was killed may be taken only now: then it goes on behind that. Once,
                 // because two that read the same file would go on like that.
-                if let moved = try take(file, before, &progress, &line, &tally),
-                    try take(try open(file.path), before, &progress, &line, &tally) != nil
-                {
+                if let moved = try take(file, &course), try take(try open(file.path), &course) != nil {
                     throw CommandFailure(.temporaryFailure, moved)
                 }
             } catch {
-                try line.clear()
+                try course.line.clear()
                 throw error
             }
-            before += ByteCount(file.size)
+            course.before += ByteCount(file.size)
         }
-        try line.clear()
+        try course.line.clear()
         let sent = isOwnAgent ? try drain() : .success
-        try report(tally, sent)
+        try report(course, sent)
         if sent != .success { return sent }
-        return tally.refused + tally.quarantined > 0 ? .badData : .success
+        return course.bad > 0 ? .badData : .success
     }
 
-    private func report(_ tally: Tally, _ sent: ExitCode) throws(CommandFailure) {
-        let accepted = tally.read - tally.refused - tally.quarantined
+    private func report(_ course: Course, _ sent: ExitCode) throws(CommandFailure) {
+        let accepted = course.read - course.bad
         let fate = !isOwnAgent ? "queued; the agent sends them" : sent == .success ? "delivered" : "queued"
         try console.print("\(HumanText.plural(accepted, "event")) \(fate)")
-        if tally.refused + tally.quarantined > 0 {
+        if course.bad > 0 {
             console.printError(
-                "\(HumanText.plural(tally.quarantined, "line")) put into quarantine, \(HumanText.count(tally.refused)) refused:"
+                "\(HumanText.plural(course.quarantined, "line")) put into quarantine, \(HumanText.count(course.refused)) refused:"
                     + " `spoolship quarantine list` says why")
         }
     }
@@ -109,10 +104,7 @@ struct BackfillRun: Sendable {
     /// Takes a file from where it was taken to.
     ///
     /// - Returns: nil when it was taken to its end; else the agent's words: somebody else has taken a piece meanwhile.
-    private func take(
-        _ file: BackfillFile, _ before: ByteCount, _ progress: inout BackfillProgress, _ line: inout ProgressLine,
-        _ tally: inout Tally
-    ) throws(CommandFailure) -> String? {
+    private func take(_ file: BackfillFile, _ course: inout Course) throws(CommandFailure) -> String? {
         guard case .taken(let state) = try ask("GET", file, nil, from: nil) else {
             throw CommandFailure(.software, "the agent does not say how far \(file.path) was taken")
         }
@@ -120,28 +112,28 @@ struct BackfillRun: Sendable {
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
         let goesOn = try read { () throws(SpoolError) in try file.begin(at: place) }
         let isKnown = place != nil && goesOn
-        progress.skip(file.position)
-        let (events, bad) = (tally.read, tally.refused + tally.quarantined)
+        course.progress.skip(file.position)
+        let (events, bad) = (course.read, course.bad)
         while let piece = try read({ () throws(SpoolError) in try file.next(atMost: pieceBytes) }) {
             let result: JSONValue
-            switch try offer(piece, of: file, from: place, &progress, &line) {
-            case .success(let taken): result = taken
-            case .failure(let moved): return moved.words
+            switch try offer(piece, of: file, from: place, &course) {
+            case .taken(let taken): result = taken
+            case .elsewhere(let words), .later(let words): return words
             }
             place = piece.end
             let count = result["read"]?.integer ?? 0
-            tally.read += count
-            tally.refused += result["refused"]?.integer ?? 0
-            tally.quarantined += result["quarantined"]?.integer ?? 0
-            let position = before + ByteCount(min(file.position, file.size))
-            progress.reached(position.value, events: count, at: time.bootTime)
-            try line.show(progress.text(at: time.bootTime), at: time.bootTime)
+            course.read += count
+            course.refused += result["refused"]?.integer ?? 0
+            course.quarantined += result["quarantined"]?.integer ?? 0
+            let position = course.before + ByteCount(min(file.position, file.size))
+            course.progress.reached(position.value, events: count, at: time.bootTime)
+            try course.show(at: time.bootTime)
         }
-        progress.reached((before + ByteCount(file.size)).value, events: 0, at: time.bootTime)
-        let taken = tally.read - events
-        let good = taken - (tally.refused + tally.quarantined - bad)
+        course.progress.reached((course.before + ByteCount(file.size)).value, events: 0, at: time.bootTime)
+        let taken = course.read - events
+        let good = taken - (course.bad - bad)
         let word = isKnown ? taken == 0 ? "was taken before, nothing to do" : "gone on with" : "taken"
-        try line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
+        try course.line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
     }
 
@@ -149,35 +141,26 @@ struct BackfillRun: Sendable {
         return try relaying(try body()) { (error: SpoolError) in CommandFailure(.inputOutput, error.description) }
     }
 
-    /// A piece was not taken, because its file has been taken to another place.
-    private struct Moved: Error {
-        let words: String
-    }
-
-    /// Offers a piece until it is taken.
+    /// Offers a piece until it is taken, or found to have been taken elsewhere.
     private func offer(
-        _ piece: BackfillFile.Piece, of file: BackfillFile, from place: String?, _ progress: inout BackfillProgress,
-        _ line: inout ProgressLine
-    ) throws(CommandFailure) -> Result<JSONValue, Moved> {
+        _ piece: BackfillFile.Piece, of file: BackfillFile, from place: String?, _ course: inout Course
+    ) throws(CommandFailure) -> Answer {
         while true {
-            switch try ask("POST", file, piece, from: place) {
-            case .taken(let result):
-                progress.obstacle = nil
-                // Nobody else tells an agent of ours to send, where the interval is long or off.
-                if isOwnAgent { _ = try request("POST", "/v1/dispatch", [], nil) }
-                return .success(result)
-            case .elsewhere(let words):
-                return .failure(Moved(words: words))
-            case .later(let reason):
-                progress.obstacle = reason
-                try line.show(progress.text(at: time.bootTime), at: time.bootTime)
-                if let deadline, time.bootTime >= deadline {
-                    throw CommandFailure(
-                        .deadline, "time ran out, \(reason); the same command goes on where this one ended")
-                }
-                if isOwnAgent { _ = try request("POST", "/v1/dispatch", [], nil) }
-                usleep(50_000)
+            let answer = try ask("POST", file, piece, from: place)
+            if case .elsewhere = answer { return answer }
+            // Nobody else tells an agent of ours to send, where the interval is long or off.
+            if isOwnAgent { _ = try request("POST", "/v1/dispatch", [], nil) }
+            guard case .later(let reason) = answer else {
+                course.progress.obstacle = nil
+                return answer
             }
+            course.progress.obstacle = reason
+            try course.show(at: time.bootTime)
+            if let deadline, time.bootTime >= deadline {
+                throw CommandFailure(
+                    .deadline, "time ran out, \(reason); the same command goes on where this one ended")
+            }
+            usleep(50_000)
         }
     }
 
