@@ -130,7 +130,11 @@ final class PackedLines {
         let last = inputPosition + limit
         // One byte stays free, for the LF that the last line may lack.
         while end == nil, count < storage.count - 1, inputPosition < last {
-            if inputStart == input.count { try readInput(descriptor) }
+            if inputStart == input.count {
+                input = try FileSystem.bytes(of: descriptor, at: position, count: PackedLines.inputSize)
+                inputStart = 0
+                position += Int64(input.count)
+            }
             let output = UnsafeMutableRawBufferPointer(rebasing: storage[count..<(storage.count - 1)])
             do throws(FrameError) {
                 let step = try input.withUnsafeBufferPointer { bytes throws(FrameError) in
@@ -149,12 +153,6 @@ final class PackedLines {
                 end = .broken(error.message)
             }
         }
-    }
-
-    private func readInput(_ descriptor: Int32) throws(SystemError) {
-        input = try FileSystem.bytes(of: descriptor, at: position, count: PackedLines.inputSize)
-        inputStart = 0
-        position += Int64(input.count)
     }
 
     private func moveToFront() {

@@ -41,7 +41,6 @@ extension SpoolReader {
         }
     }
 
-    /// The sink wants what it has parked.
     /// Has a file that the sink parked read on.
     private func resumption(of file: AppendFile) -> () -> Void {
         {
@@ -61,7 +60,9 @@ extension SpoolReader {
                 return tryAgain(.read(file), file.path, error)
             }
             displaced(file)
-            if file.descriptor == nil { abandon(file) }
+            guard file.descriptor == nil else { return }
+            streams.vanished(file)
+            leave(file)
         default:
             notRead(file.directory, file.name, error, nil)
         }
@@ -71,12 +72,6 @@ extension SpoolReader {
     private func isThere(_ file: AppendFile) -> Bool {
         guard !file.directory.isGone, let raw = file.directory.descriptor?.raw else { return false }
         return (try? FileSystem.status(raw, file.name))?.inode == file.trace.inode
-    }
-
-    /// A file that is gone and of which no descriptor is left.
-    func abandon(_ file: AppendFile) {
-        streams.vanished(file)
-        leave(file)
     }
 
     /// Reads the next block. True: there may be more.
@@ -140,7 +135,9 @@ extension SpoolReader {
             try advance(file, by: taken, in: buffer, at: before, descriptor)
             return taken < length || !isEnd || length < block.count
         case .tooLong(let length, isWhole: true):
-            skipped(file, length: Int64(length - 1), head: block)
+            tooLong(
+                "line", Int64(length - 1), from: source(of: file), at: file.taken.offset,
+                content: Array(block.prefix(ObjectSplitter.excerpt)))
             try advance(file, by: length, in: buffer, at: before, descriptor)
             return true
         case .tooLong(let length, isWhole: false):
@@ -222,17 +219,9 @@ extension SpoolReader {
             _ = try findPlace(in: file, descriptor, isRewritten: true)
             return
         }
-        let buffer = self.buffer.take()
-        let head = UnsafeMutableRawBufferPointer(rebasing: buffer[..<ObjectSplitter.excerpt])
-        let count = try FileSystem.read(descriptor, into: head, at: file.taken.offset)
-        skipped(file, length: length, head: UnsafeRawBufferPointer(rebasing: head[..<count]))
+        let head = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: ObjectSplitter.excerpt)
+        tooLong("line", length, from: source(of: file), at: file.taken.offset, content: head)
         try took(file, upTo: try mark(at: next, descriptor), descriptor)
-    }
-
-    private func skipped(_ file: AppendFile, length: Int64, head: UnsafeRawBufferPointer) {
-        tooLong(
-            "line", length, from: source(of: file), at: file.taken.offset,
-            content: Array(head.prefix(ObjectSplitter.excerpt)))
     }
 
     /// Moves the place after what was taken, all of which lies in the buffer.

@@ -7,12 +7,6 @@ extension SpoolReader {
     /// Names drawn for a claim before giving up.
     private static let claimAttempts = 8
 
-    /// A number for the name of a claim: drawn once for a reader, then counted.
-    private func nextClaim() -> UInt64 {
-        lastClaim &+= 1
-        return lastClaim
-    }
-
     /// Renames a file to a name of ours.
     ///
     /// Renames are noticed later than they happen, where directories are polled much later: the name may have been given to
@@ -37,7 +31,9 @@ extension SpoolReader {
 
     private func rename(_ name: FileName, in raw: Int32) throws(SystemError) -> FileName {
         for _ in 0..<SpoolReader.claimAttempts {
-            let claim = name.claim(nextClaim())
+            // Drawn once for a reader, then counted.
+            lastClaim &+= 1
+            let claim = name.claim(lastClaim)
             do {
                 try FileSystem.rename(raw, name, to: claim)
                 return claim

@@ -80,8 +80,10 @@ extension SpoolReader {
         drops.isAsideNext.toggle()
         let (aside, fresh) = (drops.asides.least(shares) ?? .max, drops.waiting.least(shares) ?? .max)
         if aside < fresh || aside == fresh && drops.isAsideNext, takeUpAside() { return true }
-        if drops.asides.count < min(SpoolReader.mostAside, held.mostFiles),
-            let (line, next) = nextToBegin()
+        let asides = drops.asides
+        if asides.count < min(SpoolReader.mostAside, held.mostFiles),
+            let (line, next) = drops.waiting.popFirst(
+                shares, where: { line, _ in SpoolReader.mayBegin(another: line, beside: asides) })
         {
             let turn = beginTurn(of: line)
             begin(next)
@@ -95,11 +97,6 @@ extension SpoolReader {
     private func takeUpAside() -> Bool {
         drops.reading = drops.asides.popFirst(shares)?.element
         return drops.reading != nil
-    }
-
-    private func nextToBegin() -> (String, PendingDrop)? {
-        let asides = drops.asides
-        return drops.waiting.popFirst(shares, where: { line, _ in SpoolReader.mayBegin(another: line, beside: asides) })
     }
 
     /// Whether another file of an app may be begun: one with many large ones leaves room for those of others.

@@ -141,7 +141,9 @@ extension SpoolReader {
                 if buffer.count - count >= SpoolReader.longestChange || now >= end { break }
             }
         }
-        forgetMoves()
+        // A file that was renamed and has not turned up is outside of what is watched.
+        watching.moved.removeAll(keepingCapacity: true)
+        watching.movedUnseen.removeAll(keepingCapacity: true)
     }
 
     /// True: the last of them is the first half of a rename.
@@ -306,11 +308,5 @@ extension SpoolReader {
         } else if !trouble.complaints.isEmpty {
             appeared(directory, name, isComplete: false)
         }
-    }
-
-    /// A file that was renamed and has not turned up is outside of what is watched.
-    private func forgetMoves() {
-        watching.moved.removeAll(keepingCapacity: true)
-        watching.movedUnseen.removeAll(keepingCapacity: true)
     }
 }
