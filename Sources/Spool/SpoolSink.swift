@@ -28,9 +28,6 @@ public struct SpoolSource: Sendable, Equatable {
         self.mayBeCritical = mayBeCritical
         self.wasClosed = wasClosed
     }
-
-    /// Whether the lines come from a drop file.
-    public var isDropFile: Bool { producer == nil }
 }
 
 /// Who takes what the spool reads. It lives on the reader's loop; every call comes on that loop's thread.

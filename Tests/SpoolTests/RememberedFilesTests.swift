@@ -70,7 +70,7 @@ struct RememberedFilesTests {
             ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1),
             in: Stream(Holder(top: [], owner: nil), stem: FileName("x.json"))
         ).bytes
-        var checkpoint = Checkpoint(key: key, path: "app/x.json", offset: place.offset, state: place.encoded)
+        var checkpoint = Checkpoint(key: key, path: "app/x.json", offset: place.offset, state: place.encoded())
         let id = FileID(bytes: key)
         let first = now.wallTime.milliseconds
         for start in 0..<3 {

@@ -70,14 +70,10 @@ extension ObjectSplitter.Place {
     /// With the time since when the file is missed.
     private static let versionMissed: UInt8 = 3
 
-    /// A checkpoint's state for a file that was read in part.
-    var encoded: [UInt8] { [Self.version, state.rawValue] }
-
-    /// The same for one that is gone, since so many milliseconds after 1970.
-    func encoded(missingSince: Int64) -> [UInt8] {
-        let time = UInt64(bitPattern: missingSince)
-        return [Self.versionMissed, state.rawValue]
-            + stride(from: UInt64(0), to: 64, by: 8).map { UInt8(truncatingIfNeeded: time >> $0) }
+    /// A checkpoint's state for a file that was read in part, and maybe is gone: since so many milliseconds after 1970.
+    func encoded(missingSince: Int64? = nil) -> [UInt8] {
+        guard let missingSince else { return [Self.version, state.rawValue] }
+        return [Self.versionMissed, state.rawValue] + withUnsafeBytes(of: missingSince.littleEndian) { Array($0) }
     }
 
     /// The place of a checkpoint; nil if its state is not what this version writes.

@@ -113,6 +113,6 @@ struct FileID: Hashable {
     func isOfSameForm(as other: FileID) -> Bool { bytes.first == other.bytes.first }
 
     private static func bytes(of number: UInt64) -> [UInt8] {
-        (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * UInt64($0))) }
+        withUnsafeBytes(of: number.littleEndian) { Array($0) }
     }
 }

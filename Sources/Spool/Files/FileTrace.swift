@@ -245,7 +245,7 @@ extension FileTrace {
     }
 
     private static func put(fixed number: UInt64, _ bytes: inout [UInt8]) {
-        for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
+        withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
     }
 
     private static func put(_ fingerprint: Fingerprint, _ bytes: inout [UInt8]) {

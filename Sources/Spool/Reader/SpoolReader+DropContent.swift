@@ -87,7 +87,7 @@ extension SpoolReader {
         guard drop.taken.offset > 0, drop.taken != drop.checkpointed else { return nil }
         drop.checkpointed = drop.taken
         return Checkpoint(
-            key: drop.id.bytes, path: drop.source.path, offset: drop.taken.offset, state: drop.taken.encoded)
+            key: drop.id.bytes, path: drop.source.path, offset: drop.taken.offset, state: drop.taken.encoded())
     }
 
     // MARK: Parking
@@ -183,7 +183,7 @@ extension SpoolReader {
         drops.inHand.remove(drop.id)
         if let place = drop.checkpointed {
             streams.remembered.keep(
-                Checkpoint(key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded))
+                Checkpoint(key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded()))
         }
     }
 
