@@ -157,12 +157,25 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
-    /// What the table of a ClickHouse destination lacks for what is sent, by `DESCRIBE TABLE`; the credentials are sent. Blocks as
-    /// `connect`.
+    /// What a destination lacks that can be reached: a ClickHouse table by `DESCRIBE TABLE`, a stream of NATS by `STREAM.INFO`. The
+    /// credentials are sent. Blocks as `connect`.
     ///
     /// - Returns: what to know, and whether the server would refuse every batch; nil where there is nothing to say.
-    public func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
-        guard destination.kind == .http, destination.format == .ndjson, destination.missing.isEmpty else { return nil }
+    public func complaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
+        guard destination.missing.isEmpty else { return nil }
+        switch destination.kind {
+        case .http where destination.format == .ndjson: return tableComplaint(of: destination)
+        case .nats:
+            do throws(OutputError) {
+                return try NATSOutput.streamComplaint(of: destination, version: version, log: Log(NoLog()))
+            } catch {
+                return ("its stream cannot be looked at: \(error.message)", false)
+            }
+        default: return nil
+        }
+    }
+
+    private func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
         let members =
             ["name", "timestamp", "app", "observed_at", "id"] + (settings.session.mode == .off ? [] : ["session_id"])
             + (settings.device.properties.isEmpty ? [] : ["device"])

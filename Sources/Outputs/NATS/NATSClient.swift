@@ -157,8 +157,9 @@ actor NATSClient {
             link.awaited[lastToken] = ticket.id
             ticket.lastSent = time.bootTime
             ticket.sentBytes += message.payload.count
+            let subject = message.subject ?? settings.nats.subject
             var bytes = Array(
-                "HPUB \(settings.nats.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
+                "HPUB \(subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
             bytes.append(contentsOf: message.headers)
             bytes.append(contentsOf: message.payload)
             bytes.append(contentsOf: "\r\n".utf8)
@@ -176,11 +177,16 @@ actor NATSClient {
             let id = link.awaited.removeValue(forKey: token), let ticket = tickets[id],
             let index = ticket.awaited.removeValue(forKey: token)
         else { return }  // Late: its call has ended.
-        ticket.settle(
-            index,
-            NATSAnswer.outcome(
-                headers: headers, payload: payload, wireBytes: ticket.messages[index].size,
-                subject: settings.nats.subject))
+        let message = ticket.messages[index]
+        if message.subject != nil {
+            ticket.answer = payload
+            ticket.settle(index, .acknowledged)
+        } else {
+            ticket.settle(
+                index,
+                NATSAnswer.outcome(
+                    headers: headers, payload: payload, wireBytes: message.size, subject: settings.nats.subject))
+        }
         pump(ticket)
     }
 

@@ -14,12 +14,12 @@ public actor NATSOutput: MeasuredOutput {
     public nonisolated let followsFiles: Bool
 
     private let loop: EventLoop
-    private let settings: DestinationSettings
+    let settings: DestinationSettings
     private let name: DestinationName
     private let log: Log
     private let time: any TimeSource
     private let builder: BodyBuilder
-    private let client: NATSClient
+    let client: NATSClient
     private var files: FollowedFiles
     private var identity: NATSIdentity
     /// Batches that may be stored without our knowing, with when they were sent; no more than `mostUncertain`.

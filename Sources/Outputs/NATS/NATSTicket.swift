@@ -3,6 +3,8 @@ internal import Model
 
 /// One message, ready to be sent.
 struct NATSMessage {
+    /// Where a question goes, whose answer is wanted; nil: it is to be stored under the destination's subject.
+    var subject: String?
     /// The header block, its blank line included.
     var headers: [UInt8]
     /// What it holds.
@@ -22,6 +24,8 @@ struct NATSReport: Sendable {
     var mayBeStored = false
     /// The bytes of the messages that were handed over.
     var sentBytes = 0
+    /// What came back for a question.
+    var answer: [UInt8]?
 }
 
 /// Some messages or records on their way, from the call that brings them to its return. Lives on its client's loop.
@@ -64,6 +68,8 @@ final class NATSTicket: Ticket<NATSReport> {
     /// The connection that they were sent over.
     var link: NATSLink?
     var lastSent: BootInstant?
+    /// What came back for a question.
+    var answer: [UInt8]?
 
     init(_ id: UInt64, _ messages: [NATSMessage], _ continuation: CheckedContinuation<NATSReport, Never>) {
         self.messages = messages
@@ -75,6 +81,6 @@ final class NATSTicket: Ticket<NATSReport> {
         continuation.resume(
             returning: NATSReport(
                 outcomes: outcomes(or: rest), refusal: link == nil ? rest : nil, mayBeStored: !awaited.isEmpty,
-                sentBytes: sentBytes))
+                sentBytes: sentBytes, answer: answer))
     }
 }

@@ -116,7 +116,7 @@ private struct CheckReport {
             let failure = rehearsal.connect(to: destination)
             let took = time.bootTime - start
             let setting = "destination.\(destination.name).\(destination.addressKey)"
-            let complaint = failure == nil ? rehearsal.tableComplaint(of: destination) : nil
+            let complaint = failure == nil ? rehearsal.complaint(of: destination) : nil
             return Connection(
                 destination: destination.name, milliseconds: took.wholeMilliseconds,
                 problem: failure.map { loaded.problem(.environment, "cannot be reached: \($0)", about: setting) },

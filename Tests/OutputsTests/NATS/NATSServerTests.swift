@@ -397,6 +397,52 @@ struct NATSServerTests {
         #expect(try NATSReader(servers[0]).count() == 1)
     }
 
+    @Test("check --connect: the stream that takes the subject, and what of it keeps messages from being acknowledged")
+    func stream() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        func complaint(
+            _ subject: String, _ change: (inout DestinationSettings) -> Void = { _ in }
+        ) throws -> (message: String, isRefused: Bool)? {
+            var settings = DestinationSettings(nats: [server.url])
+            settings.nats.subject = subject
+            change(&settings)
+            return try NATSOutput.streamComplaint(of: settings, log: Log(bench.log))
+        }
+        try reader.makeStream()
+        try reader.makeStream("SHORT", "short", ",\"duplicate_window\":1000000000")
+        try reader.makeStream("DEAF", "deaf", ",\"no_ack\":true")
+        #expect(try complaint("events.web") == nil)
+        #expect(try complaint("events.web") { $0.nats.stream = "EVENTS" } == nil)
+        let other = try complaint("events.web") { $0.nats.stream = "OTHER" }
+        #expect(other?.message.contains("EVENTS takes events.web") == true && other?.isRefused == true)
+        let none = try complaint("nowhere")
+        #expect(none?.message.contains("no stream takes nowhere") == true && none?.isRefused == true)
+        let short = try complaint("short")
+        #expect(short?.message.contains("for 1 s only") == true && short?.isRefused == false)
+        let deaf = try complaint("deaf")
+        #expect(deaf?.message.contains("no_ack") == true && deaf?.isRefused == true)
+        #expect(try reader.count() == 0)
+    }
+
+    @Test(
+        "check --connect: credentials that may not ask JetStream, and a server without it, are told from a wrong stream"
+    )
+    func unasked() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(
+            bench,
+            "authorization { users = [{user: a, password: b, permissions: {publish: [\"events.>\"], subscribe: [\"_INBOX.>\"]}}] }"
+        )
+        var settings = DestinationSettings(nats: [server.url])
+        settings.user = "a"
+        settings.password.inline = Secret("b")
+        settings.requestTimeout = .seconds(5)
+        let complaint = try NATSOutput.streamComplaint(of: settings, log: Log(bench.log))
+        #expect(complaint?.message.contains("may not ask") == true && complaint?.isRefused == false)
+    }
+
     @Test("check --connect: a server that takes us, one that does not, and none")
     func probe() async throws {
         let bench = try Bench()

@@ -1,0 +1,54 @@
+public import EventLoops
+public import Logs
+public import Model
+
+extension NATSOutput {
+    /// Asks JetStream which stream takes the subject, and what it does with messages; stores nothing. Blocks, for the settings'
+    /// `requestTimeout` at most.
+    ///
+    /// - Returns: what to know, and whether no message would be acknowledged; nil where there is nothing to say.
+    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
+    public static func streamComplaint(
+        of settings: DestinationSettings, version: String = "", log: Log
+    ) throws(OutputError) -> (message: String, isRefused: Bool)? {
+        try ConnectionProbe.run { loop throws(OutputError) in
+            let output = try NATSOutput("check", settings, version: version, on: loop, log: log)
+            return { await output.streamComplaint() }
+        } ?? nil
+    }
+
+    private func streamComplaint() async -> (message: String, isRefused: Bool)? {
+        let subject = settings.nats.subject
+        let question = JSONValue.object([.init("subject", .string(subject))]).description
+        guard let answer = await ask("STREAM.NAMES", question) else {
+            return (
+                "its stream cannot be looked at: JetStream does not answer, or these credentials may not ask it", false
+            )
+        }
+        let streams = answer["streams"]?.elements?.compactMap(\.string) ?? []
+        guard let stream = streams.first else {
+            return ("no stream takes \(subject): create one; until then nothing is acknowledged", true)
+        }
+        if let wanted = settings.nats.stream, wanted != stream {
+            return ("the stream \(stream) takes \(subject), and nats.stream is \(wanted)", true)
+        }
+        guard let config = await ask("STREAM.INFO.\(stream)", "")?["config"] else {
+            return ("its stream \(stream) cannot be looked at: these credentials may not ask for it", false)
+        }
+        if config["no_ack"]?.boolean == true { return ("the stream \(stream) acknowledges nothing (no_ack)", true) }
+        if config["sealed"]?.boolean == true { return ("the stream \(stream) is sealed", true) }
+        let window = Duration.nanoseconds(config["duplicate_window"]?.integer ?? 0)
+        guard window < settings.nats.duplicateWindow else { return nil }
+        return (
+            "the stream \(stream) recognises repeats for \(window.components.seconds) s only, and nats.duplicate_window says "
+                + "\(settings.nats.duplicateWindow.components.seconds) s", false
+        )
+    }
+
+    /// What JetStream answers; nil where it does not.
+    private func ask(_ question: String, _ content: String) async -> JSONSlice? {
+        let message = NATSMessage(
+            subject: "$JS.API.\(question)", headers: Array("NATS/1.0\r\n\r\n".utf8), payload: Array(content.utf8))
+        return await client.publish([message]).answer.flatMap { JSONSlice($0[...]) }
+    }
+}
