@@ -240,6 +240,23 @@ struct RecordTests {
         #expect(reading.pass.counts[.repairedUTF8] == 1 && asked.pass.counts[.repairedUTF8] == 1)
     }
 
+    @Test("a byte order mark at the beginning of any line is no content")
+    func byteOrderMark() throws {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        var reading = Reading(try options { $0.text = .lines })
+        for count in 1...3 {
+            let marks = Array(repeating: mark, count: count).joined()
+            let event = try #require(reading.read(bytes: marks + Array("{\"name\":\"a\"}\n".utf8)).output)
+            #expect(event.starts(with: "{\"name\":\"a\"".utf8))
+            let text = try #require(reading.read(bytes: marks + Array("text\n".utf8)).output)
+            #expect(text.starts(with: "{\"message\":\"text\"".utf8))
+            #expect(reading.read(bytes: marks + [0x0A]).verdict.kind == .blank)
+        }
+        var plain = Reading(try options())
+        #expect(plain.read(bytes: mark + Array("no JSON\n".utf8)).verdict.kind == .quarantined)
+        #expect(plain.read(bytes: mark.dropLast() + Array("{}\n".utf8)).verdict.kind == .quarantined)
+    }
+
     @Test("text = \"lines\": what is no JSON is the message of a record")
     func text() throws {
         var reading = Reading(try options { $0.text = .lines })

@@ -3,9 +3,20 @@ internal import Model
 
 /// Lines that are no JSON object as they are: where the app's settings say so, they become one.
 extension EventPass {
+    /// What some programs write whenever they open a file: at the beginning of any line. It is no content.
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
     /// Reads the line again with its bytes replaced that are not UTF-8, or as the text of a record; else says what is wrong with it.
     @inline(never)
     mutating func repair(_ start: Int, _ next: Int, _ end: Int) -> Verdict {
+        var behind = start
+        while UnsafeBufferPointer(start: base + behind, count: next - behind).starts(with: EventPass.byteOrderMark) {
+            behind += EventPass.byteOrderMark.count
+        }
+        guard behind == start else {
+            let (next, isObject) = scanner.scanLine(base, from: behind, to: end)
+            return isObject ? judge(next) : repair(behind, next, end)
+        }
         let code = scanner.failureCode
         // Zeros are no text: a power cut left them, or a writer that will fill them.
         guard code != .blank, let settings = state?.settings, base[start] != 0 else { return unreadable(start, next) }
