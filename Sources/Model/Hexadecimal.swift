@@ -2,6 +2,9 @@
 public enum Hexadecimal {
     private static let digits = Array("0123456789abcdef".utf8)
 
+    /// Whether a character is such a digit.
+    public static func isDigit(_ byte: UInt8) -> Bool { digits.contains(byte) }
+
     /// Two digits a byte.
     public static func text(_ bytes: some Collection<UInt8>) -> String {
         String(unsafeUninitializedCapacity: bytes.count * 2) { text in

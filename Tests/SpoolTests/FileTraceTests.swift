@@ -71,7 +71,10 @@ struct FileNameTests {
             ("x.jsonl.1.gz", .drop(.gzipLines)), ("x.jsonl.zst", .drop(.zstdLines)),
             ("x.log-20261120.zst", .drop(.zstdLines)), (".x.json", .other), ("x.json.tmp", .other),
             ("x.jsonl.part", .other), ("x.txt", .other), ("x.gz", .other), (".jsonl", .other), ("jsonl", .other),
-            ("1", .other), ("x.jsonl.swp", .other), ("", .other),
+            ("1", .other), ("x.jsonl.swp", .other), ("", .other), ("current", .append),
+            ("@4000000068e0f1a20b3c4d5e.s", .append), ("@4000000068e0f1a20b3c4d5e.u", .append),
+            ("@4000000068e0f1a20b3c4d5e.t", .other), ("@4000000068e0f1a20b3c4d5.s", .other), ("lock", .other),
+            ("state", .other), ("current.1", .other),
         ] as [(String, FileKind)])
     func namesTellTheKind(name: String, kind: FileKind) {
         #expect(FileName(name).kind == kind)

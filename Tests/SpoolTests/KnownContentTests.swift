@@ -18,6 +18,7 @@ struct KnownContentTests {
             #expect(FileName(name).stem == FileName("x.jsonl"), "\(name)")
         }
         #expect(FileName("y.log.3").stem == FileName("y.log"))
+        #expect(FileName("@4000000068e0f1a20b3c4d5e.s").stem == FileName("current"))
         #expect(FileName("z.json").stem == FileName("z.json"))
     }
 

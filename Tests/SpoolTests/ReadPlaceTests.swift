@@ -42,6 +42,10 @@ struct ReadPlaceTests {
             ("a", "x.json.y.json", true), ("a", "xzy.json.2", true), ("a", "yx.json", false), ("a/b", "xy.json", false),
             (".h", "xy.json", false), ("a", "app.log", false),
         ] { #expect(place.fits(FileName(directory), FileName(name)) == fits, "\(directory)/\(name)") }
+        let runit = try #require(ReadPlace.of(app: "a", ["/var/log/sv/*/current"])?.first)
+        #expect(runit.fits(FileName("web"), FileName("current")))
+        #expect(runit.fits(FileName("web"), FileName("@4000000068e0f1a20b3c4d5e.s")))
+        #expect(!runit.fits(FileName("web"), FileName("lock")))
         #expect(ReadPlace.of(app: "a", ["/var/log/app.json"])?.first?.root == "/var/log")
         for wrong in ["var/log/*.log", "/var/log/", "/var/../x", "/", ""] {
             #expect(ReadPlace.of(app: "a", [wrong]) == nil, "\(wrong)")

@@ -58,6 +58,24 @@ struct RotationTests {
         await reader.stop()
     }
 
+    @Test("what multilog and svlogd rotate is one stream, over a restart in between", arguments: [true, false])
+    func fullLogs(isKept: Bool) async throws {
+        let spool = try SpoolHarness()
+        func change(_ options: inout SpoolOptions) { options.afterRead = isKept ? .keep : .delete }
+        var reader = try await spool.start(change)
+        spool.write("1\n2\n", to: "current")
+        await spool.untilLines(["1", "2"])
+        await reader.stop()
+        spool.write("3\n", to: "current", mode: O_APPEND)
+        spool.rename("current", to: "@4000000068e0f1a20b3c4d5e.s")
+        spool.write("4\n", to: "current")
+        reader = try await spool.start(change)
+        await spool.untilLines(["1", "2", "3", "4"])
+        if !isKept { #expect(await eventually { !spool.exists("@4000000068e0f1a20b3c4d5e.s") }) }
+        #expect(spool.exists("current"))
+        await reader.stop()
+    }
+
     @Test(
         "logrotate, run for real: every line arrives once, whatever its way of rotating",
         arguments: [

@@ -53,7 +53,9 @@ struct JSONGrammar {
         case .string(let isKey): return inString(byte, isKey)
         case .escape(let isKey): return escaped(byte, isKey)
         case .digits(let left, let isKey):
-            guard "0123456789abcdefABCDEF".utf8.contains(byte) else { return .fault("expected four hexadecimal digits") }
+            guard "0123456789abcdefABCDEF".utf8.contains(byte) else {
+                return .fault("expected four hexadecimal digits")
+            }
             mode = left > 1 ? .digits(left: left - 1, isKey: isKey) : .string(isKey: isKey)
             return .inside
         case .minus, .zero, .whole, .point, .fraction, .exponent, .exponentSign, .power: return inNumber(byte)

@@ -129,7 +129,8 @@ final class Archive {
         return folder
     }
 
-    private static func open(_ name: FileName, in parent: Int32, makes: Bool = false) throws(SystemError) -> Descriptor {
+    private static func open(_ name: FileName, in parent: Int32, makes: Bool = false) throws(SystemError) -> Descriptor
+    {
         // It is there on every day but the first; opening tells what else is wrong.
         if makes { _ = name.withCString { mkdirat(parent, $0, 0o750) } }
         let raw = name.withCString { openat(parent, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }

@@ -67,12 +67,13 @@ struct FileName: Hashable, Comparable {
 
     /// Whether the name is that of an append file, as it is or as rotation changes it.
     private var isAppendName: Bool {
+        if isFullLog || self == FileName.current { return true }
         let stem = FileName(bytes[..<(bytes.endIndex - rotationSuffixLength)])
         return FileName.appendSuffixes.contains { stem.hasSuffix($0) && stem.bytes.count > $0.utf8.count }
     }
 
     /// Whether rotation has given an append file this name.
-    var isRotatedName: Bool { kind == .append && rotationSuffixLength > 0 }
+    var isRotatedName: Bool { kind == .append && anyStem != self }
 
     /// The name that an append file had before rotation and compression changed it: `x.jsonl` of `x.jsonl.2.gz`.
     var stem: FileName {
@@ -88,6 +89,7 @@ struct FileName: Hashable, Comparable {
 
     /// The name without what rotation adds to a name of any kind.
     var anyStem: FileName {
+        if isFullLog { return FileName.current }
         let length = rotationSuffixLength
         return length == 0 || length >= bytes.count ? self : FileName(bytes[..<(bytes.endIndex - length)])
     }
@@ -98,6 +100,15 @@ struct FileName: Hashable, Comparable {
         let stem = self.stem.bytes
         guard let dot = stem.lastIndex(of: UInt8(ascii: ".")) else { return FileName(whole: stem) }
         return FileName(FileName(stem[..<dot]).anyStem.bytes + stem[dot...])
+    }
+
+    /// What multilog and svlogd write to.
+    private static let current = FileName("current")
+
+    /// Whether multilog or svlogd has given a file this name once it was full: `@`, its time in 24 digits, `.s` or `.u`.
+    private var isFullLog: Bool {
+        bytes.count == 27 && bytes[0] == UInt8(ascii: "@") && (hasSuffix(".s") || hasSuffix(".u"))
+            && bytes[1..<25].allSatisfy(Hexadecimal.isDigit)
     }
 
     private static let appendSuffixes = [".jsonl", ".ndjson", ".log"]
@@ -151,10 +162,7 @@ struct FileName: Hashable, Comparable {
     var claimed: FileName? {
         guard bytes.count > FileName.claimLength, bytes.starts(with: FileName.claimPrefix),
             bytes[FileName.claimLength - 1] == UInt8(ascii: "."),
-            bytes[FileName.claimPrefix.count..<(FileName.claimLength - 1)].allSatisfy({
-                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
-            })
+            bytes[FileName.claimPrefix.count..<(FileName.claimLength - 1)].allSatisfy(Hexadecimal.isDigit)
         else { return nil }
         return FileName(bytes.dropFirst(FileName.claimLength))
     }

@@ -93,7 +93,8 @@ extension SpoolReader {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
-                if (try? FileSystem.status(tree.root.raw, path.bytes.isEmpty ? FileName(".") : path))?.isDirectory == true
+                if (try? FileSystem.status(tree.root.raw, path.bytes.isEmpty ? FileName(".") : path))?.isDirectory
+                    == true
                 {
                     tryAgain(.open(path, depth: depth), path, error)
                 } else if let known {

@@ -87,7 +87,8 @@ extension SpoolReader {
         // It was cut short since its length was asked, and written again: the kernel tells, and it is read again.
         guard start < length else { return .end }
         // Asked first: what does not end with zeros now is not filled later, and was written with what follows.
-        let isPadded = file.padding != nil ? true : try FileSystem.bytes(of: descriptor, at: length - 1, count: 1).first == 0
+        let isPadded =
+            file.padding != nil ? true : try FileSystem.bytes(of: descriptor, at: length - 1, count: 1).first == 0
         var known = file.padding?.known ?? start..<start
         let isChanged = known.lowerBound == start && file.padding?.modified != file.modified
         if isChanged || !known.contains(start) { known = start..<start }
@@ -116,7 +117,8 @@ extension SpoolReader {
         var end = start
         for _ in 0..<SpoolReader.blocksAtATime where end < length {
             end = min(length, try FileSystem.endOfHole(descriptor, at: end))
-            let block = try FileSystem.bytes(of: descriptor, at: end, count: Int(min(Int64(SpoolReader.zeroBlock), length - end)))
+            let block = try FileSystem.bytes(
+                of: descriptor, at: end, count: Int(min(Int64(SpoolReader.zeroBlock), length - end)))
             // It has become shorter, which is told.
             if block.isEmpty { return (nil, length) }
             if let first = block.firstIndex(where: { $0 != 0 }) { return (end + Int64(first), end) }
