@@ -146,7 +146,7 @@ struct DestinationTests {
     }
 
     @Test("what a type needs and does not have is named")
-    func missing() throws {
+    func missing() {
         var settings = DestinationSettings()
         #expect(settings.missing == ["url"])
         settings.format = .ga4

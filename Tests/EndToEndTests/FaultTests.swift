@@ -103,6 +103,39 @@ extension EndToEnd {
         }
 
         @Test(
+            "fault15: a dead destination with when_behind = skip gives up its oldest events, and the other gets all, over a kill"
+        )
+        func fault15_oneDeadSkips() throws {
+            let bench = try Workbench()
+            bench.settings["queue.max_size"] = "\"64KiB\""
+            bench.settings["destination2.name"] = "\"dead\""
+            bench.settings["destination2.type"] = "\"http\""
+            bench.settings["destination2.url"] = "\"http://127.0.0.1:\(try freePort())/\""
+            bench.settings["destination2.when_behind"] = "\"skip\""
+            bench.settings["retry.intervals"] = #"["300ms"]"#
+            try bench.startReceiver()
+            try bench.startAgent()
+            let main = #"{destination="main",priority="normal"}"#
+            let dead = #"{destination="dead",priority="normal"}"#
+            for round in 1...2 {
+                try bench.append(keyed((round - 1) * 10_000..<round * 10_000), to: "app.jsonl")
+                try wait(.seconds(120), "all to arrive: \(bench.agentLog)", every: .milliseconds(100)) {
+                    try bench.figures().value("spoolship_deliveries_acknowledged_total" + main) == round * 10_000
+                }
+                if round == 1 {
+                    bench.killAgent()
+                    try bench.startAgent()
+                }
+            }
+            let figures = try bench.figures()
+            #expect(figures.imbalances == [])
+            #expect(figures.value("spoolship_deliveries_evicted_total" + main) == 0)
+            let evicted = figures.value("spoolship_deliveries_evicted_total" + dead)
+            #expect(evicted > 0 && evicted + figures.value("spoolship_deliveries_queued" + dead) == 20_000)
+            try bench.expectOnce(Set((0..<20_000).map { "e\($0)" }), member: "key")
+        }
+
+        @Test(
             "fault08: a full disk stops reading and readiness, loses nothing, and it goes on by itself",
             .enabled(if: getuid() == 0))
         func fault08_fullDisk() throws {

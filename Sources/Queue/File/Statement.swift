@@ -139,8 +139,11 @@ extension String: SQLValue {
 extension [UInt8]: SQLValue {
     func bind(to statement: OpaquePointer, at index: Int32) {
         // An empty array may have no address, which SQLite would take for null.
-        guard !isEmpty else { sqlite3_bind_zeroblob(statement, index, 0); return }
-        sqlite3_bind_blob64(statement, index, self, UInt64(count), transient)
+        if isEmpty {
+            sqlite3_bind_zeroblob(statement, index, 0)
+        } else {
+            sqlite3_bind_blob64(statement, index, self, UInt64(count), transient)
+        }
     }
 }
 
