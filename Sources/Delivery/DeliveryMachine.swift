@@ -98,7 +98,7 @@ struct DeliveryMachine: Sendable {
             let gate = gate(id.destination)
             destinations.update(id.destination) { $0.leased(id.number, result, gate, at: now) }
         case .sent(let id, let outcome):
-            destinations.update(id.destination) { $0.sent(id.number, outcome, at: now, using: &random) }
+            destinations.update(id.destination) { $0.sent(id.number, outcome, at: now) }
         case .settled(let id, let headers):
             destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
@@ -224,7 +224,7 @@ struct DeliveryMachine: Sendable {
         var machine = DestinationMachine(
             destination, startNotBefore: now.boot + options.startSpread * Double.random(in: 0...1, using: &random),
             retryAfterUntil: retryAfterUntil, acknowledgedFingerprint: switches[SwitchName.acknowledged(name)],
-            at: now)
+            random: RepeatableRandom(seed: random.next()), at: now)
         machine.update(lanes[name] ?? Lanes(), at: now)
         destinations[name] = machine
     }

@@ -20,7 +20,7 @@ extension DestinationMachine {
     /// Names the next attempt.
     mutating func newAttempt() -> AttemptID {
         defer { nextAttempt += 1 }
-        return AttemptID(destination: name, number: nextAttempt)
+        return attemptID(nextAttempt)
     }
 
     /// The batch of a lane that was asked for first.
@@ -47,7 +47,7 @@ extension DestinationMachine {
 
     mutating func returnReady(_ number: UInt64) {
         guard let batch = attempts.look(number, { $0.batch }) else { return }
-        effects.append(.cut(AttemptID(destination: name, number: number)))
+        effects.append(.cut(attemptID(number)))
         giveBack(batch, number)
     }
 

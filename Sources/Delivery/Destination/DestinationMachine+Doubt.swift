@@ -27,15 +27,13 @@ extension DestinationMachine {
     private static let mostSetAside = 1000
 
     /// A batch was rejected, and nothing tells why: it waits, and others are tried.
-    mutating func doubt(
-        _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
-        using random: inout some RandomNumberGenerator
-    ) {
+    mutating func doubt(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        let now = answer.now
         var batch = batch
         batch.rejectedAt = now.boot
         batch.notBefore = now.boot
-        giveBack(batch, number)
-        if hold == nil || isProbe && hold?.doubt == nil {
+        giveBack(batch, answer.number)
+        if hold == nil || answer.isProbe && hold?.doubt == nil {
             let isAnnounced = hold != nil
             hold = Hold(
                 failure: failure, since: hold?.since ?? now.wall,
@@ -48,8 +46,8 @@ extension DestinationMachine {
             hold?.nextProbe = now.boot
             return
         }
-        let wait = min(options.retry.shortened(options.probeInterval, using: &random), DestinationMachine.step)
-        if isProbe || hold?.nextProbe ?? now.boot <= now.boot { hold?.nextProbe = now.boot + wait }
+        let wait = min(probeWait(), DestinationMachine.step)
+        if answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot { hold?.nextProbe = now.boot + wait }
         guard isOver, !doubt.isAnnounced else { return }
         hold?.doubt?.isAnnounced = true
         counters.alerts += 1
@@ -116,14 +114,11 @@ extension DestinationMachine {
     }
 
     /// Sets a rejected batch aside that may not be given up, because too many were: it is tried soon, then less and less often.
-    mutating func putRejectedAside(
-        _ batch: inout TrackedBatch, _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
-    ) {
-        let interval = options.retry.shortened(options.probeInterval, using: &random)
-        let wait = min(interval, DestinationMachine.step * Double(1 << min(batch.rounds, 10)))
+    mutating func putRejectedAside(_ batch: inout TrackedBatch, _ failure: Failure, at now: Moment) {
+        let wait = min(probeWait(), DestinationMachine.step * Double(1 << min(batch.rounds, 10)))
         batch.rounds += 1
         guard batch.isSetAside || !isFullOfSetAside else { return batch.notBefore = now.boot + wait }
-        putAside(&batch, failure, later: now.boot + wait, at: now, using: &random)
+        putAside(&batch, failure, later: now.boot + wait, at: now)
     }
 
     /// The destination took one of the batches that were set aside: it may take the others too.

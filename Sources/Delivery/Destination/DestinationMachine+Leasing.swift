@@ -90,7 +90,7 @@ extension DestinationMachine {
         attempts.update(number) { [batch] in $0.send(batch) }
         if let most = options.eventsPerRequest { bucket?.charge((batch.header.events - 1) / most, at: now.boot) }
         counters.sentEvents += batch.header.events
-        effects.append(.send(AttemptID(destination: name, number: number)))
+        effects.append(.send(attemptID(number)))
     }
 
     /// What is known of a batch that the queue handed out.
@@ -157,7 +157,7 @@ extension DestinationMachine {
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = [], end: AttemptEnd) {
         attempts.update(number) { $0.settle(Ending(settlement: settlement, children: children, end: end)) }
-        effects.append(.settle(AttemptID(destination: name, number: number), settlement))
+        effects.append(.settle(attemptID(number), settlement))
     }
 
     /// The queue knows how a batch ended, or could not be told (nil).
@@ -189,7 +189,7 @@ extension DestinationMachine {
         // Those that the queue could not take are told again by the next attempt, under the same id.
         for number in attempts.keys(where: { !$0.isBeingTold }) {
             guard let attempt = attempts.removeValue(forKey: number) else { continue }
-            if attempt.isLeased { effects.append(.cut(AttemptID(destination: name, number: number))) }
+            if attempt.isLeased { effects.append(.cut(attemptID(number))) }
             if let batch = attempt.batch {
                 tracked[batch.header.id] = batch
                 if attempt.isLeased { effects.append(.release(batch.header.id)) }

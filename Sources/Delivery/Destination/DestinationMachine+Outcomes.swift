@@ -8,10 +8,9 @@ extension DestinationMachine {
     private static let offlineRecheck = Duration.seconds(30)
 
     /// The destination has answered, or not.
-    mutating func sent(
-        _ number: UInt64, _ outcome: Outcome, at now: Moment, using random: inout some RandomNumberGenerator
-    ) {
+    mutating func sent(_ number: UInt64, _ outcome: Outcome, at now: Moment) {
         guard let attempt = attempts[number], case .sending(let sent) = attempt.phase else { return }
+        let answer = Answer(number: number, isProbe: attempt.isProbe, now: now)
         var batch = sent.content
         counters.note(outcome)
         note(outcome, at: now)
@@ -22,33 +21,30 @@ extension DestinationMachine {
         }
         switch outcome {
         case .acknowledged:
-            acknowledge(number, batch, isProbe: attempt.isProbe, at: now)
-            return
+            return acknowledge(batch, answer)
         case .acknowledgedWithLoss(let rejected, let failure):
             counters.unnamedRejections += rejected
             effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
-            acknowledge(number, batch, isProbe: attempt.isProbe, at: now)
-            return
+            return acknowledge(batch, answer)
         case .partial(let rejected, let retry):
-            settlePartly(number, attempt, batch, rejected: rejected, retry: retry, at: now, using: &random)
-            return
+            return settlePartly(batch, answer, isPushed: attempt.isPushed, rejected: rejected, retry: retry)
         case _ where isStopping:
             giveBack(batch, number)
         case .retry(let failure):
-            fail(&batch, number, isProbe: attempt.isProbe, failure, at: now, using: &random)
+            fail(&batch, answer, failure)
         case .retryAfter(let wait, let failure):
-            waitAsTold(wait, failure, at: now, using: &random)
+            waitAsTold(wait, failure, at: now)
             giveBack(batch, number)
         case .tooLarge(let wireBytes, let failure):
-            shrink(batch, number, wireBytes: wireBytes, failure, isProbe: attempt.isProbe, at: now, using: &random)
+            shrink(batch, answer, wireBytes: wireBytes, failure)
         case .rejected(let failure):
-            reject(batch, number, failure, isProbe: attempt.isProbe, at: now, using: &random)
+            reject(batch, answer, failure)
         case .held(let failure):
-            becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now, using: &random)
+            becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
             giveBack(batch, number)
         case .offline:
             if offline == nil { offline = .until(now.boot + DestinationMachine.offlineRecheck) }
-            if attempt.isProbe { postponeProbes(at: now, using: &random) }
+            if attempt.isProbe { postponeProbes(at: now) }
             giveBack(batch, number)
         }
         guard attempt.isPushed, !attempts.contains(number) else { return }
@@ -57,23 +53,20 @@ extension DestinationMachine {
 
     // MARK: Good answers
 
-    private mutating func acknowledge(_ number: UInt64, _ batch: TrackedBatch, isProbe: Bool, at now: Moment) {
-        noteTook(batch)
-        if batch.isSetAside { retrySetAside(at: now.boot) }
-        noteAcknowledged(events: batch.header.events, of: batch.header.events, isProbe: isProbe, at: now)
-        noteLate(number, batch, acknowledged: batch.header.events, at: now)
-        settle(number, .acknowledged(batch.header), end: .good)
+    private mutating func acknowledge(_ batch: TrackedBatch, _ answer: Answer) {
+        if batch.isSetAside { retrySetAside(at: answer.now.boot) }
+        noteTaken(batch.header.events, of: batch, answer)
+        settle(answer.number, .acknowledged(batch.header), end: .good)
     }
 
-    private mutating func noteTook(_ batch: TrackedBatch) {
+    /// The destination has so many events of a batch.
+    private mutating func noteTaken(_ events: Int, of batch: TrackedBatch, _ answer: Answer) {
+        let now = answer.now
         largestTaken = acknowledgements % 100 == 99 ? 0 : max(largestTaken, batch.header.bytes)
         if let began = batch.attemptedAt, tookAt.map({ $0 < began }) ?? true { tookAt = began }
-    }
-
-    private mutating func noteAcknowledged(events: Int, of answer: Int, isProbe: Bool, at now: Moment) {
         acknowledgements += 1
         lastSuccess = now.wall
-        rejections.note(rejected: false, events: events, of: answer)
+        rejections.note(rejected: false, events: events, of: batch.header.events)
         ceiling?.acknowledge()
         if !hasAcknowledgedWithSettings {
             hasAcknowledgedWithSettings = true
@@ -81,44 +74,36 @@ extension DestinationMachine {
         }
         // Only an attempt that was made since tells whether what held the destination is over; but where nothing had
         // been acknowledged yet, anything will do.
-        if isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold(at: now.boot) }
+        if answer.isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold(at: now.boot) }
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
         failuresInARow = 0
         (isRefusing, startNotBefore) = (false, nil)
         closeBreaker(at: now)
-    }
-
-    /// Has those events counted that came after their view's deadline (ga08).
-    private mutating func noteLate(_ number: UInt64, _ batch: TrackedBatch, acknowledged: Int, at now: Moment) {
+        // Those events are counted that came after their view's deadline (ga08).
         for deadline in options.deadlines {
             let before = deadline.lateBefore(at: now.wall)
             guard batch.header.firstEventTime < before else { continue }
-            effects.append(
-                .countLate(
-                    AttemptID(destination: name, number: number), deadline, before: before, atMost: acknowledged))
+            effects.append(.countLate(attemptID(answer.number), deadline, before: before, atMost: events))
         }
     }
 
     private mutating func settlePartly(
-        _ number: UInt64, _ attempt: Attempt, _ batch: TrackedBatch, rejected: [RejectedEvent], retry: [Int],
-        at now: Moment, using random: inout some RandomNumberGenerator
+        _ batch: TrackedBatch, _ answer: Answer, isPushed: Bool, rejected: [RejectedEvent], retry: [Int]
     ) {
+        let number = answer.number
         let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
         let judged = fates.judged
         if fates.acknowledged > 0 {
-            noteTook(batch)
-            noteAcknowledged(
-                events: fates.acknowledged, of: batch.header.events, isProbe: attempt.isProbe, at: now)
-            noteLate(number, batch, acknowledged: fates.acknowledged, at: now)
+            noteTaken(fates.acknowledged, of: batch, answer)
         } else if fates.rejected == 0 {
             var batch = batch
             let failure = Failure(kind: .status, message: "the destination asks for every event of the batch again")
             if isStopping {
                 giveBack(batch, number)
             } else {
-                fail(&batch, number, isProbe: attempt.isProbe, failure, at: now, using: &random)
+                fail(&batch, answer, failure)
             }
-            if attempt.isPushed, !attempts.contains(number) { endPush(afterFailure: .retry(failure)) }
+            if isPushed, !attempts.contains(number) { endPush(afterFailure: .retry(failure)) }
             return
         }
         // An answer that takes nothing may be about the destination: others must have gone through since.
@@ -135,29 +120,25 @@ extension DestinationMachine {
         if let first = fates.firstJudgement, !mayReject, !isStopping {
             if fates.acknowledged > 0 || isProven(batch) {
                 // Others go through, and more were rejected than may be given up: these wait beside them.
-                putRejectedAside(&batch, first, at: now, using: &random)
+                putRejectedAside(&batch, first, at: answer.now)
                 isSetAside = true
                 if fates.acknowledged == 0 { giveBack(batch, number) }
             } else {
-                doubt(batch, number, first, isProbe: attempt.isProbe, at: now, using: &random)
+                doubt(batch, answer, first)
             }
             if fates.acknowledged == 0 {
-                if attempt.isPushed { endPush(afterFailure: .held(first)) }
+                if isPushed { endPush(afterFailure: .held(first)) }
                 return
             }
         }
         if let first = fates.firstRejection, mayReject {
-            if first.kind != .local { answered(isProbe: attempt.isProbe, at: now) }
+            if first.kind != .local { answered(isProbe: answer.isProbe, at: answer.now) }
             rejections.note(rejected: true, events: judged, of: batch.header.events)
             noteDeadLetters(batch, events: fates.rejected, first)
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
-        let wait = options.retry.wait(afterFailures: failures, using: &random)
-        var child = batch.piece(
-            0,
-            notBefore: isSetAside
-                ? batch.notBefore
-                : now.boot + (wait ?? options.retry.shortened(options.probeInterval, using: &random)))
+        let wait = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
+        var child = batch.piece(0, notBefore: isSetAside ? batch.notBefore : answer.now.boot + wait)
         child.failures = min(failures, options.retry.intervals.count)
         child.isSetAside = isSetAside
         child.rounds = batch.rounds
@@ -168,74 +149,61 @@ extension DestinationMachine {
 
     // MARK: Failures that pass
 
-    private mutating func fail(
-        _ batch: inout TrackedBatch, _ number: UInt64, isProbe: Bool, _ failure: Failure, at now: Moment,
-        using random: inout some RandomNumberGenerator
-    ) {
+    private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        let (number, now) = (answer.number, answer.now)
         let othersWentThrough = acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
         // In order, what went through before an outage proves nothing: only what did since the last failure.
         if options.order != .free { batch.acknowledgedBefore = acknowledgements }
-        let later = now.boot + options.retry.shortened(options.probeInterval, using: &random)
-        if isProbe || breaker != nil {
+        let later = now.boot + probeWait()
+        if answer.isProbe || breaker != nil {
             // The destination's state decides when it is tried again, not the batch's own schedule.
-            if isProbe { postponeProbes(at: now, using: &random) }
+            if answer.isProbe { postponeProbes(at: now) }
             if batch.isSetAside { batch.notBefore = later }
-            giveBack(batch, number)
-            return
+            return giveBack(batch, number)
         }
         if batch.isSetAside || batch.isSuspect {
-            failAlone(
-                &batch, number, failure, othersWentThrough: othersWentThrough, later: later, at: now, using: &random)
-            return
+            return failAlone(&batch, answer, failure, othersWentThrough: othersWentThrough, later: later)
         }
         batch.failures += 1
         if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
             failuresInARow += 1
-            pauseStarts(at: now, using: &random)
+            pauseStarts(at: now)
             effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
         } else if othersWentThrough, options.order != .promised {
-            putAside(&batch, failure, later: later, at: now, using: &random)
+            putAside(&batch, failure, later: later, at: now)
         } else {
             batch.failures = 0
-            openBreaker(failure, at: now, using: &random)
+            openBreaker(failure, at: now)
         }
         giveBack(batch, number)
     }
 
     /// Nothing is begun for a moment: a second after the first failure, then two, then four. A receiver that is
     /// overloaded gets one request at a time of each agent; one that refuses a single batch gets the others a moment later.
-    private mutating func pauseStarts(at now: Moment, using random: inout some RandomNumberGenerator) {
+    private mutating func pauseStarts(at now: Moment) {
         let wait = options.retry.shortened(.seconds(1 << min(failuresInARow - 1, 2)), using: &random)
         (isRefusing, startNotBefore) = (true, max(startNotBefore ?? now.boot, now.boot + wait))
     }
 
     /// A batch that fails while others go through: it is tried now and then, and bisected after some rounds.
     private mutating func failAlone(
-        _ batch: inout TrackedBatch, _ number: UInt64, _ failure: Failure, othersWentThrough: Bool,
-        later: BootInstant, at now: Moment, using random: inout some RandomNumberGenerator
+        _ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure, othersWentThrough: Bool, later: BootInstant
     ) {
         if batch.isSetAside { batch.rounds += 1 }
         let isRipe = batch.isSuspect || batch.rounds >= DestinationMachine.roundsBeforeBisecting
         if isRipe, othersWentThrough, batch.header.events > 1 {
-            split(batch, number, failure, isSuspect: true, at: now)
-            return
+            return split(batch, answer, failure, isSuspect: true)
         }
-        if !batch.isSetAside { putAside(&batch, failure, later: later, at: now, using: &random) }
-        batch.notBefore = later
-        giveBack(batch, number)
+        putAside(&batch, failure, later: later, at: answer.now)
+        giveBack(batch, answer.number)
     }
 
-    mutating func putAside(
-        _ batch: inout TrackedBatch, _ failure: Failure, later: BootInstant, at now: Moment,
-        using random: inout some RandomNumberGenerator
-    ) {
+    mutating func putAside(_ batch: inout TrackedBatch, _ failure: Failure, later: BootInstant, at now: Moment) {
         guard !batch.isSetAside else { return batch.notBefore = later }
         // So many bad ones are not the batches' fault; and each is kept in memory.
-        if isFullOfSetAside {
-            becomeHeld(failure, by: &batch, isProbe: false, at: now, using: &random)
-        }
+        if isFullOfSetAside { becomeHeld(failure, by: &batch, isProbe: false, at: now) }
         batch.isSetAside = true
         batch.failures = 0
         batch.notBefore = later
@@ -243,61 +211,54 @@ extension DestinationMachine {
         effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure)))
     }
 
-    private mutating func openBreaker(
-        _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
-    ) {
-        let wait =
-            options.whenExhausted == .probe ? options.retry.shortened(options.probeInterval, using: &random) : nil
+    private mutating func openBreaker(_ failure: Failure, at now: Moment) {
+        let wait = options.whenExhausted == .probe ? probeWait() : nil
         breaker = Breaker(since: now.wall, nextProbe: wait.map { now.boot + $0 })
         for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
         counters.alerts += 1
         effects.append(.note(name, .breakerOpened(failure, probeIn: wait)))
     }
 
-    private mutating func postponeProbes(at now: Moment, using random: inout some RandomNumberGenerator) {
-        let interval = options.retry.shortened(options.probeInterval, using: &random)
+    private mutating func postponeProbes(at now: Moment) {
+        let interval = probeWait()
         // What fails during a doubt must not make it last.
-        let next = now.boot + (hold?.doubt == nil ? interval : min(interval, DestinationMachine.step))
+        setProbes(to: now.boot + (hold?.doubt == nil ? interval : min(interval, DestinationMachine.step)))
+    }
+
+    private mutating func setProbes(to next: BootInstant) {
         hold?.nextProbe = next
         if breaker?.nextProbe != nil { breaker?.nextProbe = next }
     }
 
     /// The destination said when to come back: from 1 s to a day, up to half as long again at random (ac13): a fleet
     /// that was told the same comes back spread out.
-    private mutating func waitAsTold(
-        _ wait: Duration, _ failure: Failure, at now: Moment, using random: inout some RandomNumberGenerator
-    ) {
+    private mutating func waitAsTold(_ wait: Duration, _ failure: Failure, at now: Moment) {
         let asked = min(max(wait, .seconds(1)), .seconds(86_400))
         let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
         guard until > retryAfterUntil ?? now.boot else { return }
         (retryAfterUntil, isRefusing) = (until, true)
-        hold?.nextProbe = until
-        if breaker?.nextProbe != nil { breaker?.nextProbe = until }
-        effects.append(
-            .persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
+        setProbes(to: until)
+        effects.append(.persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
         effects.append(.note(name, .retryAfter(until - now.boot, failure)))
     }
 
     // MARK: Answers about the destination
 
     private mutating func becomeHeld(
-        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment,
-        using random: inout some RandomNumberGenerator
+        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment
     ) {
-        let wait = options.retry.shortened(options.probeInterval, using: &random)
+        let wait = probeWait()
         batch.holds += 1
         // Once more after the others went through: it may be this batch alone, and it must not hold them up again.
         batch.notBefore = batch.holds > 1 ? now.boot + wait : now.boot
-        if hold == nil {
-            hold = Hold(
-                failure: failure, since: now.wall, awaitsFirstAcknowledgement: false, nextProbe: now.boot + wait)
-            counters.alerts += 1
-            effects.append(.note(name, .held(failure, probeIn: wait)))
-        } else if isProbe {
-            hold = Hold(
-                failure: failure, since: hold?.since ?? now.wall, awaitsFirstAcknowledgement: false,
-                nextProbe: now.boot + wait)
-        }
+        let before = hold
+        guard before == nil || isProbe else { return }
+        hold = Hold(
+            failure: failure, since: before?.since ?? now.wall, awaitsFirstAcknowledgement: false,
+            nextProbe: now.boot + wait)
+        guard before == nil else { return }
+        counters.alerts += 1
+        effects.append(.note(name, .held(failure, probeIn: wait)))
     }
 
     private mutating func note(_ outcome: Outcome, at now: Moment) {
@@ -306,8 +267,7 @@ extension DestinationMachine {
         case .partial(let rejected, _):
             if let first = rejected.first { lastFailure = (first.failure, now.wall) }
         case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
-            .tooLarge(_, let failure), .rejected(let failure),
-            .held(let failure):
+            .tooLarge(_, let failure), .rejected(let failure), .held(let failure):
             lastFailure = (failure, now.wall)
         }
     }

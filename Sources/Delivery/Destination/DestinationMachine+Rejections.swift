@@ -4,48 +4,38 @@ internal import Model
 /// Answers about the events rather than about the destination: split, bisect, give up one by one.
 extension DestinationMachine {
     /// 413: in halves until it fits; an event that alone is too large is a dead letter (fault 12).
-    mutating func shrink(
-        _ batch: TrackedBatch, _ number: UInt64, wireBytes: Int, _ failure: Failure, isProbe: Bool, at now: Moment,
-        using random: inout some RandomNumberGenerator
-    ) {
+    mutating func shrink(_ batch: TrackedBatch, _ answer: Answer, wireBytes: Int, _ failure: Failure) {
         // Where larger ones are taken it is not the size of the body, but an event in it.
         if batch.header.bytes > largestTaken {
             ceiling?.refuse(wireBytes: wireBytes, bytes: batch.header.bytes)
             ceiling = ceiling ?? SizeCeiling(refusedWireBytes: wireBytes, bytes: batch.header.bytes)
         }
         if batch.header.events > 1 {
-            answered(isProbe: isProbe && hold?.doubt == nil, at: now)
-            split(batch, number, failure, isSuspect: false, at: now)
+            answered(isProbe: answer.isProbe && hold?.doubt == nil, at: answer.now)
+            split(batch, answer, failure, isSuspect: false)
         } else {
             // A limit of a few bytes would turn the whole queue into dead letters (fault 11).
-            giveUp(batch, number, failure, isProbe: isProbe, at: now, using: &random)
+            giveUp(batch, answer, failure)
         }
     }
 
     /// 400, 422: bisected to the rejected events.
-    mutating func reject(
-        _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
-        using random: inout some RandomNumberGenerator
-    ) {
-        guard batch.header.events > 1, hold == nil || isProbe || options.order != .free else {
-            giveUp(batch, number, failure, isProbe: isProbe, at: now, using: &random)
-            return
+    mutating func reject(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        guard batch.header.events > 1, hold == nil || answer.isProbe || options.order != .free else {
+            return giveUp(batch, answer, failure)
         }
-        answered(isProbe: isProbe && hold?.doubt == nil, at: now)
-        split(batch, number, failure, isSuspect: batch.isSuspect, at: now)
+        answered(isProbe: answer.isProbe && hold?.doubt == nil, at: answer.now)
+        split(batch, answer, failure, isSuspect: batch.isSuspect)
     }
 
     /// A rejected batch that is not to be split: a dead letter if the destination is seen to take others; set aside if it takes
     /// them, but too many were rejected; else the destination is in doubt.
-    private mutating func giveUp(
-        _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isProbe: Bool, at now: Moment,
-        using random: inout some RandomNumberGenerator
-    ) {
+    private mutating func giveUp(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        let (number, now) = (answer.number, answer.now)
         var batch = batch
-        if batch.header.events == 1, hold == nil || isProbe, mayGiveUp(batch) {
-            answered(isProbe: isProbe, at: now)
-            deadLetter(batch, number, failure)
-            return
+        if batch.header.events == 1, hold == nil || answer.isProbe, mayGiveUp(batch) {
+            answered(isProbe: answer.isProbe, at: now)
+            return deadLetter(batch, number, failure)
         }
         if hasAcknowledgedWithSettings, hold == nil, batch.postponements < DestinationMachine.mostPostponements,
             attempts.contains(where: { $0.isSending && $0.batch?.header.id != batch.header.id })
@@ -53,16 +43,13 @@ extension DestinationMachine {
             // The answers that are on their way tell whether it is this event or all of them.
             batch.postponements += 1
             batch.notBefore = now.boot + .seconds(1)
-            giveBack(batch, number)
-            return
+            return giveBack(batch, number)
         }
-        guard isProven(batch) else {
-            return doubt(batch, number, failure, isProbe: isProbe, at: now, using: &random)
-        }
-        answered(isProbe: isProbe, at: now)
+        guard isProven(batch) else { return doubt(batch, answer, failure) }
+        answered(isProbe: answer.isProbe, at: now)
         // Others go through, and there is no room to keep it beside them.
         if batch.header.events == 1, !batch.isSetAside, isFullOfSetAside { return deadLetter(batch, number, failure) }
-        putRejectedAside(&batch, failure, at: now, using: &random)
+        putRejectedAside(&batch, failure, at: now)
         giveBack(batch, number)
     }
 
@@ -96,21 +83,18 @@ extension DestinationMachine {
         effects.append(.note(name, .deadLettered(batch.header.id, events: events, failure)))
     }
 
-    mutating func split(
-        _ batch: TrackedBatch, _ number: UInt64, _ failure: Failure, isSuspect: Bool, at now: Moment
-    ) {
+    mutating func split(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, isSuspect: Bool) {
         let events = batch.header.events
         let parts = [
             Settlement.Part(0..<events / 2, .again(group: 0)), Settlement.Part(events / 2..<events, .again(group: 1)),
         ]
         let children = (0..<2).map { number in
-            var piece = batch.piece(number, notBefore: now.boot)
+            var piece = batch.piece(number, notBefore: answer.now.boot)
             piece.isSuspect = isSuspect
-            piece.rejectedAt = now.boot
+            piece.rejectedAt = answer.now.boot
             return piece
         }
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
-        settle(
-            number, Settlement(batch: batch.header.id, parts: parts), children: children, end: .good)
+        settle(answer.number, Settlement(batch: batch.header.id, parts: parts), children: children, end: .good)
     }
 }

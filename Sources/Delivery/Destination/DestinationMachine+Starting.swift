@@ -54,7 +54,7 @@ extension DestinationMachine {
         for number in attempts.keys(where: { $0.settleAgainAt.map { $0 <= now.boot } ?? false }) {
             attempts.update(number) { $0.tell(again: nil) }
             guard let settlement = attempts.look(number, { $0.settlement }) else { continue }
-            effects.append(.settle(AttemptID(destination: name, number: number), settlement))
+            effects.append(.settle(attemptID(number), settlement))
         }
     }
 

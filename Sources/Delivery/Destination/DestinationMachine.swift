@@ -3,7 +3,7 @@ internal import Model
 
 /// When and what one destination gets: values in, effects out.
 ///
-/// It reads no clock and draws no chance of its own; both come with each call. After every change `advance` starts
+/// It reads no clock, and draws its chance from a seed that it is given. After every change `advance` starts
 /// whatever may start, so nothing is ever due and forgotten: there is no timer that must not be lost, only `wakeAt`.
 ///
 /// Sources: App Center's channel (ac01–ac06, ac13–ac18), Google Analytics' dispatch (ga02–ga07).
@@ -61,6 +61,13 @@ struct DestinationMachine: Sendable {
         case noRoute
         /// A sender found out by itself, and looks again then.
         case until(BootInstant)
+    }
+
+    /// The attempt that the destination has answered, and when.
+    struct Answer {
+        let number: UInt64
+        let isProbe: Bool
+        let now: Moment
     }
 
     /// What is known of a lane beyond its summary.
@@ -131,6 +138,8 @@ struct DestinationMachine: Sendable {
     /// The largest batch that it took among the last hundred or so, in uncompressed bytes.
     var largestTaken = 0
     var counters = DeliveryCounters()
+    /// Spreads the waits.
+    var random: RepeatableRandom
     var lastSuccess: Timestamp?
     var lastFailure: (failure: Failure, at: Timestamp)?
 
@@ -139,9 +148,10 @@ struct DestinationMachine: Sendable {
 
     init(
         _ options: DestinationOptions, startNotBefore: BootInstant?, retryAfterUntil: BootInstant?,
-        acknowledgedFingerprint: String?, at now: Moment
+        acknowledgedFingerprint: String?, random: RepeatableRandom, at now: Moment
     ) {
         self.options = options
+        self.random = random
         self.startNotBefore = startNotBefore
         self.retryAfterUntil = retryAfterUntil
         hasAcknowledgedWithSettings = acknowledgedFingerprint == options.fingerprint
@@ -151,6 +161,9 @@ struct DestinationMachine: Sendable {
     }
 
     var name: DestinationName { options.name }
+
+    /// Names an attempt to those who know all destinations.
+    func attemptID(_ number: UInt64) -> AttemptID { AttemptID(destination: name, number: number) }
 
     // MARK: What changes from outside
 
@@ -246,6 +259,9 @@ struct DestinationMachine: Sendable {
     }
 
     // MARK: Small steps
+
+    /// How long to wait before the next look whether all is well again.
+    mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
 
     mutating func liftHold(at now: BootInstant) {
         guard let lifted = hold else { return }
