@@ -20,17 +20,11 @@ public struct Deadline: Sendable, Equatable {
     /// The apps whose events it concerns; empty for all.
     public let apps: Set<String>
 
-    /// - Throws: `DeliveryError` with code `invalidDeadline` for a time that is none, or a negative margin.
+    /// A deadline; the bounds of its values are those of the settings.
     public init(
         name: String, secondOfDay: Int = 4 * 3600, zone: TimeZoneRules, margin: Duration = .seconds(1800),
         apps: Set<String> = []
-    ) throws(DeliveryError) {
-        guard (0..<86_400).contains(secondOfDay) else {
-            throw DeliveryError(.invalidDeadline, "deadline \(name): give a time from \"00:00\" to \"23:59\"")
-        }
-        guard margin >= .zero else {
-            throw DeliveryError(.invalidDeadline, "deadline \(name): give a margin such as \"30m\"")
-        }
+    ) {
         self.name = name
         self.secondOfDay = secondOfDay
         self.zone = zone

@@ -63,7 +63,7 @@ public struct DestinationOptions: Sendable, Equatable {
     /// How long its critical events wait for company; nil: as `DeliveryOptions.criticalDelay` says.
     public var criticalDelay: Duration?
     /// The waits of a request's retries.
-    public var retry = RetrySchedule.standard
+    public var retry = RetrySchedule()
     /// What happens when they are used up. Default `probe`: a server must heal alone.
     public var whenExhausted = WhenExhausted.probe
     /// How often one batch is tried while the breaker is open or the destination is held. Default 20 min.

@@ -161,8 +161,8 @@ struct SettingsTests {
 
     @Test("ga09: a listed batch says its next deadline and the time left, by the deadlines that concern it")
     func ga09_timeLeft() throws {
-        let reports = try Deadline(name: "reports", zone: .utc, apps: ["shop"])
-        let all = try Deadline(name: "all", secondOfDay: 6 * 3600, zone: .utc)
+        let reports = Deadline(name: "reports", zone: .utc, apps: ["shop"])
+        let all = Deadline(name: "all", secondOfDay: 6 * 3600, zone: .utc)
         // 2026-06-10T12:00:00Z: until 04:00 and 06:00 of the next day.
         let noon = 1_781_092_800_000
         func record(_ names: JSONValue) -> JSONValue {

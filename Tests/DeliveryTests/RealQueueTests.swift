@@ -59,7 +59,7 @@ struct RealQueueTests {
                 deliveryLoop.post { driver.assumeIsolated { $0.summariesChanged() } }
             }
             self.store = store
-            let quick = try RetrySchedule(intervals: Array(repeating: .milliseconds(20), count: 20))
+            let quick = RetrySchedule(intervals: Array(repeating: .milliseconds(20), count: 20))
             let delivery = DeliveryOptions(
                 interval: .every(.seconds(1)), startSpread: .zero,
                 destinations: [DestinationOptions(name: "main", retry: quick, probeInterval: .milliseconds(200))])

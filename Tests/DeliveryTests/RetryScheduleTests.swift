@@ -7,8 +7,7 @@ import Testing
 struct RetryScheduleTests {
     @Test("ac13: three retries, after 5–10 s, 2.5–5 min and 10–20 min, then none")
     func ac13_waitsFallInTheirRanges() throws {
-        let schedule = try RetrySchedule(intervals: [.seconds(10), .seconds(300), .seconds(1200)])
-        #expect(schedule == .standard)
+        let schedule = RetrySchedule()
         var random = SplitMix64(seed: 42)
         var thirds = [0, 0, 0]
         for _ in 0..<10_000 {
@@ -24,19 +23,12 @@ struct RetryScheduleTests {
         for count in thirds { #expect((3100...3570).contains(count), "\(thirds)") }
     }
 
-    @Test("a bad setting says what to write instead", arguments: [-0.1, 1.5, .nan])
-    func badJitterIsRefused(jitter: Double) {
-        #expect(throws: DeliveryError.self) { try RetrySchedule(intervals: [.seconds(1)], jitter: jitter) }
-    }
-
-    @Test("ac02: the interval is one total function of a duration")
-    func ac02_intervalIsTotal() throws {
-        #expect(try DispatchInterval(.zero) == .off)
-        #expect(try DispatchInterval(.seconds(-5)) == .off)
-        #expect(try DispatchInterval(.seconds(1)) == .every(.seconds(1)))
-        #expect(try DispatchInterval(.seconds(86_400)) == .every(.seconds(86_400)))
-        for wrong in [Duration.milliseconds(1), .milliseconds(999), .seconds(86_401)] {
-            #expect(throws: DeliveryError.self) { try DispatchInterval(wrong) }
+    @Test("ac02: an interval is kept as it is; a text that none was kept as is no interval")
+    func ac02_keptInterval() {
+        let intervals = [Duration.seconds(1), .milliseconds(1500), .seconds(86_400)].map { DispatchInterval.every($0) }
+        for interval in [.off] + intervals { #expect(DispatchInterval(kept: interval.kept) == interval) }
+        for wrong in ["", "0 ms", "999 ms", "86400001 ms", "-5 ms", "2 s", "ms", "99999999999999999999 ms"] {
+            #expect(DispatchInterval(kept: wrong) == nil, "\(wrong)")
         }
     }
 }

@@ -51,7 +51,7 @@ struct AgentSending: SendingControl {
 
     func setInterval(_ interval: Duration?, persist: Bool) async throws(ControlRefusal) -> String {
         let wanted: DispatchInterval? = interval.map { $0 <= .zero ? .off : .every($0) }
-        if case .every(let wait) = wanted, wait < .seconds(1) || wait > .seconds(86_400) {
+        if case .every(let wait) = wanted, !DispatchInterval.range.contains(wait) {
             throw ControlRefusal(
                 status: 400, code: "out_of_range", message: "the interval is off, or from 1s to 1d")
         }
@@ -62,7 +62,6 @@ struct AgentSending: SendingControl {
 
 extension ControlRefusal {
     fileprivate init(delivery error: DeliveryError) {
-        self.init(
-            status: error.code == .unknownDestination ? 404 : 400, code: error.code.rawValue, message: error.message)
+        self.init(status: 404, code: error.code.rawValue, message: error.message)
     }
 }

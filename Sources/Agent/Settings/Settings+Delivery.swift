@@ -15,12 +15,7 @@ extension Settings {
         if let app = appOfUnknownZone {
             throw AgentError(.configuration, "apps.\(app).time_zone is no time zone that this system knows")
         }
-        let schedule: RetrySchedule
-        do throws(DeliveryError) {
-            schedule = try RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)
-        } catch {
-            throw AgentError(.configuration, "retry: \(error.message)")
-        }
+        let schedule = RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
         var options = DeliveryOptions(
             to: destinations.map { destination in
@@ -116,21 +111,13 @@ extension DeadlineSettings {
         destinations.isEmpty || destinations.contains(destination)
     }
 
-    /// Whether this system knows the time zone.
-    var hasKnownZone: Bool { (try? TimeZoneLoader().load(timeZone)) != nil }
-
     fileprivate func view() throws(AgentError) -> Deadline {
         let zone = try relaying(try TimeZoneLoader().load(timeZone)) { (error: TimeZoneError) in
             AgentError(.configuration, "deadline \(name): \(error.message)")
         }
-        do throws(DeliveryError) {
-            return try Deadline(
-                // bounded: a time of day.
-                name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin,
-                apps: Set(apps))
-        } catch {
-            throw AgentError(.configuration, error.message)
-        }
+        return Deadline(
+            // bounded: a time of day.
+            name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin, apps: Set(apps))
     }
 }
 

@@ -32,14 +32,6 @@ public struct StartupRehearsal: Sendable {
     /// stored.
     public var refusals: [Refusal] {
         var found: [Refusal] = []
-        do throws(AgentError) {
-            _ = try settings.deliveryOptions()
-        } catch {
-            // A time zone that is not known is told with its own setting.
-            if settings.deadlines.allSatisfy(\.hasKnownZone), settings.appOfUnknownZone == nil {
-                found.append(Refusal(setting: "retry", message: error.message))
-            }
-        }
         if let mistake = settings.readingMistake {
             found.append(Refusal(setting: mistake.setting, message: mistake.message))
         }

@@ -1,5 +1,3 @@
-public import EventLoops
-
 /// How long a request waits before each of its retries.
 ///
 /// A pure value: it draws no randomness and reads no clock of its own. One schedule serves all requests of a
@@ -11,29 +9,15 @@ public import EventLoops
 /// Source: App Center's retry intervals (ac13).
 public struct RetrySchedule: Sendable, Equatable {
     /// The longest wait before each retry, in order; its count is the number of retries. Empty means none.
-    public let intervals: [Duration]
+    public var intervals: [Duration]
 
     /// The share of a wait that chance may take away: 0 keeps every wait whole, 1 may shorten it to nothing.
     ///
     /// Default 0.5. Without jitter a fleet retries in step, and the receiver that comes back is knocked over again.
-    public let jitter: Double
+    public var jitter: Double
 
-    /// Three retries, after at most 10 s, 5 min and 20 min.
-    public static let standard = RetrySchedule()
-
-    private init() {
-        intervals = [.seconds(10), .seconds(300), .seconds(1200)]
-        jitter = 0.5
-    }
-
-    /// - Throws: `DeliveryError` with code `invalidSchedule` if a wait is negative or `jitter` lies outside 0…1.
-    public init(intervals: [Duration], jitter: Double = 0.5) throws(DeliveryError) {
-        guard intervals.allSatisfy({ $0 >= .zero }) else {
-            throw DeliveryError(.invalidSchedule, "a retry interval is negative; give durations such as \"10s\"")
-        }
-        guard (0...1).contains(jitter) else {
-            throw DeliveryError(.invalidSchedule, "jitter is \(jitter); give a number from 0 to 1")
-        }
+    /// By default three retries, after at most 10 s, 5 min and 20 min. The bounds are those of the settings.
+    public init(intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)], jitter: Double = 0.5) {
         self.intervals = intervals
         self.jitter = jitter
     }
