@@ -65,9 +65,7 @@ public struct Deadline: Sendable, Equatable {
 }
 
 /// Several deadlines, as they concern what waits in a lane.
-struct Deadlines: Sendable, Equatable {
-    let all: [Deadline]
-
+extension [Deadline] {
     /// When the first of the lane's events comes so near to its deadline that it no longer waits for the interval.
     func atRisk(_ lane: LaneSummary) -> Timestamp? {
         next(in: lane).map { $0.due - $0.deadline.margin }.min()
@@ -84,7 +82,7 @@ struct Deadlines: Sendable, Equatable {
 
     /// Each deadline that concerns anything in the lane, with the earliest event that it concerns.
     private func next(in lane: LaneSummary) -> [(deadline: Deadline, earliest: Timestamp, due: Timestamp)] {
-        all.compactMap { deadline in
+        compactMap { deadline in
             let earliest =
                 deadline.apps.isEmpty
                 ? lane.earliestEventTime

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Logs
 internal import Model
 
@@ -81,13 +82,8 @@ extension Failure {
 extension Duration {
     /// The length for a log: milliseconds below a second, else tenths of a second.
     var brief: String {
-        let milliseconds = nanosecondsRounded / 1_000_000
+        let milliseconds = nanosecondsClamped / 1_000_000
         if milliseconds < 1000 { return "\(milliseconds)ms" }
         return milliseconds % 1000 < 100 ? "\(milliseconds / 1000)s" : "\(Double(milliseconds / 100) / 10)s"
-    }
-
-    private var nanosecondsRounded: Int64 {
-        let (seconds, attoseconds) = components
-        return min(seconds, 1_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }

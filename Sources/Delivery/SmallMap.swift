@@ -19,14 +19,13 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     subscript(key: Key) -> Value? {
         get { index(of: key).map { values[$0] } }
         set {
+            guard let newValue else {
+                removeValue(forKey: key)
+                return
+            }
             if let index = index(of: key) {
-                if let newValue {
-                    values[index] = newValue
-                } else {
-                    keys.remove(at: index)
-                    values.remove(at: index)
-                }
-            } else if let newValue {
+                values[index] = newValue
+            } else {
                 let index = keys.firstIndex { $0 > key } ?? keys.endIndex
                 keys.insert(key, at: index)
                 values.insert(newValue, at: index)
@@ -37,6 +36,7 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// Removes a value.
     ///
     /// - Returns: the value, nil when there was none.
+    @discardableResult
     mutating func removeValue(forKey key: Key) -> Value? {
         guard let index = index(of: key) else { return nil }
         keys.remove(at: index)

@@ -111,9 +111,9 @@ struct DeadlineTests {
     func ga09_urgentBefore() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         let newYork = try TimeZoneLoader().load("America/New_York")
-        let deadlines = Deadlines(all: [
+        let deadlines = [
             Deadline(name: "rome", zone: rome), Deadline(name: "new york", zone: newYork),
-        ])
+        ]
         let event = try time(rome, "2026-06-10 23:50")
         let lane = LaneSummary(waitingEvents: 1, earliestEventTime: event)
         #expect(deadlines.atRisk(lane) == (try time(rome, "2026-06-11 03:30")))
@@ -125,10 +125,10 @@ struct DeadlineTests {
     @Test("ga08, ga09: a deadline of some apps concerns their events alone, and the request says whose are urgent")
     func ga09_apps() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
-        let deadlines = Deadlines(all: [
+        let deadlines = [
             Deadline(name: "shop", zone: rome, apps: ["shop"]),
             Deadline(name: "late", secondOfDay: 6 * 3600, zone: rome, apps: ["shop", "bank"]),
-        ])
+        ]
         let old = try time(rome, "2026-06-08 12:00")
         let event = try time(rome, "2026-06-10 23:50")
         let now = try time(rome, "2026-06-11 03:30")

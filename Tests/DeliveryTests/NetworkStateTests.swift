@@ -66,7 +66,7 @@ struct NetworkStateTests {
         ] {
             seen.reached = [[10, 0, 0, 7]: first, [10, 0, 0, 8]: second]
             _ = state.update(seen, at: start)
-            #expect(state.isReached("bus") == isReached, "\(first), \(second)")
+            #expect(state.routes["bus"] == isReached, "\(first), \(second)")
         }
     }
 

@@ -164,12 +164,7 @@ struct Attempt: Sendable {
     var isSettling: Bool { if case .settling = phase { true } else { false } }
 
     /// Whether it has a leased batch whose end is not known.
-    var isLeased: Bool {
-        switch phase {
-        case .ready, .sending: true
-        case .leasing, .settling: false
-        }
-    }
+    var isLeased: Bool { isReady || isSending }
 
     /// Whether the queue is being told how its batch ended, and has not failed to take it.
     var isBeingTold: Bool { if case .settling(let settling) = phase { settling.againAt == nil } else { false } }
@@ -207,12 +202,7 @@ struct Attempt: Sendable {
     }
 
     /// Whether the queue was asked for a batch that it has already.
-    var awaitsKnownBatch: Bool {
-        switch phase {
-        case .leasing(.free), .leasing(.known): true
-        case .leasing, .ready, .sending, .settling: false
-        }
-    }
+    var awaitsKnownBatch: Bool { isLeasing && !awaitsNewBatch }
 
     // MARK: Its batch
 
@@ -235,11 +225,7 @@ struct Attempt: Sendable {
 
     /// How many of the batch's events the destination has not got.
     var eventsLeft: Int {
-        switch phase {
-        case .leasing(.next), .leasing(.nextAhead), .leasing(.free): 0
-        case .leasing(.known(let batch)), .ready(let batch), .sending(let batch): batch.content.header.events
-        case .settling(let settling): settling.ending.eventsLeft
-        }
+        if case .settling(let settling) = phase { settling.ending.eventsLeft } else { batch?.header.events ?? 0 }
     }
 }
 

@@ -76,7 +76,8 @@ extension DestinationMachine {
             if let push { self.push?.events[attempt.priority] = max(0, push.events[attempt.priority] - header.events) }
         }
         var batch = mine
-        guard maySend(attempt, gate) else { return giveBack(batch, number) }
+        // The state that allowed the attempt to begin may have changed.
+        guard permission(gate).allows(attempt) else { return giveBack(batch, number) }
         if case .nextAhead = wish {
             attempts.update(number) { $0.wait(with: batch) }
         } else {
@@ -119,11 +120,6 @@ extension DestinationMachine {
         if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
         attempts[number] = nil
         return nil
-    }
-
-    /// Whether the state that allowed the attempt to begin still does.
-    func maySend(_ attempt: Attempt, _ gate: Gate) -> Bool {
-        permission(gate).allows(attempt)
     }
 
     /// What of the state allows sending: looked up once for many attempts.

@@ -63,7 +63,8 @@ extension DestinationMachine {
         if let obstacle = obstacle(gate), hasSomething {
             end(obstacle)
         } else {
-            end(hasUnready ? .some(.waitingForRetry) : .none)
+            // Batches may be left that have failed.
+            end(tracked.isEmpty ? .none : .some(.waitingForRetry))
         }
     }
 
@@ -78,9 +79,6 @@ extension DestinationMachine {
         // Nobody knows whether what it says is from before or after what was taken just now.
         return state.takenUntil != nil && waiting(priority) + lanes[priority].freeBatches > 0
     }
-
-    /// Whether batches are left that have failed.
-    private var hasUnready: Bool { !tracked.isEmpty }
 
     private mutating func end(_ reason: DestinationStateName?) {
         push = nil

@@ -273,7 +273,7 @@ extension DestinationMachine {
         attempts.forEach { _, attempt in
             if let batch = attempt.wishedBatch { known.insert(batch.header.id) }
         }
-        let urgent = Deadlines(all: options.deadlines).urgent(in: lanes[priority], at: now.wall)
+        let urgent = options.deadlines.urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(
             destination: name, priority: priority, maxEvents: most ?? options.mostEvents, maxBytes: maxBytes,
             urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: known)

@@ -77,6 +77,6 @@ extension DestinationMachine {
     /// When the earliest waiting event of a lane comes near to a deadline; nil without one.
     func atRisk(_ priority: Priority) -> Timestamp? {
         guard !options.deadlines.isEmpty, available(priority) > 0 else { return nil }
-        return Deadlines(all: options.deadlines).atRisk(lanes[priority])
+        return options.deadlines.atRisk(lanes[priority])
     }
 }

@@ -67,15 +67,12 @@ extension DeliveryDriver {
     /// The default route has changed, or somebody says that the network has (ac15).
     public func networkChanged() { handle(.networkChanged) }
 
-    /// Which destinations a route leads to; those that are not named stay as they are.
-    public func setRoutes(_ routes: [DestinationName: Bool]) { handle(.routes(routes)) }
-
     /// The time of day was set: deadlines are looked at again. Waits go by another clock.
     public func clockStepped() { handle(.timer) }
 
-    /// What the network monitor has found (ac15).
+    /// What the network monitor has found (ac15); destinations that are not named stay as they are.
     public func networkNews(_ news: NetworkNews) {
-        setRoutes(news.routes)
+        handle(.routes(news.routes))
         if news.hasChanged { networkChanged() }
     }
 

@@ -14,12 +14,8 @@ extension DeliveryDriver {
     func lookForCredentialsLater() {
         guard anyFollowsFiles, credentialTimer == nil, !isStopped, !stuckWithFiles.isEmpty else { return }
         credentialTimer = loop.after(DeliveryDriver.credentialInterval) {
-            self.assumeIsolated { $0.beginToLook() }
+            Task(executorPreference: self.loop) { await self.lookForCredentials() }
         }
-    }
-
-    private func beginToLook() {
-        Task(executorPreference: loop) { await self.lookForCredentials() }
     }
 
     private func lookForCredentials() async {

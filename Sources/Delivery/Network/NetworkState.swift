@@ -29,7 +29,8 @@ struct NetworkState: Sendable {
     /// The default routes that delivery knows of.
     private var told: [NetworkFindings.Route?]?
     private var toldAt: BootInstant?
-    private var routes: [DestinationName: Bool] = [:]
+    /// Whether a route led there at the last look.
+    private(set) var routes: [DestinationName: Bool] = [:]
 
     init(targets: [DestinationName: [NetworkTarget]]) { self.targets = targets }
 
@@ -56,9 +57,6 @@ struct NetworkState: Sendable {
         routes = new
         return (NetworkNews(hasChanged: hasChanged, routes: new), again)
     }
-
-    /// Whether a route led there at the last look.
-    func isReached(_ name: DestinationName) -> Bool? { routes[name] }
 
     /// One that vanished is no news, nothing gets better by it; that it comes back is.
     private mutating func forgetVanished(_ current: [NetworkFindings.Route?]) {
