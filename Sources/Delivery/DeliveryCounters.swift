@@ -18,14 +18,8 @@ public struct DeliveryCounters: Sendable, Equatable {
     public var sentEvents = 0
     /// Attempts that wait for a retry of the same batch.
     public var retries = 0
-    /// Batches that were set aside because they alone fail.
-    public var setAside = 0
     /// Events that a destination said to have rejected without saying which: acknowledged, and in no dead letter.
     public var unnamedRejections = 0
-    /// Events that became dead letters.
-    public var deadLettered = 0
-    /// Times that a person should have looked: holds and open breakers.
-    public var alerts = 0
     /// Events that were acknowledged after their deadline, by its name.
     public var late: [String: Int] = [:]
     /// Calls that the queue could not answer.
@@ -33,9 +27,6 @@ public struct DeliveryCounters: Sendable, Equatable {
 
     /// All figures are zero.
     public init() {}
-
-    /// Attempts that the destination answered or failed to; those without a route are none.
-    public var attempts: Int { answers.filter { $0.key.outcome != "offline" }.values.reduce(0, +) }
 
     mutating func note(_ outcome: Outcome) {
         let answer: Answer =

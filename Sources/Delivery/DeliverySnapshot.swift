@@ -19,14 +19,10 @@ public struct DeliverySnapshot: Sendable {
         public let attempts: Int
         /// Batches that wait for a retry.
         public let waitingForRetry: Int
-        /// Batches that alone fail and are tried now and then.
-        public let setAside: Int
         /// When something is next tried by itself; nil when nothing is planned.
         public let nextAttempt: Timestamp?
         /// Since when it is held or its breaker is open.
         public let since: Timestamp?
-        /// Until when it asked to be left alone.
-        public let retryAfter: Timestamp?
         /// When it last acknowledged a batch.
         public let lastSuccess: Timestamp?
         /// The last failure, whatever came after it.
@@ -53,10 +49,6 @@ public struct DeliverySnapshot: Sendable {
     public var pauseTokens: [String] = []
     /// How many tokens are held, those for single destinations included.
     public var heldTokens = 0
-    /// How many commands wait for their end.
-    public var commands = 0
-    /// Whether the agent is stopping.
-    public var isStopping = false
 
     /// Nothing is known yet.
     public init() {}
@@ -76,8 +68,6 @@ extension DeliveryMachine {
         snapshot.isEnabled = isEnabled
         snapshot.heldTokens = pauses.holds.count
         snapshot.pauseTokens = pauses.holds.keys.filter { $0.destination == nil }.map(\.token).sorted()
-        snapshot.commands = commands.count
-        snapshot.isStopping = stop != nil
         return snapshot
     }
 }
@@ -89,12 +79,9 @@ extension DestinationMachine {
         let wake = hasSomething ? planned(gate, at: now) : nil
         return DeliverySnapshot.Destination(
             name: name, obstacle: obstacle(gate), lanes: lanes, interval: interval,
-            inFlight: attempts.count { $0.isSending },
-            attempts: attempts.count,
+            inFlight: attempts.count { $0.isSending }, attempts: attempts.count,
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
-            setAside: tracked.values.count { $0.isSetAside },
             nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,
-            retryAfter: retryAfterUntil.map { now.wall + ($0 - now.boot) },
             lastSuccess: lastSuccess, lastFailure: lastFailure?.failure, lastFailureAt: lastFailure?.at,
             pauseTokens: pauseTokens, counters: counters)
     }

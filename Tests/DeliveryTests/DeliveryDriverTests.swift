@@ -202,7 +202,7 @@ struct DeliveryDriverTests {
             #expect(await eventually { driver.snapshot.destinations[0].inFlight == 1 })
             #expect(await eventually { hanging.withLock { $0.count } == 1 })
             async let stopped: Void = driver.stop(grace: .seconds(600))
-            #expect(await eventually { driver.snapshot.isStopping })
+            #expect(await eventually { await driver.machine.stop != nil })
             await driver.hurry()
             await stopped
             #expect(await eventually { store.state.withLock { $0.leased.isEmpty } })
@@ -225,7 +225,7 @@ struct DeliveryDriverTests {
             }
             let result = try await cancelled.value
             #expect(result == .cancelled)
-            #expect(driver.snapshot.commands == 0)
+            #expect(await driver.machine.commands.isEmpty)
         }
     }
 

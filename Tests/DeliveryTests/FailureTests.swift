@@ -19,7 +19,7 @@ struct FailureTests {
         #expect((.seconds(150) ... .milliseconds(300_020)).contains(waits[1]))
         #expect((.seconds(600) ... .milliseconds(1_200_020)).contains(waits[2]))
         #expect(world.main.breaker != nil && world.main.breaker?.nextProbe == nil)
-        #expect(world.main.counters.alerts == 1)
+        #expect(world.alerts == 1)
     }
 
     @Test("ac13: Retry-After holds the whole destination, is durable, jittered upwards, capped, and is no attempt")
@@ -191,7 +191,7 @@ struct FailureTests {
         let probes = world.sent.filter { $0.destination == "main" }.dropFirst(before)
         #expect((72...145).contains(probes.count))
         #expect(world.store.deadLettered.isEmpty)
-        #expect(world.main.counters.alerts == 1)
+        #expect(world.alerts == 1)
         world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
         world.run(.seconds(1210))
         #expect(world.store.queued == 0)

@@ -20,12 +20,27 @@ extension Failure {
     static let tooLarge = Failure(kind: .status, status: 413, message: "the body is too large")
 }
 
+extension DeliveryCounters {
+    /// Attempts that the destination answered or failed to; those without a route are none.
+    var attempts: Int { answers.filter { $0.key.outcome != "offline" }.values.reduce(0, +) }
+}
+
 extension World {
     /// What the destination was sent, by the number of events.
     var sizes: [Int] { sent.map(\.events.count) }
 
     /// When each attempt began, from the start of the test.
     func times(since start: BootInstant) -> [Duration] { sent.map { $0.at - start } }
+
+    /// How often a person should have looked: holds and open breakers.
+    var alerts: Int {
+        notes.count {
+            switch $0 {
+            case .held, .breakerOpened: true
+            default: false
+            }
+        }
+    }
 
     var main: DestinationMachine { machine.destinations["main"] ?? machine.destinations.values.first.unsafelyUnwrapped }
 }

@@ -138,7 +138,7 @@ struct TrustTests {
                 let place = "\(manner), \(batch) a batch, \(latency) ms"
                 #expect(world.store.deadLettered.keys.sorted() == [bad], "\(place)")
                 #expect(world.store.acknowledged.count == 50 + 20 * batch - 1, "\(place)")
-                #expect(world.main.counters.alerts == 0, "\(place)")
+                #expect(world.alerts == 0, "\(place)")
             }
         }
     }

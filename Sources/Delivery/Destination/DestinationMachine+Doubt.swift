@@ -50,7 +50,6 @@ extension DestinationMachine {
         if answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot { hold?.nextProbe = now.boot + wait }
         guard isOver, !doubt.isAnnounced else { return }
         hold?.doubt?.isAnnounced = true
-        counters.alerts += 1
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }
 

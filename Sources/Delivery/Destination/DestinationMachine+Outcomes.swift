@@ -134,7 +134,7 @@ extension DestinationMachine {
         if let first = fates.firstRejection, mayReject {
             if first.kind != .local { answered(isProbe: answer.isProbe, at: answer.now) }
             rejections.note(rejected: true, events: judged, of: batch.header.events)
-            noteDeadLetters(batch, events: fates.rejected, first)
+            effects.append(.note(name, .deadLettered(batch.header.id, events: fates.rejected, first)))
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
         let wait = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
@@ -207,7 +207,6 @@ extension DestinationMachine {
         batch.isSetAside = true
         batch.failures = 0
         batch.notBefore = later
-        counters.setAside += 1
         effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure)))
     }
 
@@ -215,7 +214,6 @@ extension DestinationMachine {
         let wait = options.whenExhausted == .probe ? probeWait() : nil
         breaker = Breaker(since: now.wall, nextProbe: wait.map { now.boot + $0 })
         for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
-        counters.alerts += 1
         effects.append(.note(name, .breakerOpened(failure, probeIn: wait)))
     }
 
@@ -257,7 +255,6 @@ extension DestinationMachine {
             failure: failure, since: before?.since ?? now.wall, awaitsFirstAcknowledgement: false,
             nextProbe: now.boot + wait)
         guard before == nil else { return }
-        counters.alerts += 1
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }
 

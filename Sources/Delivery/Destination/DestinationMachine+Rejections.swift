@@ -73,14 +73,9 @@ extension DestinationMachine {
 
     mutating func deadLetter(_ batch: TrackedBatch, _ number: UInt64, _ failure: Failure) {
         rejections.note(rejected: true, events: batch.header.events, of: batch.header.events)
-        noteDeadLetters(batch, events: batch.header.events, failure)
+        effects.append(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
         let part = Settlement.Part(0..<batch.header.events, .deadLetter(failure))
         settle(number, Settlement(batch: batch.header.id, parts: [part]), end: .good)
-    }
-
-    mutating func noteDeadLetters(_ batch: TrackedBatch, events: Int, _ failure: Failure) {
-        counters.deadLettered += events
-        effects.append(.note(name, .deadLettered(batch.header.id, events: events, failure)))
     }
 
     mutating func split(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, isSuspect: Bool) {
