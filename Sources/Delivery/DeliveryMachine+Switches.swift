@@ -5,10 +5,9 @@ extension DeliveryMachine {
     // MARK: Pause (ac16)
 
     mutating func pause(_ key: PauseTokens.Key, ttl: Duration?, isDurable: Bool, at now: Moment) {
-        pauses.take(key, until: ttl.map { now.boot + $0 }, isDurable: isDurable)
-        effects.append(
-            .persist(
-                PauseTokens.switchName(key), isDurable ? PauseTokens.switchValue(ttl: ttl, at: now) : nil))
+        pauses.take(key, until: ttl.map { now.boot + $0 })
+        let value = isDurable ? PauseTokens.switchValue(ttl: ttl, at: now) : nil
+        effects.append(.persist(PauseTokens.switchName(key), value))
         effects.append(.note(key.destination, .paused(token: key.token)))
     }
 

@@ -11,16 +11,10 @@ struct PauseTokens: Sendable {
         let token: String
     }
 
-    struct Hold: Sendable, Equatable {
-        /// On the clock for waits; nil until it is released.
-        var until: BootInstant?
-        /// Whether it is kept beyond a restart.
-        var isDurable: Bool
-    }
-
     private static let prefix = "delivery.pause/"
 
-    private(set) var holds: [Key: Hold] = [:]
+    /// Until when, on the clock for waits; nil until it is released.
+    private(set) var holds: [Key: BootInstant?] = [:]
 
     /// Whether anything holds this destination back.
     func holdsBack(_ destination: DestinationName) -> Bool {
@@ -38,18 +32,16 @@ struct PauseTokens: Sendable {
     }
 
     /// When the next one runs out by itself.
-    var nextExpiry: BootInstant? { holds.values.compactMap(\.until).min() }
+    var nextExpiry: BootInstant? { holds.values.compactMap { $0 }.min() }
 
-    mutating func take(_ key: Key, until: BootInstant?, isDurable: Bool) {
-        holds[key] = Hold(until: until, isDurable: isDurable)
-    }
+    mutating func take(_ key: Key, until: BootInstant?) { holds.updateValue(until, forKey: key) }
 
-    mutating func release(_ key: Key) { holds[key] = nil }
+    mutating func release(_ key: Key) { holds.removeValue(forKey: key) }
 
     /// Those whose time is over.
     func expired(at now: BootInstant) -> [Key] {
         guard !holds.isEmpty else { return [] }
-        return holds.filter { $0.value.until.map { $0 <= now } ?? false }.map(\.key)
+        return holds.filter { $0.value.map { $0 <= now } ?? false }.map(\.key)
     }
 
     // MARK: Beyond a restart
@@ -72,7 +64,7 @@ struct PauseTokens: Sendable {
             destination: destination.isEmpty ? nil : DestinationName(String(destination)),
             token: String(rest[rest.index(after: slash)...]))
         // A value that cannot be read still means that somebody wanted sending to stand still.
-        take(key, until: KeptWait.left(of: value, at: now).map { now.boot + $0 }, isDurable: true)
+        take(key, until: KeptWait.left(of: value, at: now).map { now.boot + $0 })
         return true
     }
 }

@@ -13,7 +13,7 @@ extension DestinationMachine {
         let answer = Answer(number: number, isProbe: attempt.isProbe, now: now)
         var batch = sent.content
         counters.note(outcome)
-        note(outcome, at: now)
+        if let failure = outcome.failure { lastFailure = (failure, now.wall) }
         if attempt.isForgotten {
             attempts[number] = nil
             effects.append(.release(batch.header.id))
@@ -27,7 +27,8 @@ extension DestinationMachine {
             effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
             return acknowledge(batch, answer)
         case .partial(let rejected, let retry):
-            return settlePartly(batch, answer, isPushed: attempt.isPushed, rejected: rejected, retry: retry)
+            let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
+            return settlePartly(batch, answer, isPushed: attempt.isPushed, fates)
         case _ where isStopping:
             giveBack(batch, number)
         case .retry(let failure):
@@ -48,7 +49,7 @@ extension DestinationMachine {
             giveBack(batch, number)
         }
         guard attempt.isPushed, !attempts.contains(number) else { return }
-        endPush(afterFailure: outcome)
+        endPush(after: outcome.failure)
     }
 
     // MARK: Good answers
@@ -88,14 +89,15 @@ extension DestinationMachine {
     }
 
     private mutating func settlePartly(
-        _ batch: TrackedBatch, _ answer: Answer, isPushed: Bool, rejected: [RejectedEvent], retry: [Int]
+        _ batch: TrackedBatch, _ answer: Answer, isPushed: Bool, _ fates: PartialAnswer
     ) {
         let number = answer.number
-        let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
-        let judged = fates.judged
+        let rejected = fates.rejected
+        // What is known of the destination may overrule these.
+        let judged = rejected.filter { !$0.isFinal }
         if fates.acknowledged > 0 {
             noteTaken(fates.acknowledged, of: batch, answer)
-        } else if fates.rejected == 0 {
+        } else if rejected.isEmpty {
             var batch = batch
             let failure = Failure(kind: .status, message: "the destination asks for every event of the batch again")
             if isStopping {
@@ -103,21 +105,21 @@ extension DestinationMachine {
             } else {
                 fail(&batch, answer, failure)
             }
-            if isPushed, !attempts.contains(number) { endPush(afterFailure: .retry(failure)) }
+            if isPushed, !attempts.contains(number) { endPush(after: failure) }
             return
         }
         // An answer that takes nothing may be about the destination: others must have gone through since.
         let isTrusted =
             fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
             || isProven(batch)
-        let share = RejectionWindow.share(judged, of: batch.header.events)
+        let share = RejectionWindow.share(judged.count, of: batch.header.events)
         let mayGiveUp = rejections.tolerates(share) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
         let mayReject =
-            judged == 0 || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
+            judged.isEmpty || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
         var batch = batch
         var isSetAside = false
-        if let first = fates.firstJudgement, !mayReject, !isStopping {
+        if let first = judged.first?.failure, !mayReject, !isStopping {
             if fates.acknowledged > 0 || isProven(batch) {
                 // Others go through, and more were rejected than may be given up: these wait beside them.
                 putRejectedAside(&batch, first, at: answer.now)
@@ -127,14 +129,14 @@ extension DestinationMachine {
                 doubt(batch, answer, first)
             }
             if fates.acknowledged == 0 {
-                if isPushed { endPush(afterFailure: .held(first)) }
+                if isPushed { endPush(after: first) }
                 return
             }
         }
-        if let first = fates.firstRejection, mayReject {
+        if let first = rejected.first?.failure, mayReject {
             if first.kind != .local { answered(isProbe: answer.isProbe, at: answer.now) }
-            rejections.note(rejected: true, events: judged, of: batch.header.events)
-            effects.append(.note(name, .deadLettered(batch.header.id, events: fates.rejected, first)))
+            rejections.note(rejected: true, events: judged.count, of: batch.header.events)
+            effects.append(.note(name, .deadLettered(batch.header.id, events: rejected.count, first)))
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
         let wait = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
@@ -257,15 +259,17 @@ extension DestinationMachine {
         guard before == nil else { return }
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }
+}
 
-    private mutating func note(_ outcome: Outcome, at now: Moment) {
-        switch outcome {
-        case .acknowledged, .offline: break
-        case .partial(let rejected, _):
-            if let first = rejected.first { lastFailure = (first.failure, now.wall) }
+extension Outcome {
+    /// What the destination said against the batch, or first against one of its events.
+    fileprivate var failure: Failure? {
+        switch self {
+        case .acknowledged, .offline: nil
+        case .partial(let rejected, _): rejected.first?.failure
         case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
             .tooLarge(_, let failure), .rejected(let failure), .held(let failure):
-            lastFailure = (failure, now.wall)
+            failure
         }
     }
 }

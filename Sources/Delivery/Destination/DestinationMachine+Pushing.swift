@@ -32,17 +32,11 @@ extension DestinationMachine {
         pushEnd = nil
     }
 
-    /// A request of the push failed: the rest stays where it is.
-    mutating func endPush(afterFailure outcome: Outcome) {
-        switch outcome {
-        case .retry(let failure), .retryAfter(_, let failure), .held(let failure), .rejected(let failure),
-            .tooLarge(_, let failure):
-            ends.append(.error(failure))
-            end(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
-        case .offline:
-            end(.some(.offline))
-        case .acknowledged, .acknowledgedWithLoss, .partial: break
-        }
+    /// A request of the push failed, or no route leads there (nil): the rest stays where it is.
+    mutating func endPush(after failure: Failure?) {
+        guard let failure else { return end(.some(.offline)) }
+        ends.append(.error(failure))
+        end(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
     }
 
     /// What stands above commands ends them at once.

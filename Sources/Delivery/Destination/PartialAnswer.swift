@@ -27,22 +27,9 @@ struct PartialAnswer: Sendable {
     /// How many it wants again.
     var retry: Int { fates.count { $0 == .again } }
 
-    /// How many it rejected.
-    var rejected: Int { fates.count - acknowledged - retry }
-
-    /// How many were rejected in a way that what is known of the destination may overrule.
-    var judged: Int { fates.count { if case .rejected(let event) = $0 { !event.isFinal } else { false } } }
-
-    /// What was said of the first of these; nil when there are none.
-    var firstJudgement: Failure? {
-        for case .rejected(let event) in fates where !event.isFinal { return event.failure }
-        return nil
-    }
-
-    /// What was said of the first that was rejected.
-    var firstRejection: Failure? {
-        for case .rejected(let event) in fates { return event.failure }
-        return nil
+    /// What it rejected, in the batch's order.
+    var rejected: [RejectedEvent] {
+        fates.compactMap { fate -> RejectedEvent? in if case .rejected(let event) = fate { event } else { nil } }
     }
 
     /// The settlement's parts; without dead letters, rejected events go again too.

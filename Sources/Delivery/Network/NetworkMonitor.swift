@@ -65,7 +65,7 @@ public actor NetworkMonitor {
         try loop.watch(listening, for: .readable) { _ in
             // Only that something changed matters; what it is now is asked for.
             guard cnetlink_discard(listening) > 0 else { return }
-            self.assumeIsolated { $0.lookSoon() }
+            self.assumeIsolated { $0.arm(at: $0.time.bootTime + NetworkMonitor.settling) }
         }
         self.sockets = sockets
         look()
@@ -87,10 +87,6 @@ public actor NetworkMonitor {
     }
 
     // MARK: Looking
-
-    private func lookSoon() {
-        arm(at: time.bootTime + NetworkMonitor.settling)
-    }
 
     /// Looks then, or earlier if that is planned already.
     private func arm(at point: BootInstant) {
