@@ -199,13 +199,10 @@ extension AgentService: CollectionControl {
     /// Overrides the country of events that name none; nil ends that. Durable.
     public func setCountry(_ code: String?) async throws(ControlRefusal) {
         guard let parts else { throw .starting }
-        var wanted: CountryCode?
-        if let code {
-            guard let known = CountryCode(code) else {
-                throw ControlRefusal(
-                    status: 400, code: "out_of_range", message: "no ISO 3166-1 code: give two letters, such as IT")
-            }
-            wanted = known
+        let wanted = code.flatMap { CountryCode($0) }
+        guard wanted != nil || code == nil else {
+            throw ControlRefusal(
+                status: 400, code: "out_of_range", message: "no ISO 3166-1 code: give two letters, such as IT")
         }
         let (queue, name) = (parts.queue, wanted?.description)
         try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) { (error: QueueError) in

@@ -47,11 +47,8 @@ struct QueueCollector: MetricCollector {
         exposition.set(\.discards, by: discards)
         exposition.set(\.queueFileBytes, ["database"], to: state.fileBytes)
         exposition.set(\.queueFileBytes, ["wal"], to: state.walBytes)
-        if case .nothing = state.accepting {
-            exposition.set(\.queueBackpressure, to: true)
-        } else {
-            exposition.set(\.queueBackpressure, to: false)
-        }
+        let isClosed = if case .nothing = state.accepting { true } else { false }
+        exposition.set(\.queueBackpressure, to: isClosed)
         exposition.set(\.queueCommits, ["ok"], to: state.transactions)
         exposition.set(\.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
         exposition.set(\.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))

@@ -43,25 +43,10 @@ struct ProgressWatch {
     /// How long reading may wait for a commit where there is room for it.
     private let readingPatience: Duration
 
-    private struct Reading: Equatable {
-        var bytesRead: ByteCount
-        var commits: Int
-    }
-
-    private struct Flight {
-        var counters: DeliveryCounters
-        var since: BootInstant
-    }
-
-    private struct Plan {
-        var nextAttempt: Timestamp
-        /// When that is on the clock for waits, as it was when the plan was first seen: the time of day may be set.
-        var due: BootInstant
-    }
-
-    private var reading: (state: Reading, since: BootInstant)?
-    private var flights: [DestinationName: Flight] = [:]
-    private var plans: [DestinationName: Plan] = [:]
+    private var reading: (state: (bytesRead: ByteCount, commits: Int), since: BootInstant)?
+    private var flights: [DestinationName: (counters: DeliveryCounters, since: BootInstant)] = [:]
+    /// When the next attempt is due on the clock for waits, as it was when the plan was first seen: the time of day may be set.
+    private var plans: [DestinationName: (nextAttempt: Timestamp, due: BootInstant)] = [:]
 
     init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
 
@@ -85,7 +70,7 @@ struct ProgressWatch {
 
     /// Reading waits for a commit, there is room, and nothing is committed.
     private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
-        let now = Reading(bytesRead: state.bytesRead, commits: state.commits)
+        let now = (bytesRead: state.bytesRead, commits: state.commits)
         guard state.isHeldBack, state.isStoring, let before = reading, before.state == now else {
             reading = (now, boot)
             return nil
@@ -104,7 +89,7 @@ struct ProgressWatch {
             return nil
         }
         guard let before = flights[name], before.counters == sending.counters else {
-            flights[name] = Flight(counters: sending.counters, since: boot)
+            flights[name] = (sending.counters, boot)
             return nil
         }
         guard boot - before.since > ProgressWatch.patience + (requestTimeouts[name] ?? .zero) else { return nil }
@@ -120,7 +105,7 @@ struct ProgressWatch {
             return nil
         }
         guard let plan = plans[name], plan.nextAttempt == nextAttempt else {
-            plans[name] = Plan(nextAttempt: nextAttempt, due: boot + max(.zero, nextAttempt - wall))
+            plans[name] = (nextAttempt, boot + max(.zero, nextAttempt - wall))
             return nil
         }
         guard boot - plan.due > ProgressWatch.patience else { return nil }
@@ -132,7 +117,7 @@ extension ProgressWatch.State {
     /// What the modules have published.
     init(queue: QueueSnapshot, delivery: DeliverySnapshot, spool: SpoolFigures) {
         isHeldBack = spool.isHeldBack
-        if case .nothing = queue.accepting { isStoring = false } else { isStoring = queue.failure == nil }
+        isStoring = queue.isOpen
         bytesRead = spool.bytesRead
         commits = queue.commits
         commitFailure = queue.commitFailure?.code.rawValue

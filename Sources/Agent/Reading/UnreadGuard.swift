@@ -52,15 +52,13 @@ actor UnreadGuard {
     /// To be called when the queue has changed.
     func queueChanged() {
         guard bound.most > 0, timer == nil, isFull || bound.isEvicting else { return }
-        timer = loop.after(UnreadGuard.interval) { self.assumeIsolated { $0.begin() } }
+        timer = loop.after(UnreadGuard.interval) {
+            self.assumeIsolated { $0.timer = nil }
+            Task(executorPreference: self.loop) { await self.look() }
+        }
     }
 
     private var isFull: Bool { queue.snapshot.accepting == .nothing(.full) }
-
-    private func begin() {
-        timer = nil
-        Task(executorPreference: loop) { await self.look() }
-    }
 
     /// Looks once; on the timer, and in tests.
     func look() async {

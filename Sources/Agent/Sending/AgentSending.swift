@@ -10,36 +10,30 @@ struct AgentSending: SendingControl {
     let containers: ContainerKeeper
 
     func dispatch(to destination: DestinationName?) async throws(ControlRefusal) {
-        try await relaying(awaiting: try await driver.dispatch(to: destination), ControlRefusal.init(delivery:))
+        try await asked(try await driver.dispatch(to: destination))
     }
 
     func dispatchAndWait(
         to destination: DestinationName?, report: @escaping @Sendable (DispatchReport) -> Void
     ) async throws(ControlRefusal) -> CommandResult {
-        try await relaying(
-            awaiting: try await driver.dispatchAndWait(to: destination, report: report), ControlRefusal.init(delivery:))
+        try await asked(try await driver.dispatchAndWait(to: destination, report: report))
     }
 
     func drain(
         timeout: Duration, to destination: DestinationName?, report: @escaping @Sendable (DispatchReport) -> Void
     ) async throws(ControlRefusal) -> CommandResult {
-        try await relaying(
-            awaiting: try await driver.drain(timeout: timeout, to: destination, report: report),
-            ControlRefusal.init(delivery:))
+        try await asked(try await driver.drain(timeout: timeout, to: destination, report: report))
     }
 
     func pause(
         token: String, destination: DestinationName?, ttl: Duration?, untilRestart: Bool
     ) async throws(ControlRefusal) {
-        try await relaying(
-            awaiting: try await driver.pause(
-                token: token, destination: destination, ttl: ttl, untilRestart: untilRestart),
-            ControlRefusal.init(delivery:))
+        try await asked(
+            try await driver.pause(token: token, destination: destination, ttl: ttl, untilRestart: untilRestart))
     }
 
     func resume(token: String?, destination: DestinationName?) async throws(ControlRefusal) {
-        try await relaying(
-            awaiting: try await driver.resume(token: token, destination: destination), ControlRefusal.init(delivery:))
+        try await asked(try await driver.resume(token: token, destination: destination))
     }
 
     func setNetwork(on: Bool) async throws(ControlRefusal) {
@@ -58,10 +52,15 @@ struct AgentSending: SendingControl {
         await driver.setInterval(wanted, isDurable: persist)
         return driver.snapshot.interval.text
     }
-}
 
-extension ControlRefusal {
-    fileprivate init(delivery error: DeliveryError) {
-        self.init(status: 404, code: error.code.rawValue, message: error.message)
+    /// What delivery gives; its failure is the refusal: the destination is not configured.
+    private func asked<Value>(
+        _ work: @autoclosure () async throws(DeliveryError) -> Value
+    ) async throws(ControlRefusal) -> Value {
+        do throws(DeliveryError) {
+            return try await work()
+        } catch {
+            throw ControlRefusal(status: 404, code: error.code.rawValue, message: error.message)
+        }
     }
 }

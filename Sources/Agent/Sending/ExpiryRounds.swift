@@ -23,15 +23,11 @@ actor ExpiryRounds {
     /// To be called when the queue has changed.
     func queueChanged() {
         guard timer == nil, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
-        timer = loop.after(ExpiryRounds.interval) { self.assumeIsolated { $0.begin() } }
-    }
-
-    private func begin() {
-        timer = nil
-        Task(executorPreference: loop) { await self.expire() }
+        timer = loop.after(ExpiryRounds.interval) { Task(executorPreference: self.loop) { await self.expire() } }
     }
 
     private func expire() async {
+        timer = nil
         do throws(QueueError) {
             try await queue.expire()
         } catch {

@@ -62,7 +62,7 @@ final class QueueRelay: Sendable {
 
 extension QueueSnapshot {
     /// Whether it can store something.
-    fileprivate var isOpen: Bool {
+    var isOpen: Bool {
         if case .nothing = accepting { return false }
         return failure == nil
     }
