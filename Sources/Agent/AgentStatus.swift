@@ -138,7 +138,7 @@ struct AgentStatus: StatusSource {
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt
                 destination.lastAcknowledged = known.lastSuccess
-                if let failure = known.lastFailure, let at = known.lastFailureAt {
+                if let (failure, at) = known.lastFailure {
                     destination.lastFailure = .init(
                         status: failure.status, kind: failure.kind.rawValue, message: failure.message,
                         answer: failure.words, at: at)

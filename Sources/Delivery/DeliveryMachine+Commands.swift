@@ -4,27 +4,21 @@ internal import Model
 extension DeliveryMachine {
     // MARK: Beginning
 
-    mutating func beginDispatch(_ id: CommandID?, _ name: DestinationName?, at now: Moment) {
-        let names = covered(by: name)
-        for name in names { destinations.update(name) { $0.beginPush(everything: false, byCommandAt: now) } }
-        if let id {
-            commands[id] = Command(deadline: nil, isDrain: false, destinations: names, open: Set(names))
+    /// Begins a drain with a time, a dispatch without one.
+    mutating func begin(_ id: CommandID?, _ name: DestinationName?, timeout: Duration? = nil, at now: Moment) {
+        let names = (name.map { [$0] } ?? destinations.keys).filter {
+            destinations.contains($0) && !leaving.contains($0)
         }
-    }
-
-    mutating func beginDrain(_ id: CommandID, _ name: DestinationName?, timeout: Duration, at now: Moment) {
-        let names = covered(by: name)
-        let isPossible = timeout > .zero
-        if isPossible {
-            for name in names { destinations.update(name) { $0.beginPush(everything: true, byCommandAt: now) } }
+        let isTimedOut = timeout.map { $0 <= .zero } ?? false
+        if !isTimedOut {
+            for name in names {
+                destinations.update(name) { $0.beginPush(everything: timeout != nil, byCommandAt: now) }
+            }
         }
+        guard let id else { return }
         commands[id] = Command(
-            deadline: now.boot + timeout, isDrain: true, destinations: names, open: isPossible ? Set(names) : [],
-            isTimedOut: !isPossible)
-    }
-
-    private func covered(by name: DestinationName?) -> [DestinationName] {
-        (name.map { [$0] } ?? destinations.keys).filter { destinations.contains($0) && !leaving.contains($0) }
+            deadline: timeout.map { now.boot + $0 }, destinations: names, open: isTimedOut ? [] : Set(names),
+            isTimedOut: isTimedOut)
     }
 
     // MARK: Ending
@@ -112,7 +106,7 @@ extension DeliveryMachine {
     /// How the command ended; nil for a drain that has to go on.
     private func result(of command: Command) -> CommandResult? {
         let waiting = command.destinations.compactMap { destinations.look($0) { $0.eventsLeft } }.reduce(0, +)
-        if command.isDrain {
+        if command.deadline != nil {
             // Nothing waits, but what waited was deleted and what comes is: that is no success.
             if !isEnabled, !command.destinations.isEmpty {
                 return .stuck(Dictionary(uniqueKeysWithValues: command.destinations.map { ($0, .disabled) }))

@@ -14,9 +14,8 @@ internal import Model
 struct DeliveryMachine: Sendable {
     /// A command that waits for its end.
     struct Command: Sendable {
-        /// Nil for `dispatch`: it ends by itself.
+        /// A drain's; nil for a dispatch: it ends by itself.
         let deadline: BootInstant?
-        let isDrain: Bool
         let destinations: [DestinationName]
         /// Those where it still goes on.
         var open: Set<DestinationName>
@@ -73,7 +72,7 @@ struct DeliveryMachine: Sendable {
 
     /// The interval in force for a destination: a command's stands above its own.
     func interval(of name: DestinationName) -> DispatchInterval {
-        intervalOverride ?? destinations.look(name) { $0.options.interval ?? options.interval } ?? options.interval
+        intervalOverride ?? destinations.look(name) { $0.options.interval } ?? options.interval
     }
 
     // MARK: Inputs
@@ -102,8 +101,8 @@ struct DeliveryMachine: Sendable {
         case .settled(let id, let headers):
             destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
-        case .dispatch(let id, let name): beginDispatch(id, name, at: now)
-        case .drain(let id, let name, let timeout): beginDrain(id, name, timeout: timeout, at: now)
+        case .dispatch(let id, let name): begin(id, name, at: now)
+        case .drain(let id, let name, let timeout): begin(id, name, timeout: timeout, at: now)
         case .cancel(let id): cancel(id)
         case .pause(let token, let name, let ttl, let untilRestart):
             pause(PauseTokens.Key(destination: name, token: token), ttl: ttl, isDurable: !untilRestart, at: now)
@@ -201,8 +200,7 @@ struct DeliveryMachine: Sendable {
         // Periodic dispatch stands still while a command waits for its own requests (ga05, ga06).
         let isStandingStill = stop != nil || commands.values.contains { $0.destinations.contains(name) }
         if !isStandingStill, case .every(let interval) = interval(of: name) {
-            let delay =
-                destinations.look(name) { $0.options.criticalDelay ?? options.criticalDelay } ?? options.criticalDelay
+            let delay = destinations.look(name) { $0.options.criticalDelay } ?? options.criticalDelay
             gate.automatic = .init(
                 waits: PerPriority(critical: min(delay, interval), normal: interval),
                 batchOnSize: options.batchOnSize, phase: options.phase)

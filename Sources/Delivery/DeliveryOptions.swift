@@ -26,11 +26,8 @@ extension DeliveryOptions {
 
     /// By when events must have arrived, for the destinations where any deadline holds.
     public var deadlines: [DestinationName: [Deadline]] {
-        var found: [DestinationName: [Deadline]] = [:]
-        for destination in destinations where !destination.deadlines.isEmpty {
-            found[destination.name] = destination.deadlines
-        }
-        return found
+        let found = destinations.filter { !$0.deadlines.isEmpty }
+        return Dictionary(found.map { ($0.name, $0.deadlines) }) { $1 }
     }
 }
 

@@ -25,10 +25,8 @@ public struct DeliverySnapshot: Sendable {
         public let since: Timestamp?
         /// When it last acknowledged a batch.
         public let lastSuccess: Timestamp?
-        /// The last failure, whatever came after it.
-        public let lastFailure: Failure?
-        /// When that was.
-        public let lastFailureAt: Timestamp?
+        /// The last failure and when it was, whatever came after it.
+        public let lastFailure: (failure: Failure, at: Timestamp)?
         /// Tokens that hold it back, its own and those for all, in alphabetical order.
         public let pauseTokens: [String]
         /// What it was asked and answered since the start.
@@ -82,7 +80,6 @@ extension DestinationMachine {
             inFlight: attempts.count { $0.isSending }, attempts: attempts.count,
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
             nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,
-            lastSuccess: lastSuccess, lastFailure: lastFailure?.failure, lastFailureAt: lastFailure?.at,
-            pauseTokens: pauseTokens, counters: counters)
+            lastSuccess: lastSuccess, lastFailure: lastFailure, pauseTokens: pauseTokens, counters: counters)
     }
 }

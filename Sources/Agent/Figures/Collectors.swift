@@ -208,7 +208,7 @@ extension DestinationStateName {
             self = obstacle
             return
         }
-        let hasFailed = destination.lastFailureAt.map { $0 > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
+        let hasFailed = destination.lastFailure.map { $0.at > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
         self = destination.waitingForRetry > 0 && hasFailed == true ? .waitingForRetry : .active
     }
 }

@@ -69,9 +69,6 @@ struct HostFacts: Sendable {
             locale: found["locale"])
     }
 
-    /// The machine's name as events say it; nil when they do not.
-    func nameInEvents(for settings: Settings) -> String? { device(for: settings)?.hostName }
-
     /// The `device` of events, as the settings want it.
     func device(for settings: Settings) -> DeviceText? {
         DeviceReader.text(

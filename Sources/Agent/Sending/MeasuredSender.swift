@@ -16,21 +16,13 @@ final class SendingFigures: MetricCollector {
         certificates.withLock { $0 = known }
     }
 
-    /// Counts one attempt.
-    ///
-    /// - Parameters:
-    ///   - duration: how long it took.
-    ///   - sent: the bytes of bodies that were sent meanwhile.
-    ///   - leftOut: how many values of acknowledged events the format had no place for or had to change.
-    ///   - certificates: those in use after it.
-    func note(
-        _ name: DestinationName, _ duration: Duration, sent: Int, leftOut: Int, _ certificates: OutputCertificates
-    ) {
-        self.leftOut.add([name.text], leftOut)
+    /// Counts one attempt: how long it took, and what else is known of it.
+    func note(_ name: DestinationName, _ duration: Duration, _ measures: OutputMeasures) {
+        leftOut.add([name.text], measures.leftOutValues)
         durations.observe([name.text], duration)
-        bytes.add([name.text], sent)
+        bytes.add([name.text], measures.sentBytes)
         // A destination that a reload has removed must not come back by its last attempt.
-        self.certificates.withLock { if $0[name] != nil { $0[name] = certificates } }
+        certificates.withLock { if $0[name] != nil { $0[name] = measures.certificates } }
     }
 
     func collect(into exposition: inout Exposition) {
@@ -61,9 +53,7 @@ struct MeasuredSender: BatchSender {
     func send(_ batch: Batch) async -> Outcome {
         let start = time.bootTime
         let end = await output.sendMeasured(batch)
-        figures.note(
-            name, time.bootTime - start, sent: end.measures.sentBytes, leftOut: end.measures.leftOutValues,
-            end.measures.certificates)
+        figures.note(name, time.bootTime - start, end.measures)
         return end.outcome
     }
 }

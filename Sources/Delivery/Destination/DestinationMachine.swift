@@ -249,9 +249,7 @@ struct DestinationMachine: Sendable {
             attempt.isPushed = false
         }
         for priority in Priority.inOrder {
-            let taken = laneStates[priority].taken
-            laneStates[priority] = LaneState()
-            laneStates[priority].taken = taken
+            laneStates[priority] = LaneState(taken: laneStates[priority].taken)
         }
         hold = nil
         breaker = nil
