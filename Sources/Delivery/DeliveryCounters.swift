@@ -31,24 +31,23 @@ public struct DeliveryCounters: Sendable, Equatable {
     mutating func note(_ outcome: Outcome) {
         let answer: Answer =
             switch outcome {
-            case .acknowledged: Answer(outcome: "acknowledged", kind: nil, status: nil)
-            case .acknowledgedWithLoss: Answer(outcome: "partial", kind: nil, status: nil)
-            case .partial: Answer(outcome: "partial", kind: nil, status: nil)
+            case .acknowledged: Answer("acknowledged")
+            case .acknowledgedWithLoss, .partial: Answer("partial")
             case .retry(let failure): Answer("retry", failure)
             case .retryAfter(_, let failure): Answer("retry_after", failure)
             case .tooLarge(_, let failure): Answer("too_large", failure)
             case .rejected(let failure): Answer("rejected", failure)
             case .held(let failure): Answer("held", failure)
-            case .offline: Answer(outcome: "offline", kind: nil, status: nil)
+            case .offline: Answer("offline")
             }
         answers[answer, default: 0] += 1
     }
 }
 
 extension DeliveryCounters.Answer {
-    fileprivate init(_ outcome: String, _ failure: Failure) {
+    fileprivate init(_ outcome: String, _ failure: Failure? = nil) {
         self.outcome = outcome
-        kind = failure.kind
-        status = failure.status.flatMap { (100...599).contains($0) ? $0 : nil }
+        kind = failure?.kind
+        status = failure?.status.flatMap { (100...599).contains($0) ? $0 : nil }
     }
 }

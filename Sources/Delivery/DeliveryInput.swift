@@ -36,7 +36,7 @@ enum DeliveryInput: Sendable {
     case enabled(Bool)
     /// The queue is emptied by others: what is in flight is nobody's any more.
     case forget
-    /// The settings were read again by a person's wish, or a container has changed some.
+    /// The settings were read again by a person's wish, or a container has changed some. The queue's figures follow.
     case reload(DeliveryOptions, isByPerson: Bool = true)
     /// Finish what is in flight, drain for so long, give the rest back.
     case stop(grace: Duration)

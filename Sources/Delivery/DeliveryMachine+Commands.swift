@@ -57,11 +57,8 @@ extension DeliveryMachine {
         for end in machine.ends {
             for id in concerned {
                 commands[id]?.requested.insert(name)
-                let report: DispatchReport =
-                    switch end {
-                    case .good: .good(name, waiting: machine.eventsLeft)
-                    case .error(let failure): .error(name, failure, waiting: machine.eventsLeft)
-                    }
+                let waiting = machine.eventsLeft
+                let report = end.map { DispatchReport.error(name, $0, waiting: waiting) } ?? .good(name, waiting: waiting)
                 effects.append(.report(id, report))
             }
         }
@@ -71,7 +68,7 @@ extension DeliveryMachine {
             commands[id]?.open.remove(name)
             let isTimedOut = commands[id]?.isTimedOut == true
             guard !isTimedOut else { continue }
-            let reason = machine.pushEnd.flatMap { $0 }
+            let reason = machine.pushEnd
             commands[id]?.reasons[name] = reason
             if reason != nil || commands[id]?.requested.contains(name) != true {
                 effects.append(.report(id, .noData(name, reason)))

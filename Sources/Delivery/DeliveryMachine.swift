@@ -43,7 +43,6 @@ struct DeliveryMachine: Sendable {
     var intervalOverride: DispatchInterval?
     var commands: [CommandID: Command] = [:]
     var stop: Stop?
-    var lanes: [DestinationName: Lanes] = [:]
     var effects: [DeliveryEffect] = []
 
     /// A machine that has sent nothing yet.
@@ -91,7 +90,6 @@ struct DeliveryMachine: Sendable {
     ) {
         switch input {
         case .lanes(let new):
-            lanes = new
             destinations.updateAll { name, machine in machine.update(new[name] ?? Lanes(), at: now) }
         case .leased(let id, let result):
             let gate = gate(id.destination)
@@ -219,12 +217,10 @@ struct DeliveryMachine: Sendable {
         if let value = switches[SwitchName.retryAfter(name)], let left = KeptWait.left(of: value, at: now) {
             retryAfterUntil = now.boot + left
         }
-        var machine = DestinationMachine(
+        destinations[name] = DestinationMachine(
             destination, startNotBefore: now.boot + options.startSpread * Double.random(in: 0...1, using: &random),
             retryAfterUntil: retryAfterUntil, acknowledgedFingerprint: switches[SwitchName.acknowledged(name)],
             random: RepeatableRandom(seed: random.next()), at: now)
-        machine.update(lanes[name] ?? Lanes(), at: now)
-        destinations[name] = machine
     }
 
     private mutating func reload(

@@ -67,32 +67,27 @@ public struct StartupRehearsal: Sendable {
     /// What a configuration has to say now where an older version did it unasked: told before the first start of this one.
     private var oldWays: [Refusal] {
         func isSet(_ prefix: String) -> Bool { settings.origins.keys.contains { $0.hasPrefix(prefix) } }
-        var found: [(setting: String, message: String)] = []
-        if !isSet("limits.") {
-            found.append(
-                (
-                    "limits.like",
-                    "nothing of an event is cut by default now; for the limits of before write \"app_center\""
-                ))
+        var found: [Refusal] = []
+        func tell(_ setting: String, _ message: String) {
+            found.append(Refusal(setting: setting, message: "(upgrade) \(message)", endsStart: false))
         }
-        if !isSet("queue.max_size") { found.append(("queue.max_size", "is 256MiB by default now; it was \"10MiB\"")) }
+        if !isSet("limits.") {
+            tell(
+                "limits.like", "nothing of an event is cut by default now; for the limits of before write \"app_center\"")
+        }
+        if !isSet("queue.max_size") { tell("queue.max_size", "is 256MiB by default now; it was \"10MiB\"") }
         if isSet("dispatch.batch_events"), !isSet("dispatch.batch_most_events") {
-            found.append(
-                (
-                    "dispatch.batch_most_events",
-                    "batches grow with what waits; to keep batch_events the most, write \(settings.dispatch.batchEvents)"
-                ))
+            tell(
+                "dispatch.batch_most_events",
+                "batches grow with what waits; to keep batch_events the most, write \(settings.dispatch.batchEvents)")
         }
         for destination in settings.destinations where destination.kind == .s3 {
             let name = "destination.\(destination.name)"
             guard !isSet(name + ".compression"), !isSet(name + ".interval") else { continue }
-            found.append(
-                (
-                    name,
-                    "objects are of a minute and in zstd now; they were of interval = \"6s\", compression = \"gzip\""
-                ))
+            tell(
+                name, "objects are of a minute and in zstd now; they were of interval = \"6s\", compression = \"gzip\"")
         }
-        return found.map { Refusal(setting: $0.setting, message: "(upgrade) \($0.message)", endsStart: false) }
+        return found
     }
 
     /// What this machine's clock keeps the agent from; nil for nothing.

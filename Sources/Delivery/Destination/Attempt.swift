@@ -235,8 +235,6 @@ struct Ending: Sendable {
     let settlement: Settlement
     /// What the batches that the settlement makes will be tracked as, by group; their headers are the queue's to make.
     let children: [TrackedBatch]
-    /// What commands are told when it is settled.
-    let end: AttemptEnd
 
     /// How many of the batch's events the destination has not got.
     var eventsLeft: Int {
@@ -255,14 +253,6 @@ indirect enum Boxed<Value: Sendable>: Sendable {
         case .value(let value): value
         }
     }
-}
-
-/// How an attempt ended, for commands that wait for it.
-enum AttemptEnd: Sendable, Equatable {
-    /// The destination has the batch, or it was split or given up: what is left goes on.
-    case good
-    /// It failed, and stays where it is.
-    case error(Failure)
 }
 
 /// What commands make a destination do.

@@ -151,8 +151,8 @@ extension DestinationMachine {
     // MARK: Settling
 
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
-    mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = [], end: AttemptEnd) {
-        attempts.update(number) { $0.settle(Ending(settlement: settlement, children: children, end: end)) }
+    mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = []) {
+        attempts.update(number) { $0.settle(Ending(settlement: settlement, children: children)) }
         effects.append(.settle(attemptID(number), settlement))
     }
 
@@ -175,7 +175,7 @@ extension DestinationMachine {
             tracked[header.id]?.header = header
             if attempt.isPushed { push?.batches.insert(header.id) }
         }
-        if attempt.isPushed { ends.append(ending.end) }
+        if attempt.isPushed { ends.append(nil) }
     }
 
     // MARK: Stopping

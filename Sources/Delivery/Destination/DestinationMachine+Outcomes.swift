@@ -57,7 +57,7 @@ extension DestinationMachine {
     private mutating func acknowledge(_ batch: TrackedBatch, _ answer: Answer) {
         if batch.isSetAside { retrySetAside(at: answer.now.boot) }
         noteTaken(batch.header.events, of: batch, answer)
-        settle(answer.number, .acknowledged(batch.header), end: .good)
+        settle(answer.number, .acknowledged(batch.header))
     }
 
     /// The destination has so many events of a batch.
@@ -146,7 +146,7 @@ extension DestinationMachine {
         child.rounds = batch.rounds
         let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
         let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
-        settle(number, settlement, children: goesAgain ? [child] : [], end: .good)
+        settle(number, settlement, children: goesAgain ? [child] : [])
     }
 
     // MARK: Failures that pass

@@ -34,8 +34,8 @@ extension DestinationMachine {
 
     /// A request of the push failed, or no route leads there (nil): the rest stays where it is.
     mutating func endPush(after failure: Failure?) {
-        guard let failure else { return end(.some(.offline)) }
-        ends.append(.error(failure))
+        guard let failure else { return end(.offline) }
+        ends.append(failure)
         end(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
     }
 
@@ -58,7 +58,7 @@ extension DestinationMachine {
             end(obstacle)
         } else {
             // Batches may be left that have failed.
-            end(tracked.isEmpty ? .none : .some(.waitingForRetry))
+            end(tracked.isEmpty ? nil : .waitingForRetry)
         }
     }
 
@@ -76,6 +76,6 @@ extension DestinationMachine {
 
     private mutating func end(_ reason: DestinationStateName?) {
         push = nil
-        pushEnd = .some(reason)
+        pushEnd = reason
     }
 }

@@ -75,7 +75,7 @@ extension DestinationMachine {
         rejections.note(rejected: true, events: batch.header.events, of: batch.header.events)
         effects.append(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
         let part = Settlement.Part(0..<batch.header.events, .deadLetter(failure))
-        settle(number, Settlement(batch: batch.header.id, parts: [part]), end: .good)
+        settle(number, Settlement(batch: batch.header.id, parts: [part]))
     }
 
     mutating func split(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, isSuspect: Bool) {
@@ -90,6 +90,6 @@ extension DestinationMachine {
             return piece
         }
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
-        settle(answer.number, Settlement(batch: batch.header.id, parts: parts), children: children, end: .good)
+        settle(answer.number, Settlement(batch: batch.header.id, parts: parts), children: children)
     }
 }

@@ -115,10 +115,11 @@ struct DestinationMachine: Sendable {
     var rateRetryAt: BootInstant?
 
     var push: Push?
-    /// How the last push ended: nil reason when all went. Taken by the coordinator.
-    var pushEnd: DestinationStateName??
-    /// How pushed attempts ended. Taken by the coordinator.
-    var ends: [AttemptEnd] = []
+    /// Why the last push ended; nil when all went. Taken by the coordinator.
+    var pushEnd: DestinationStateName?
+    /// How pushed attempts ended: nil where the batch was taken, split or given up, so that what is left goes on; else it
+    /// stays where it is. Taken by the coordinator.
+    var ends: [Failure?] = []
     /// While stopping, nothing that fails is final: only acknowledgements count.
     var isStopping = false
 
