@@ -41,7 +41,6 @@ public actor AgentService {
     var isContainerRoundWanted = false
     var toldRefusals: [String: [String: String]] = [:]
     var valuesFile: ValuesFile
-    var hasPublishedValues = false
     var valuesProblem = false
     private var keeper: ContainerKeeper?
 

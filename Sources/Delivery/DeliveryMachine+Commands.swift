@@ -58,7 +58,8 @@ extension DeliveryMachine {
             for id in concerned {
                 commands[id]?.requested.insert(name)
                 let waiting = machine.eventsLeft
-                let report = end.map { DispatchReport.error(name, $0, waiting: waiting) } ?? .good(name, waiting: waiting)
+                let report: DispatchReport =
+                    if let end { .error(name, end, waiting: waiting) } else { .good(name, waiting: waiting) }
                 effects.append(.report(id, report))
             }
         }

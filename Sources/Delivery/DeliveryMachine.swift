@@ -161,7 +161,7 @@ struct DeliveryMachine: Sendable {
     /// Destinations that other credentials may help: held, or their breaker open.
     var stuck: [DestinationName] {
         destinations.keys.filter { name in
-            !leaving.contains(name) && destinations.look(name) { $0.hold != nil || $0.breaker != nil } == true
+            destinations.look(name) { $0.hold != nil || $0.breaker != nil } == true && !leaving.contains(name)
         }
     }
 

@@ -93,10 +93,9 @@ extension AgentService {
 
     private func publishValues(_ states: [ContainerState]) {
         // Without a container there are no values, and no file for them where there never was one.
-        guard !states.isEmpty || hasPublishedValues else { return }
+        guard !states.isEmpty || valuesFile.written != nil else { return }
         do throws(SystemError) {
             try valuesFile.write(states)
-            hasPublishedValues = true
             valuesProblem = false
         } catch {
             if !valuesProblem {

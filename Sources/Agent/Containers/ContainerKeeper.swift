@@ -114,7 +114,9 @@ actor ContainerKeeper {
             return slot
         }
         for slot in old where !slots.contains(where: { $0 === slot }) { close(slot) }
-        for slot in slots where !slot.hasStarted { start(slot) }
+        for slot in slots where !old.contains(where: { $0 === slot }) {
+            feed(slot, .start(standard: readDefault(slot)))
+        }
         for slot in isReread where slot.settings.defaultFile != nil {
             // One that cannot be used now leaves the last good one in its place.
             let before = slot.standard
@@ -132,11 +134,6 @@ actor ContainerKeeper {
         slot.timer = nil
         slot.heldEnds = []
         release(slot)
-    }
-
-    private func start(_ slot: ContainerSlot) {
-        slot.hasStarted = true
-        feed(slot, .start(standard: readDefault(slot)))
     }
 
     /// Reads a container's default file; nil where it has none, or none that can be used: the log and `status` say why.

@@ -32,8 +32,6 @@ final class ContainerSlot: @unchecked Sendable {
     var openers: [CheckedContinuation<Void, Never>] = []
     /// Told when the fetch under way has ended.
     var waiters: [CheckedContinuation<RefreshEnd, Never>] = []
-    /// Whether its opening has begun.
-    var hasStarted = false
     /// The default file as it was read last.
     var standard: ContainerCopy?
     /// It was replaced, or is in the configuration no more: what comes in is for nobody.

@@ -11,7 +11,8 @@ internal import Model
 struct ValuesFile {
     /// The file's path.
     let path: String
-    private var written: [UInt8]?
+    /// What was written last; nil before anything was.
+    private(set) var written: [UInt8]?
 
     /// - Parameter directory: the runtime directory's path.
     init(in directory: String) { path = "\(directory)/values.json" }

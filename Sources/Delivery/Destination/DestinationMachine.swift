@@ -117,8 +117,8 @@ struct DestinationMachine: Sendable {
     var push: Push?
     /// Why the last push ended; nil when all went. Taken by the coordinator.
     var pushEnd: DestinationStateName?
-    /// How pushed attempts ended: nil where the batch was taken, split or given up, so that what is left goes on; else it
-    /// stays where it is. Taken by the coordinator.
+    /// How pushed attempts ended: nil where the batch was taken, split or given up, and what is left goes on; else it stays.
+    /// Taken by the coordinator.
     var ends: [Failure?] = []
     /// While stopping, nothing that fails is final: only acknowledgements count.
     var isStopping = false

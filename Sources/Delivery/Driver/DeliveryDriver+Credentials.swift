@@ -12,7 +12,7 @@ extension DeliveryDriver {
     }
 
     func lookForCredentialsLater() {
-        guard anyFollowsFiles, credentialTimer == nil, !isStopped, !stuckWithFiles.isEmpty else { return }
+        guard credentialTimer == nil, !isStopped, !stuckWithFiles.isEmpty else { return }
         credentialTimer = loop.after(DeliveryDriver.credentialInterval) {
             Task(executorPreference: self.loop) { await self.lookForCredentials() }
         }

@@ -31,11 +31,7 @@ public actor DeliveryDriver {
     private let countLate: CountLate
     private let published = Mutex(DeliverySnapshot())
 
-    var senders: [DestinationName: any BatchSender] {
-        didSet { anyFollowsFiles = senders.values.contains { $0.followsFiles } }
-    }
-    /// Whether any destination's token, key or certificate is in a file.
-    private(set) var anyFollowsFiles: Bool
+    var senders: [DestinationName: any BatchSender]
     private(set) var machine: DeliveryMachine
     private var random = SystemRandomNumberGenerator()
     var batches: [AttemptID: Batch] = [:]
@@ -79,7 +75,6 @@ public actor DeliveryDriver {
         self.loop = loop
         self.store = store
         self.senders = senders
-        anyFollowsFiles = senders.values.contains { $0.followsFiles }
         self.time = time
         self.log = log
         self.summaries = summaries
