@@ -161,7 +161,6 @@ struct Attempt: Sendable {
     var isLeasing: Bool { if case .leasing = phase { true } else { false } }
     var isReady: Bool { if case .ready = phase { true } else { false } }
     var isSending: Bool { if case .sending = phase { true } else { false } }
-    var isSettling: Bool { if case .settling = phase { true } else { false } }
 
     /// Whether it has a leased batch whose end is not known.
     var isLeased: Bool { isReady || isSending }

@@ -23,11 +23,6 @@ extension DestinationMachine {
         return attemptID(nextAttempt)
     }
 
-    /// The batch of a lane that was asked for first.
-    func firstReady(_ priority: Priority) -> UInt64? {
-        attempts.firstKey { $0.isReady && $0.priority == priority }
-    }
-
     /// Whether the queue is about to hand over a critical batch.
     ///
     /// A normal one waits for that answer: the batch may hold fewer events than it was asked for (a full chunk is a batch

@@ -158,14 +158,13 @@ extension DestinationMachine {
 
     /// The queue knows how a batch ended, or could not be told (nil).
     mutating func settled(_ number: UInt64, _ headers: [BatchHeader]?, at now: Moment) {
-        guard attempts.look(number, { $0.isSettling }) == true else { return }
+        guard let attempt = attempts[number], case .settling(let settling) = attempt.phase else { return }
         guard let headers else {
             let again = noteStoreFailure(at: now)
             attempts.update(number) { $0.tell(again: again) }
             return
         }
-        guard let attempt = attempts.removeValue(forKey: number), case .settling(let settling) = attempt.phase
-        else { return }
+        attempts[number] = nil
         storeFailures = 0
         guard !attempt.isForgotten else { return }
         let ending = settling.ending

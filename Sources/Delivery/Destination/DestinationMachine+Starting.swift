@@ -146,7 +146,8 @@ extension DestinationMachine {
         {
             return .next(priority, takesFree: true, isProbe: false)
         }
-        if let number = firstReady(priority) { return .ready(number) }
+        let asked = attempts.firstKey { $0.isReady && $0.priority == priority }
+        if let asked { return .ready(asked) }
         return isDue(priority, gate) ? .next(priority, takesFree: false, isProbe: false) : nil
     }
 
@@ -287,7 +288,9 @@ extension DestinationMachine {
         next.take(retryAfterUntil)
         attempts.forEach { _, attempt in next.take(attempt.settleAgainAt) }
         if case .until(let again) = offline { next.take(again) }
-        guard gate.block == nil, gate.automatic != nil || push != nil, mayHaveSomething else { return next.point }
+        guard gate.block == nil, gate.automatic != nil || push != nil, lanes.events > 0 || !tracked.isEmpty else {
+            return next.point
+        }
         next.take(storeRetryAt)
         next.take(planned(gate, at: now))
         guard hold == nil, breaker == nil else { return next.point }

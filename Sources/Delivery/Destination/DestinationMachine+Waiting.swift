@@ -45,9 +45,6 @@ extension DestinationMachine {
         !tracked.isEmpty || Priority.inOrder.contains { waiting($0) > 0 || freeToTake($0) > 0 }
     }
 
-    /// Whether the queue says that something waits, shown correctly or not.
-    var mayHaveSomething: Bool { lanes.events > 0 || !tracked.isEmpty }
-
     /// How many events have not reached the destination, as far as can be told.
     var eventsLeft: Int {
         var left = tracked.values.reduce(0) { $0 + $1.header.events }
