@@ -10,9 +10,9 @@ extension AgentService {
     /// - Throws: `AgentError` with code `configuration` for settings that cannot be: then nothing has changed.
     func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
         let maker = OutputMaker(
-            version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName, loop: loop,
-            writingLoop: { [self] destination throws(AgentError) in try writingLoop(of: destination) }, log: log,
-            time: time)
+            version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName,
+            loop: loop, writingLoop: { [self] destination throws(AgentError) in try writingLoop(of: destination) },
+            log: log, time: time)
         var senders: [DestinationName: any BatchSender] = [:]
         var certificates: [DestinationName: OutputCertificates] = [:]
         for destination in settings.destinations {

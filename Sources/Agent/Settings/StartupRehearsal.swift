@@ -73,7 +73,8 @@ public struct StartupRehearsal: Sendable {
         }
         if !isSet("limits.") {
             tell(
-                "limits.like", "nothing of an event is cut by default now; for the limits of before write \"app_center\"")
+                "limits.like",
+                "nothing of an event is cut by default now; for the limits of before write \"app_center\"")
         }
         if !isSet("queue.max_size") { tell("queue.max_size", "is 256MiB by default now; it was \"10MiB\"") }
         if isSet("dispatch.batch_events"), !isSet("dispatch.batch_most_events") {

@@ -110,13 +110,11 @@ extension DestinationMachine {
         }
         // An answer that takes nothing may be about the destination: others must have gone through since.
         let isTrusted =
-            fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone
-            || isProven(batch)
+            fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone || isProven(batch)
         let share = RejectionWindow.share(judged.count, of: batch.header.events)
         let mayGiveUp = rejections.tolerates(share) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
-        let mayReject =
-            judged.isEmpty || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
+        let mayReject = judged.isEmpty || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
         var batch = batch
         var isSetAside = false
         if let first = judged.first?.failure, !mayReject, !isStopping {
@@ -244,9 +242,7 @@ extension DestinationMachine {
 
     // MARK: Answers about the destination
 
-    private mutating func becomeHeld(
-        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment
-    ) {
+    private mutating func becomeHeld(_ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment) {
         let wait = probeWait()
         batch.holds += 1
         // Once more after the others went through: it may be this batch alone, and it must not hold them up again.

@@ -117,7 +117,7 @@ struct DestinationMachine: Sendable {
     var push: Push?
     /// Why the last push ended; nil when all went. Taken by the coordinator.
     var pushEnd: DestinationStateName?
-    /// How pushed attempts ended: nil where the batch was taken, split or given up, and what is left goes on; else it stays.
+    /// How pushed attempts ended: nil where the batch was taken, split or given up; else it stays.
     /// Taken by the coordinator.
     var ends: [Failure?] = []
     /// While stopping, nothing that fails is final: only acknowledgements count.
