@@ -1,5 +1,6 @@
 internal import Configuration
 internal import EventLoops
+internal import Events
 internal import Model
 internal import Outputs
 

@@ -45,7 +45,7 @@ struct ProgressWatch {
 
     private var reading: (state: (bytesRead: ByteCount, commits: Int), since: BootInstant)?
     private var flights: [DestinationName: (counters: DeliveryCounters, since: BootInstant)] = [:]
-    /// The next attempt, and when it is due on the clock for waits, as the time of day was when the plan was first seen.
+    /// The next attempt and when it is due on the clock for waits, as the time of day was when it was first seen.
     private var plans: [DestinationName: (nextAttempt: Timestamp, due: BootInstant)] = [:]
 
     init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
