@@ -217,13 +217,13 @@ struct AgentStatus: StatusSource {
         if settings.destinations.isEmpty {
             let backlog = unreadSpool.look(in: settings.spool.directory)
             spool.lagBytes = Int(backlog.bytes.value)
-            spool.lagSeconds = backlog.oldest.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
+            spool.lagSeconds = backlog.oldest.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
             spool.files = backlog.files
             spool.waits = "no destination"
             return spool
         }
         spool.lagBytes = Int(figures.unreadBytes.value)
-        spool.lagSeconds = figures.oldestUnread.map { max(0, Int(seconds(time.wallTime - $0))) } ?? 0
+        spool.lagSeconds = figures.oldestUnread.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
         spool.files = figures.appendFiles + figures.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }

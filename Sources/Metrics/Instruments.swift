@@ -55,8 +55,7 @@ public final class HistogramSet: MetricCollector {
 
     /// Counts how long something took.
     public func observe(_ labels: [String] = [], _ duration: Duration) {
-        let (seconds, attoseconds) = duration.components
-        observe(labels, Double(seconds) + Double(attoseconds) / 1e18)
+        observe(labels, duration / .seconds(1))
     }
 
     /// Adds all series.

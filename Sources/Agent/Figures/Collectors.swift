@@ -28,7 +28,7 @@ struct QueueCollector: MetricCollector {
                 exposition.set(family, labels, to: lane.ledger[keyPath: figure.path])
             }
             exposition.set(\.deadLetters, labels, to: lane.deadLetters)
-            let age = lane.oldestQueuedAt.map { seconds(now - $0) } ?? 0
+            let age = lane.oldestQueuedAt.map { (now - $0) / .seconds(1) } ?? 0
             exposition.set(\.queueOldestAge, labels, to: max(0, age))
         }
         exposition.set(\.ledgerBalanced, to: balances)
@@ -134,8 +134,8 @@ struct SpoolCollector: MetricCollector {
             \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
             \.spoolPassedOver: figures.passedOver,
         ])
-        exposition.set(
-            \.spoolLagSeconds, to: figures.oldestUnread.map { max(0, seconds(time.wallTime - $0)) } ?? 0)
+        let lag = figures.oldestUnread.map { (time.wallTime - $0) / .seconds(1) } ?? 0
+        exposition.set(\.spoolLagSeconds, to: max(0, lag))
         exposition.set(\.spoolFiles, ["append"], to: figures.appendFiles)
         exposition.set(\.spoolFiles, ["drop"], to: figures.waitingDropFiles)
         for reason in SpoolRefusal.allCases {
@@ -196,7 +196,7 @@ struct DeliveryCollector: MetricCollector {
         exposition.set(\.pauseTokens, to: state.heldTokens)
         switch state.interval {
         case .off: exposition.set(\.dispatchInterval, to: 0)
-        case .every(let interval): exposition.set(\.dispatchInterval, to: seconds(interval))
+        case .every(let interval): exposition.set(\.dispatchInterval, to: interval / .seconds(1))
         }
     }
 }
@@ -227,10 +227,4 @@ struct ProgramCollector: MetricCollector {
         exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
         exposition.set(\.logLinesSuppressed, to: log.suppressedLines)
     }
-}
-
-/// A duration in seconds.
-func seconds(_ duration: Duration) -> Double {
-    let (whole, attoseconds) = duration.components
-    return Double(whole) + Double(attoseconds) / 1e18
 }
