@@ -64,11 +64,10 @@ extension DestinationMachine {
     func untried(in doubt: Doubt) -> Start? {
         // In order, only the rejected event itself is passed by what comes after it.
         if options.order != .free { return firstInOrder(untriedSince: doubt.began) }
-        let fresh = freshLane
-        if let fresh, doubt.prefersFresh { return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true) }
+        let fresh = freshLane.map { Start.next($0, takesFree: freeToTake($0) > 0, isProbe: true) }
+        if let fresh, doubt.prefersFresh { return fresh }
         let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min(by: TrackedBatch.isRested)
-        if let known { return .again(known.header.id, isProbe: true) }
-        return fresh.map { .next($0, takesFree: freeToTake($0) > 0, isProbe: true) }
+        return known.map { Start.again($0.header.id, isProbe: true) } ?? fresh
     }
 
     /// Whether there is memory for the pieces of another batch, should it be rejected.
