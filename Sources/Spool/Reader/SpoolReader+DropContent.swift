@@ -34,7 +34,7 @@ extension SpoolReader {
             if find == .more { break }
             if case .fault(let detail) = find {
                 drop.taken = drop.splitter.place
-                try quarantineText(of: drop, .notJSON, detail)
+                try quarantineRest(of: drop, .notJSON, detail)
                 return false
             }
             guard take(find, of: drop), !isCommitDue else {
@@ -128,22 +128,24 @@ extension SpoolReader {
             return remember(.retryCut(drop.id), after: options.secondTry)
         }
         do {
-            try quarantineText(of: drop, .cutShort, drop.splitter.earlyEnd)
+            try quarantineRest(of: drop, .cutShort, drop.splitter.earlyEnd)
         } catch {
             return giveUp(drop, for: error)
         }
     }
 
-    /// Quarantines what follows the last event that was taken, and ends reading: one record, however much it is.
-    private func quarantineText(
+    /// Quarantines what follows the last event that was taken, or an archive as it is, and ends reading: one record,
+    /// however much it is.
+    func quarantineRest(
         of drop: DropReading, _ reason: QuarantineRecord.Reason, _ detail: String
     ) throws(SystemError) {
         guard let descriptor = drop.descriptor?.raw else { return }
-        let rest = max(0, try FileSystem.status(of: descriptor).size - drop.taken.offset)
+        let begin = drop.format == .json ? drop.taken.offset : 0
+        let rest = max(0, try FileSystem.status(of: descriptor).size - begin)
         let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
         quarantine(
             reason, detail, from: drop.source, at: drop.taken.offset, length: rest,
-            content: try FileSystem.bytes(of: descriptor, at: drop.taken.offset, count: length))
+            content: try FileSystem.bytes(of: descriptor, at: begin, count: length))
         finish(drop)
     }
 

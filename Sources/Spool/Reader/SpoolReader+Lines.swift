@@ -22,25 +22,19 @@ extension SpoolReader {
                 packed.take(hand(lines, from: drop.source, at: packed.offset, resume: resumption(of: drop)))
             case .tooLong(let line):
                 tooLong("line", line.length, from: drop.source, at: line.offset, content: line.head)
+            case .end(.cutShort) where !drop.isSecondTry:
+                endedEarly(drop)
+                return false
             case .end(let end):
-                try ended(drop, end, descriptor)
+                if let (reason, detail) = end.problem {
+                    try quarantineRest(of: drop, reason, detail)
+                } else {
+                    finish(drop)
+                }
                 return false
             }
             drop.taken = .lines(packed.offset)
             guard packed.lines.isEmpty, packed.end != nil else { return true }
         }
-    }
-
-    /// Ends reading. An archive that cannot be read to its end is quarantined as it is.
-    private func ended(_ drop: DropReading, _ end: PackedLines.End, _ descriptor: Int32) throws(SystemError) {
-        if let (reason, detail) = end.problem {
-            if end == .cutShort, !drop.isSecondTry { return endedEarly(drop) }
-            let size = try FileSystem.status(of: descriptor).size
-            let length = size <= Int64(options.maxEventSize) ? Int(size) : ObjectSplitter.excerpt
-            quarantine(
-                reason, detail, from: drop.source, at: drop.taken.offset, length: size,
-                content: try FileSystem.bytes(of: descriptor, at: 0, count: length))
-        }
-        finish(drop)
     }
 }
