@@ -18,7 +18,7 @@ struct RememberedFilesTests {
         trace.add(mark)
         trace.missingSince = milliseconds
         let key = FileID(
-            ofContent: trace.fingerprint, upTo: mark, in: Stream(Holder(top: [], owner: nil), stem: FileName("x.jsonl"))
+            ofContent: trace.fingerprint, upTo: mark, in: Stream(holder: Holder(top: [], owner: nil), stem: FileName("x.jsonl"))
         ).bytes
         return (Checkpoint(key: key, path: path, offset: mark.offset, state: trace.encoded), trace)
     }
@@ -68,7 +68,7 @@ struct RememberedFilesTests {
         let place = ObjectSplitter.Place(offset: 700, state: .afterComma)
         let key = FileID(
             ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1),
-            in: Stream(Holder(top: [], owner: nil), stem: FileName("x.json"))
+            in: Stream(holder: Holder(top: [], owner: nil), stem: FileName("x.json"))
         ).bytes
         var checkpoint = Checkpoint(key: key, path: "app/x.json", offset: place.offset, state: place.encoded())
         let id = FileID(bytes: key)

@@ -229,11 +229,8 @@ final class Archive {
     }
 
     private static func isDay(_ name: FileName) -> Bool {
-        name.bytes.count == 10
-            && name.bytes.enumerated().allSatisfy { index, byte in
-                index == 4 || index == 7
-                    ? byte == UInt8(ascii: "-") : (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            }
+        let shape = name.bytes.map { "0123456789".utf8.contains($0) ? UInt8(ascii: "0") : $0 }
+        return shape.elementsEqual("0000-00-00".utf8)
     }
 }
 

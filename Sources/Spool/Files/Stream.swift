@@ -6,16 +6,12 @@ struct Holder: Hashable {
     let top: [UInt8]
     /// The user; nil where a directory is an app's.
     let owner: UInt32?
+}
 
-    init(top: [UInt8], owner: UInt32?) {
-        self.top = top
-        self.owner = owner
-    }
-
-    /// The holder of what was kept of a file.
-    init(_ checkpoint: Checkpoint, _ trace: FileTrace?) {
-        let slash = checkpoint.path.utf8.firstIndex(of: UInt8(ascii: "/"))
-        self.init(top: slash.map { Array(checkpoint.path.utf8[..<$0]) } ?? [], owner: trace?.owner)
+extension Holder {
+    /// The holder of what lies at a path.
+    init(of path: some Collection<UInt8>, owner: UInt32?) {
+        self.init(top: path.firstIndex(of: UInt8(ascii: "/")).map { Array(path[..<$0]) } ?? [], owner: owner)
     }
 }
 
@@ -26,21 +22,16 @@ struct Stream: Hashable {
     /// The name that rotation changes.
     let stem: FileName
 
-    init(_ holder: Holder, stem: FileName) {
-        self.holder = holder
-        self.stem = stem
-    }
-
     /// The streams of a content by the names of its file: the one that it was written under, and what rotation made of it.
     static func of(_ holder: Holder, _ origin: FileName, _ name: FileName) -> [Stream] {
         let (stem, other) = (origin.stem, name.stem)
-        return stem == other ? [Stream(holder, stem: stem)] : [stem, other].map { Stream(holder, stem: $0) }
+        return (stem == other ? [stem] : [stem, other]).map { Stream(holder: holder, stem: $0) }
     }
 
     /// The streams of a content that was kept.
     static func of(_ checkpoint: Checkpoint, _ trace: FileTrace) -> [Stream] {
         let name = checkpoint.name
-        return of(Holder(checkpoint, trace), trace.origin ?? name, name)
+        return of(Holder(of: checkpoint.path.utf8, owner: trace.owner), trace.origin ?? name, name)
     }
 
     /// The streams that a file under a name may belong to.

@@ -65,7 +65,7 @@ struct Streams {
     func mayBeRotated(_ name: FileName, of holder: Holder) -> Bool {
         let base = name.base
         guard base != name.stem else { return false }
-        let stream = Stream(holder, stem: base)
+        let stream = Stream(holder: holder, stem: base)
         return index.has(stream) || remembered.streams.has(stream)
     }
 
