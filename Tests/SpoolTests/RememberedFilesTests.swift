@@ -18,7 +18,8 @@ struct RememberedFilesTests {
         trace.add(mark)
         trace.missingSince = milliseconds
         let key = FileID(
-            ofContent: trace.fingerprint, upTo: mark, in: Stream(holder: Holder(top: [], owner: nil), stem: FileName("x.jsonl"))
+            ofContent: trace.fingerprint, upTo: mark,
+            in: Stream(holder: Holder(top: [], owner: nil), stem: FileName("x.jsonl"))
         ).bytes
         return (Checkpoint(key: key, path: path, offset: mark.offset, state: trace.encoded), trace)
     }

@@ -58,6 +58,7 @@ struct Fingerprint: Hashable {
 }
 
 /// What the spool keeps of a file beside its checkpoint, to know it again and to find its place in it again.
+@dynamicMemberLookup
 struct FileTrace: Equatable {
     /// How many marks are kept at most.
     static let mostMarks = 64
@@ -77,10 +78,17 @@ struct FileTrace: Equatable {
         case told(Told)
     }
 
-    private struct Told: Equatable {
+    /// What only some traces say.
+    struct Told: Equatable {
+        /// Milliseconds since 1970 when the file was last missed; nil while it is there.
         var missingSince: Int64?
+        /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
+        ///
+        /// The number tells the version of the content that was read (from its size and times); another one is read anew.
         var doneVersion: UInt64?
+        /// Whose it is, where users share a directory.
         var owner: UInt32?
+        /// The stem of the name that it was written under, where its path does not say it.
         var origin: FileName?
     }
 
@@ -93,30 +101,10 @@ struct FileTrace: Equatable {
         }
     }
 
-    /// Milliseconds since 1970 when the file was last missed; nil while it is there.
-    var missingSince: Int64? {
-        get { told.missingSince }
-        set { told.missingSince = newValue }
-    }
-
-    /// Whose it is, where users share a directory.
-    var owner: UInt32? {
-        get { told.owner }
-        set { told.owner = newValue }
-    }
-
-    /// The stem of the name that it was written under, where its path does not say it.
-    var origin: FileName? {
-        get { told.origin }
-        set { told.origin = newValue }
-    }
-
-    /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
-    ///
-    /// The number tells the version of the content that was read (from its size and times); another one is read anew.
-    var doneVersion: UInt64? {
-        get { told.doneVersion }
-        set { told.doneVersion = newValue }
+    /// What is told beside the content is as if it were the trace's own.
+    subscript<Value>(dynamicMember field: WritableKeyPath<Told, Value>) -> Value {
+        get { told[keyPath: field] }
+        set { told[keyPath: field] = newValue }
     }
 
     private var told: Told {
@@ -125,7 +113,7 @@ struct FileTrace: Equatable {
     }
 
     /// Whether a copy or an archive may be known by it.
-    var hasContent: Bool { doneVersion == nil && fingerprint.length > 0 && lastMark != nil }
+    var hasContent: Bool { told.doneVersion == nil && fingerprint.length > 0 && lastMark != nil }
 
     /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
     /// recent marks stay close together and old ones lie far apart.
@@ -170,13 +158,13 @@ extension FileTrace {
         var bytes = [FileTrace.version]
         FileTrace.put(fixed: inode, &bytes)
         FileTrace.put(fingerprint, &bytes)
-        FileTrace.put(missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
+        FileTrace.put(told.missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
         bytes.append(
-            (doneVersion == nil ? 0 : FileTrace.isDone) | (owner == nil ? 0 : FileTrace.hasOwner)
-                | (origin == nil ? 0 : FileTrace.hasOrigin))
-        if let doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
-        if let owner { FileTrace.put(UInt64(owner), &bytes) }
-        if let origin {
+            (told.doneVersion == nil ? 0 : FileTrace.isDone) | (told.owner == nil ? 0 : FileTrace.hasOwner)
+                | (told.origin == nil ? 0 : FileTrace.hasOrigin))
+        if let doneVersion = told.doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
+        if let owner = told.owner { FileTrace.put(UInt64(owner), &bytes) }
+        if let origin = told.origin {
             FileTrace.put(UInt64(origin.bytes.count), &bytes)
             bytes += origin.bytes
         }
@@ -202,18 +190,19 @@ extension FileTrace {
         else { return nil }
         self.inode = inode
         self.fingerprint = fingerprint
-        missingSince = missing == 0 ? nil : Int64(missing - 1)
+        var told = Told()
+        told.missingSince = missing == 0 ? nil : Int64(missing - 1)
         if what & FileTrace.isDone != 0 {
             guard let done = FileTrace.fixed(&rest) else { return nil }
-            doneVersion = done
+            told.doneVersion = done
         }
         if what & FileTrace.hasOwner != 0 {
             guard let number = FileTrace.number(&rest), let owner = UInt32(exactly: number) else { return nil }
-            self.owner = owner
+            told.owner = owner
         }
         if what & FileTrace.hasOrigin != 0 {
             guard let count = FileTrace.number(&rest), count <= UInt64(rest.count) else { return nil }
-            origin = FileName(rest.prefix(Int(count)))
+            told.origin = FileName(rest.prefix(Int(count)))
             rest.removeFirst(Int(count))
         }
         guard let formerCount = FileTrace.number(&rest), formerCount <= 4 else { return nil }
@@ -232,6 +221,7 @@ extension FileTrace {
             marks.append(Mark(offset: Int64(offset), hash: hash))
         }
         guard rest.isEmpty else { return nil }
+        self.told = told
         self.marks = marks
     }
 

@@ -82,7 +82,7 @@ struct RememberedFiles {
 
     /// Since when a file is gone; nil if it is not, as far as is known.
     private static func missingSince(_ checkpoint: Checkpoint, _ trace: FileTrace?) -> Int64? {
-        trace.map(\.missingSince) ?? ObjectSplitter.Place.missingSince(checkpoint)
+        trace.map { $0.missingSince } ?? ObjectSplitter.Place.missingSince(checkpoint)
     }
 
     /// Remembers a file that is gone.
