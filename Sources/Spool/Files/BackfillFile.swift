@@ -63,7 +63,7 @@ public final class BackfillFile {
                 checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
             let status = try FileSystem.status(descriptor)
             guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
-            key = try FileID(descriptor, status).bytes.map { UInt64($0).digits(2, radix: 16) }.joined()
+            key = Hexadecimal.text(try FileID(descriptor, status).bytes)
             size = status.size
             fingerprint = try BackfillFile.fingerprint(descriptor.raw, Int(min(1024, status.size)))
             self.descriptor = descriptor

@@ -18,26 +18,27 @@ extension SpoolReader {
         held.mostFiles = options.maxOpenFiles
         held.mostDirectories = HeldDescriptors.mostDirectories
         counters.loweredOpenFiles = nil
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < 1 << 30 else {
-            return
-        }
+        let limit = SpoolReader.descriptorLimit
+        guard limit < 1 << 30 else { return }
         let openDescriptors = (try? WholeFile.names(in: "/proc/self/fd"))?.count ?? 16
-        let room = Int(limit.rlim_cur) - openDescriptors - SpoolReader.reserve
+        let room = limit - openDescriptors - SpoolReader.reserve
         guard room < held.mostFiles + held.mostDirectories + SpoolReader.reserve else { return }
-        lower(files: room / 2, directories: room / 4, limit: Int(limit.rlim_cur))
+        lower(files: room / 2, directories: room / 4, limit: limit)
     }
 
     /// There are none left: for a while half of those that are held open must do.
     func shedDescriptors() {
         if !held.isShort { remember(.restoreDescriptors, after: SpoolReader.shortage) }
         held.isShort = true
-        var limit = rlimit()
-        _ = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         lower(
             files: min(held.mostFiles, held.files.count) / 2,
-            directories: min(held.mostDirectories, held.directories.count) / 2,
-            limit: Int(clamping: limit.rlim_cur))
+            directories: min(held.mostDirectories, held.directories.count) / 2, limit: SpoolReader.descriptorLimit)
+    }
+
+    /// How many the process may have.
+    private static var descriptorLimit: Int {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Int(clamping: limit.rlim_cur) : .max
     }
 
     private func lower(files: Int, directories: Int, limit: Int) {

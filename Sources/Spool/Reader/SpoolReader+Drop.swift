@@ -152,13 +152,11 @@ extension SpoolReader {
                 return
             }
             let isReady = drop.isComplete || isClaimed
-            if !isReady {
-                guard isSettled(directory, name, seen) else {
-                    return remember(.settle(directory, name), after: options.settleTime)
-                }
+            guard isReady || isSettled(directory, name, seen) else {
+                return remember(.settle(directory, name), after: options.settleTime)
             }
             let descriptor = try FileSystem.read(looked)
-            guard drop.isComplete || isClaimed || !hasWriter(descriptor.raw) else {
+            guard isReady || !hasWriter(descriptor.raw) else {
                 // Also of one that was old enough not to be watched, or nobody would come back to it.
                 var stamp = directory.settling[name] ?? .unknown
                 stamp.size = -1
