@@ -7,9 +7,14 @@ struct Census {
     var directories: [SpoolDirectory] = []
     var stream: (directory: SpoolDirectory, stream: DirectoryStream, descriptor: Int32)?
     var began = BootInstant(nanoseconds: 0)
-    var dropFiles = 0
-    var dropBytes: ByteCount = 0
-    /// When the oldest drop file got its content or its name.
+    var drops = CountedDrops()
+}
+
+/// The drop files that a census has counted.
+struct CountedDrops {
+    var files = 0
+    var bytes: ByteCount = 0
+    /// When the oldest of them got its content or its name.
     var oldest: Timestamp?
 }
 
@@ -19,9 +24,7 @@ struct Backlog {
     var census: Census?
     /// Whether one is on the agenda.
     var isCensusPlanned = false
-    var dropFiles = 0
-    var dropBytes: ByteCount = 0
-    var oldestDrop: Timestamp?
+    var drops = CountedDrops()
     /// When freed memory went back last, and what had been read by then.
     var released = BootInstant(nanoseconds: 0)
     var readWhenReleased: ByteCount = 0

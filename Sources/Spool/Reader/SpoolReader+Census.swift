@@ -37,9 +37,7 @@ extension SpoolReader {
         var census = backlog.census ?? Census(directories: Array(tree.directories.values), began: now)
         backlog.census = nil
         for _ in 0..<SpoolReader.censusSlice where !count(next: &census) {
-            backlog.dropBytes = census.dropBytes
-            backlog.dropFiles = census.dropFiles
-            backlog.oldestDrop = census.oldest
+            backlog.drops = census.drops
             publish()
             let cost = now - census.began
             return remember(.census, after: max(SpoolReader.censusInterval, cost * SpoolReader.censusShare))
@@ -86,37 +84,35 @@ extension SpoolReader {
                 file.see(length: status.size)
             }
         } else {
-            census.dropFiles += 1
-            census.dropBytes += ByteCount(status.size)
+            census.drops.files += 1
+            census.drops.bytes += ByteCount(status.size)
             // Not when its content was changed: that time is its owner's to choose.
-            census.oldest = min(census.oldest ?? time.wallTime, status.changed)
+            census.drops.oldest = min(census.drops.oldest ?? time.wallTime, status.changed)
         }
         return true
     }
 
     /// A drop file that was counted may have been read: less waits.
     func uncount(_ drop: DropReading) {
-        backlog.dropBytes -= ByteCount(drop.status.size)
-        backlog.dropFiles = max(0, backlog.dropFiles - 1)
+        backlog.drops.bytes -= ByteCount(drop.status.size)
+        backlog.drops.files = max(0, backlog.drops.files - 1)
     }
 
     /// All that was counted has been read, or is gone.
     func endCount() {
-        guard backlog.dropFiles > 0 || backlog.dropBytes > 0, !isHeldBack else { return }
-        backlog.dropBytes = 0
-        backlog.dropFiles = 0
-        backlog.oldestDrop = nil
+        guard backlog.drops.files > 0 || backlog.drops.bytes > 0, !isHeldBack else { return }
+        backlog.drops = CountedDrops()
     }
 
     /// Bytes that wait, and since when.
     func countUnread() {
-        var bytes = backlog.dropBytes
-        var oldest = backlog.oldestDrop
+        var bytes = backlog.drops.bytes
+        var oldest = backlog.drops.oldest
         for file in streams.unread.values {
             bytes += ByteCount(file.unread)
             if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
         }
-        if backlog.census == nil, backlog.dropBytes == 0 {
+        if backlog.census == nil, backlog.drops.bytes == 0 {
             if !drops.asides.isEmpty {
                 for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
             }
@@ -124,7 +120,6 @@ extension SpoolReader {
         }
         counters.unreadBytes = bytes
         counters.oldestUnread = bytes > 0 ? oldest : nil
-        counters.waitingDropFiles =
-            max(backlog.dropFiles, drops.countUnread)
+        counters.waitingDropFiles = max(backlog.drops.files, drops.countUnread)
     }
 }

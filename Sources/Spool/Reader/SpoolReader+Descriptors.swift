@@ -38,7 +38,8 @@ extension SpoolReader {
     /// How many the process may have.
     private static var descriptorLimit: Int {
         var limit = rlimit()
-        return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Int(clamping: limit.rlim_cur) : .max
+        let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+        return isKnown ? Int(clamping: limit.rlim_cur) : .max
     }
 
     private func lower(files: Int, directories: Int, limit: Int) {
