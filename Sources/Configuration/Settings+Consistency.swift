@@ -129,6 +129,12 @@ extension ReadContext {
             let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
             add(.missing, "\(path) has no \(keys)", at: position(of: "\(path).\(name)") ?? position(of: path))
         }
+        for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
+        where aws.externalID != nil && aws.assumeRole == nil {
+            add(
+                .missing, "\(path) has \(name).external_id and no \(name).assume_role",
+                at: position(of: "\(path).\(name).external_id"))
+        }
         let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(\.1)
         let proofs = others.map(\.0) + sections.map(\.0)
         if !sections.isEmpty, proofs.count > 1 {

@@ -135,6 +135,10 @@ struct MistakesTests {
                 "has no oauth2.token_url and no oauth2.client_secret_file"
             ),
             (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\naws.region = \"r\"\n"
+                    + "aws.credentials = \"instance\"\naws.external_id = \"x\"", "no aws.assume_role"
+            ),
+            (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\naws.credentials = \"instance\"",
                 "has no aws.region"
             ),

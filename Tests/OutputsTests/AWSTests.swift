@@ -82,13 +82,29 @@ struct AWSTests {
         #expect(held(await wrong.send(try Sample.batch(1)))?.message.contains("AccessDenied") == true)
     }
 
+    @Test("credentials that the store calls expired of two requests at once are asked for again once")
+    func expiredAtOnce() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let arn = "arn:aws:iam::123456789012:role/events"
+        let output = try output(bench, server, .key, role: (arn, "the-external-id"))
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        try await server.fault(#"[{"status": 400, "code": "ExpiredToken"}, {"status": 400, "code": "ExpiredToken"}]"#)
+        async let first = output.send(try Sample.batch(1, number: 2))
+        async let second = output.send(try Sample.batch(1, number: 3))
+        for outcome in try await [first, second] { #expect(retried(outcome) != nil, "\(outcome)") }
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        #expect(try await server.log().count { $0.path == "/" } == 2)
+    }
+
     @Test("a container's role: the token of the environment goes along, and plain HTTP stays on the machine")
     func container() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
+        let end = SystemTime().wallTime + .seconds(3600)
         try await server.metadata(
             #"{"document": {"AccessKeyId": "ASIAROLE1", "SecretAccessKey": "role-secret-1", "Token": "t", "#
-                + #""Expiration": "2099-01-01T00:00:00Z"}}"#)
+                + "\"Expiration\": \"\(end)\"}}")
         let url = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": "\(server.url)/container"]
         let token = ["AWS_CONTAINER_AUTHORIZATION_TOKEN": "the-container's-token"]
         let right = try output(bench, server, .container, url.merging(token) { $1 })
@@ -110,12 +126,55 @@ struct AWSTests {
             options.settings.compression = compression
             options.settings.aws = AWSTests.settings(secret)
             return try HTTPOutput(
-                "search", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: SystemTime())
+                "search", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: ManualTime())
         }
         let right = try output("secret/with+signs=")
         let wrong = try output("wrong")
         #expect(await right.send(try Sample.batch(100)) == .acknowledged)
         #expect(held(await wrong.send(try Sample.batch(1)))?.status == 403)
+    }
+
+    @Test("a refusal that does not say why lets go of credentials that are older than a minute, and of each only once")
+    func refused() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        var settings = AWSTests.settings("secret/with+signs=")
+        settings.assumeRole = "arn:aws:iam::123456789012:role/events"
+        settings.externalID = "the-external-id"
+        let signer = try AWSSigner(
+            settings, service: "es", installID: nil, HTTPOptions(url: server.url), on: bench.loop,
+            environment: { $0 == "AWS_ENDPOINT_URL_STS" ? server.url : nil })
+        signer.use(Secret("secret/with+signs="))
+        let now = SystemTime().wallTime
+        func signed() async throws -> HTTPRequest {
+            var request = HTTPRequest(url: server.url, headers: [], body: [], answerLimit: 0)
+            try await signer.authorize(&request, checksum: nil) { now }
+            return request
+        }
+        let first = try await signed()
+        #expect(!signer.renewRefused(first, isOver: false, at: now + .seconds(59)))
+        #expect(try await signed().signature == first.signature)
+        #expect(signer.renewRefused(first, isOver: false, at: now + .seconds(60)))
+        let second = try await signed()
+        #expect(second.signature != first.signature)
+        // Another request carried the first as well.
+        #expect(signer.renewRefused(first, isOver: false, at: now + .seconds(60)))
+        #expect(try await signed().signature == second.signature)
+        #expect(signer.renewRefused(second, isOver: true, at: now))
+        #expect(try await signed().signature != second.signature)
+    }
+
+    @Test("what a person gave cannot be asked for again")
+    func refusedKey() async throws {
+        let bench = try Bench()
+        let signer = try AWSSigner(
+            AWSTests.settings("x"), service: "es", installID: nil, HTTPOptions(url: "http://127.0.0.1:1"),
+            on: bench.loop, environment: { _ in nil })
+        signer.use(Secret("x"))
+        let now = SystemTime().wallTime
+        var request = HTTPRequest(url: "http://127.0.0.1:1", headers: [], body: [], answerLimit: 0)
+        try await signer.authorize(&request, checksum: nil) { now }
+        #expect(!signer.renewRefused(request, isOver: true, at: now + .seconds(3600)))
     }
 
     @Test("what the environment lacks is named", arguments: AWSSettings.Credentials.allCases)

@@ -93,6 +93,21 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 2)
     }
 
+    @Test("a token that is refused of several requests at once holds none of them, and is asked for again once")
+    func revokedAtOnce() async throws {
+        let room = try await Room()
+        let output = try room.output()
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        try await room.steer("revoke")
+        room.time.advance(by: .seconds(60))
+        async let first = output.send(try Sample.batch(1, number: 2))
+        async let second = output.send(try Sample.batch(1, number: 3))
+        async let third = output.send(try Sample.batch(1, number: 4))
+        for outcome in try await [first, second, third] { #expect(retried(outcome)?.status == 401, "\(outcome)") }
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        #expect(try await room.count("/token") == 2)
+    }
+
     @Test("a wrong client secret holds the destination and says so; the right one in its file ends that")
     func wrongSecret() async throws {
         let room = try await Room()

@@ -39,6 +39,17 @@ struct ProxyChoiceTests {
         #expect(server.last.contains("Authorization: Bearer token-of-main"))
     }
 
+    @Test(
+        "a server beside the destination, which is shown a secret, is reached over plain HTTP by no proxy of the environment"
+    )
+    func besides() {
+        var options = HTTPOptions(url: "http://events.example.com/x")
+        options.settings.allowPlainHTTP = true
+        let plain = options.beside(EndpointURL("http://login.example.com/token"), caFile: nil)
+        let safe = options.beside(EndpointURL("https://login.example.com/token"), caFile: nil)
+        #expect(!plain.mayUseProxyOfEnvironment && safe.mayUseProxyOfEnvironment)
+    }
+
     @Test("plain HTTP with a credential goes to no proxy of the environment; without one, and over TLS, it may")
     func credentials() {
         var options = HTTPOptions(url: "http://events.example.com/x")

@@ -139,6 +139,17 @@ struct BackfillFileTests {
         }
     }
 
+    @Test("a line that is too long and that its archive breaks off is one record, with what the archive lacks")
+    func tornLongLine() throws {
+        for length in [5000, 700_000] {
+            var random = SplitMix64(seed: UInt64(length))
+            let long = (0..<length / 10).map { _ in String(random.next() % 10_000_000_000, radix: 36) }.joined()
+            let archive = try packed(lines(0..<3) + long, .gzip)
+            let found = try read(write(Array(archive.dropLast(20)), as: "a.jsonl.gz"))
+            #expect(found.lines == lines(0..<3) && found.problems == [.cutShort], "\(length)")
+        }
+    }
+
     @Test("archives that are cut or damaged, and texts that end too early, are told once and never again")
     func brokenEnds() throws {
         let archive = try packed(lines(0..<2000), .gzip)

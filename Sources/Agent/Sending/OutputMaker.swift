@@ -32,7 +32,7 @@ struct OutputMaker {
         case .http:
             let encoder = try destination.encoder(installID: installID, hostName: hostName, version: version)
             let http = try HTTPOutput(
-                name, options, format: encoder, installID: installID ?? "unknown", on: loop, log: log, time: time)
+                name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
             return (http, { http.assumeIsolated { $0.certificates } })
         case .s3:
             guard let installID else { throw AgentError(.configuration, "destination \(name) needs an install id") }

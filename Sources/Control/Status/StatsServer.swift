@@ -17,7 +17,7 @@ public final class StatsServer: Sendable {
     ///   - port: 0 lets the system choose.
     ///   - names: under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
     ///   - collectors: asked for each scrape, on the loop; they read what others have published.
-    ///   - obstacles: what stands in the way of being ready, each a sentence for a person; asked for each `/readyz`, on the loop.
+    ///   - obstacles: why the agent is not ready, a sentence each; empty when it is. Called for each `/readyz`, on the loop.
     ///   - page: makes the status page as HTML; nil when it is switched off.
     public init(
         on loop: EventLoop, host: String = "127.0.0.1", port: UInt16 = 0, names: [String] = [],

@@ -20,7 +20,7 @@ final class AWSSigner: RequestAuthorizer {
     ///
     /// Source: AWS SDKs and Tools Reference Guide, "Environment variables list".
     init(
-        _ settings: AWSSettings, service: String, installID: String, _ connection: HTTPOptions, on loop: EventLoop,
+        _ settings: AWSSettings, service: String, installID: String?, _ connection: HTTPOptions, on loop: EventLoop,
         environment variable: (String) -> String? = AWSSigner.variable
     ) throws(OutputError) {
         self.settings = settings
@@ -35,7 +35,8 @@ final class AWSSigner: RequestAuthorizer {
         if settings.assumeRole != nil || settings.credentials == .webIdentity {
             let endpoint = variable("AWS_ENDPOINT_URL_STS") ?? "https://sts.\(settings.region).amazonaws.com"
             tokenService = try SecurityTokenService(
-                endpoint, region: settings.region, session: "spoolship-\(installID)", connection, on: loop)
+                endpoint, region: settings.region, session: installID.map { "spoolship-\($0)" } ?? "spoolship",
+                connection, on: loop)
         }
         self.tokenService = tokenService
         switch settings.credentials {
@@ -69,17 +70,18 @@ final class AWSSigner: RequestAuthorizer {
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
     ) async throws(CredentialFailure) {
-        let credentials =
-            mayRenew
-            ? try await temporary.current(now) { () throws(CredentialFailure) in try await renewed() } : try base()
+        let credentials: AWSCredentials
+        if source != nil || tokenService != nil {
+            let given = try await temporary.current(now) { () throws(CredentialFailure) in try await renewed() }
+            (credentials, request.credential) = given
+        } else {
+            credentials = try base()
+        }
         // Some services ask for it, and none refuses it.
         request.headers.append("x-amz-content-sha256: \(Hexadecimal.text(checksum ?? SHA256.bytes(request.body)))")
         request.headers += credentials.tokenHeaders
         request.signature = credentials.signature(scope: scope)
     }
-
-    /// Whether credentials come from a service; what a person gave cannot be asked for again.
-    private var mayRenew: Bool { source != nil || tokenService != nil }
 
     private func renewed() async throws(CredentialFailure) -> AWSCredentials {
         let base = if let source { try await source.credentials() } else { try base() }
@@ -98,8 +100,7 @@ final class AWSSigner: RequestAuthorizer {
         temporary.forget()
     }
 
-    func renewRefused(at now: Timestamp) -> Bool {
-        temporary.forget()
-        return mayRenew
+    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: Timestamp) -> Bool {
+        temporary.renewRefused(request.credential, isOver: isOver, at: now)
     }
 }

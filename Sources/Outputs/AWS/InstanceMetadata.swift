@@ -60,12 +60,11 @@ struct ContainerCredentials: AWSCredentialSource {
 
     /// - Throws: `OutputError`: the address is none, or leaves the machine in plain text.
     init(url: String, token: SecretSource?, on loop: EventLoop) throws(OutputError) {
-        let name = "the container's credential service"
         guard let address = HTTPAddress(url), address.scheme == "https" || ContainerCredentials.isNear(address) else {
             throw OutputError(
                 .invalidSetting, "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor an address of this machine")
         }
-        service = try CredentialService(name, nearby: url, on: loop)
+        service = try CredentialService("the container's credential service", nearby: url, on: loop)
         self.token = try token.map { source throws(OutputError) in try SecretProvider(source) }
     }
 

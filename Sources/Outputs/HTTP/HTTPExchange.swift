@@ -18,6 +18,8 @@ struct HTTPRequest {
     var answerLimit: Int
     /// What the request is signed with; nil: it is not.
     var signature: AWSSignature?
+    /// Which of the credentials it carries that a service gives for a time; nil: none of these.
+    var credential: Int?
 }
 
 /// How a request is signed: AWS Signature Version 4, which libcurl makes of the request as it is sent.

@@ -60,14 +60,15 @@ extension HTTPOptions {
         other.settings.proxy = settings.proxy
         other.settings.allowPlainHTTP = settings.allowPlainHTTP
         other.settings.tls.caFile = caFile
-        other.heedsEnvironment = heedsEnvironment
+        // Its requests carry a secret that `mayUseProxyOfEnvironment` does not know of.
+        other.heedsEnvironment = heedsEnvironment && url?.scheme == "https"
         return other
     }
 
     /// What adds to each request a proof that has to be fetched or computed; nil where a header that stays the same is enough.
     ///
     /// - Throws: `OutputError`: an address that is none, an environment that lacks what the settings expect there.
-    func authorizer(installID: String, on loop: EventLoop) throws(OutputError) -> (any RequestAuthorizer)? {
+    func authorizer(installID: String?, on loop: EventLoop) throws(OutputError) -> (any RequestAuthorizer)? {
         switch settings.login {
         case nil, .password, .token: nil
         case .oauth2: try OAuth2Client(settings.oauth2, self, on: loop)

@@ -36,10 +36,10 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
-    /// - Parameter installID: what logs of AWS call this agent.
+    /// - Parameter installID: what AWS's logs call this agent.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     package init(
-        _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, installID: String = "unknown",
+        _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, installID: String? = nil,
         on loop: EventLoop, log: Log, time: any TimeSource
     ) throws(OutputError) {
         try options.check()
@@ -137,16 +137,15 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// One request: all of a batch, or a piece of it.
     private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
-        let result: HTTPResult
-        do throws(CredentialFailure) { result = try await perform(request(body, of: batch, key: key)) } catch {
-            return error.outcome
-        }
+        var request = request(body, of: batch, key: key)
+        if authorizer != nil, let failure = await authorize(&request) { return failure.outcome }
+        let result = await client.perform(request)
         if case .answered(let answer) = result, !reader.table.isOverridden(answer.status),
             let other = encoder.alternative(afterAnswer: answer)
         {
             return await send(batch, as: other, key: "\(key)-late")
         }
-        return await judge(result, reader, of: batch, wireBytes: body.count)
+        return await judge(result, of: request, reader, of: batch)
     }
 
     /// The same events in another form, which an answer asks for: seldom.
@@ -155,21 +154,22 @@ public actor HTTPOutput: MeasuredOutput {
         do throws(OutputError) { body = try BodyBuilder(form, options.settings.compression).body(of: batch) } catch {
             return .held(Failure(kind: .local, message: error.message))
         }
-        do throws(CredentialFailure) {
-            let result = try await perform(request(body, of: batch, key: key))
-            let reader = AnswerReader(table: reader.table, encoder: form)
-            return await judge(result, reader, of: batch, wireBytes: body.count)
-        } catch {
-            return error.outcome
-        }
+        var request = request(body, of: batch, key: key)
+        if let failure = await authorize(&request) { return failure.outcome }
+        let result = await client.perform(request)
+        return await judge(result, of: request, AnswerReader(table: reader.table, encoder: form), of: batch)
     }
 
-    /// Sends a request with what shows that the agent may write.
-    private func perform(_ request: HTTPRequest) async throws(CredentialFailure) -> HTTPResult {
-        guard let authorizer else { return await client.perform(request) }
-        var request = request
-        try await authorizer.authorize(&request, checksum: nil) { time.wallTime }
-        return await client.perform(request)
+    /// Adds what shows that the agent may write, where that is fetched or computed.
+    ///
+    /// - Returns: why there is none.
+    private func authorize(_ request: inout HTTPRequest) async -> CredentialFailure? {
+        do throws(CredentialFailure) {
+            try await authorizer?.authorize(&request, checksum: nil) { time.wallTime }
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private func request(_ body: [UInt8], of batch: Batch, key: String) -> HTTPRequest {
@@ -185,18 +185,20 @@ public actor HTTPOutput: MeasuredOutput {
 
     /// What an answer means; where it says that the batch was taken, the destination may have to be asked whether it has it.
     private func judge(
-        _ result: HTTPResult, _ reader: AnswerReader, of batch: Batch, wireBytes: Int
+        _ result: HTTPResult, of request: HTTPRequest, _ reader: AnswerReader, of batch: Batch
     ) async -> Outcome {
         if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
         case .noRoute: return .offline
         case .failed(let failure): return failure.kind == .local ? .held(failure) : .retry(failure)
         case .answered(let answer):
-            let outcome = reader.outcome(of: answer, for: batch.header, wireBytes: wireBytes, now: time.wallTime) {
+            let outcome = reader.outcome(
+                of: answer, for: batch.header, wireBytes: request.body.count, now: time.wallTime
+            ) {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
             if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
-                authorizer?.renewRefused(at: time.wallTime) == true
+                authorizer?.renewRefused(request, isOver: false, at: time.wallTime) == true
             {
                 return .retry(failure)
             }
@@ -222,10 +224,11 @@ public actor HTTPOutput: MeasuredOutput {
         var headers = staticHeaders.filter { !$0.hasPrefix("Content-Encoding:") }
         if case .header(let line) = credential { headers.append(line) }
         while time.bootTime < deadline, await pause(wait) {
-            let request = HTTPRequest(
+            var request = HTTPRequest(
                 url: question.url, headers: headers, body: question.body,
                 answerLimit: encoder.traits.answerLimit(events: 1))
-            if case .answered(let answer)? = try? await perform(request), (200...299).contains(answer.status),
+            if let failure = await authorize(&request) { return failure.outcome }
+            if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
                 question.isGiven(answer)
             {
                 return .acknowledged
@@ -287,11 +290,6 @@ public enum AuthorizationProbe {
 extension HTTPOutput {
     fileprivate func probeAuthorization() async -> Failure? {
         var request = HTTPRequest(url: options.url, headers: [], body: [], answerLimit: 0)
-        do throws(CredentialFailure) {
-            try await authorizer?.authorize(&request, checksum: nil) { time.wallTime }
-            return nil
-        } catch {
-            return error.failure
-        }
+        return await authorize(&request)?.failure
     }
 }

@@ -74,23 +74,25 @@ public actor S3Output: MeasuredOutput {
         }
         let checksum = SHA256.bytes(body)
         do throws(CredentialFailure) {
-            var result = try await perform(upload(body, checksum, of: batch.header), checksum)
+            var request = try await signed(upload(body, checksum, of: batch.header), checksum)
+            var result = await client.perform(request)
             if case .answered(let answer) = result, answer.status == 412,
                 let size = try await storedSize(of: batch.header), size != body.count
             {
-                // The key is this batch's alone: what is there is part of it, or somebody else wrote it.
+                // Nothing else has this batch's key: the object is a part of the batch, or another program's.
                 log.warning(
                     "an object of another size had a batch's key, and is replaced",
                     ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])
-                result = try await perform(upload(body, checksum, of: batch.header, isReplacing: true), checksum)
+                request = try await signed(upload(body, checksum, of: batch.header, isReplacing: true), checksum)
+                result = await client.perform(request)
             }
-            return judge(result, wireBytes: body.count)
+            return judge(result, of: request)
         } catch {
             return error.outcome
         }
     }
 
-    private func judge(_ result: HTTPResult, wireBytes: Int) -> Outcome {
+    private func judge(_ result: HTTPResult, of request: HTTPRequest) -> Outcome {
         if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
         case .noRoute:
@@ -98,8 +100,10 @@ public actor S3Output: MeasuredOutput {
         case .failed(let failure):
             return failure.kind == .local ? .held(failure) : .retry(failure)
         case .answered(let answer):
-            let outcome = S3Answer.outcome(of: answer, wireBytes: wireBytes, now: time.wallTime)
-            if case .held(let failure) = outcome, S3Answer.saysExpired(answer), signer.renewRefused(at: time.wallTime) {
+            let outcome = S3Answer.outcome(of: answer, wireBytes: request.body.count, now: time.wallTime)
+            if case .held(let failure) = outcome, S3Answer.saysExpired(answer),
+                signer.renewRefused(request, isOver: true, at: time.wallTime)
+            {
                 return .retry(failure)
             }
             return outcome
@@ -112,7 +116,9 @@ public actor S3Output: MeasuredOutput {
     /// - Returns: what is wrong; nil where the store knows of no such object, or does not let us know.
     func probe() async -> Failure? {
         let result: HTTPResult
-        do throws(CredentialFailure) { result = try await perform(question("spoolship-check"), nil) } catch {
+        do throws(CredentialFailure) {
+            result = await client.perform(try await signed(question("spoolship-check")))
+        } catch {
             return error.failure
         }
         switch result {
@@ -130,7 +136,8 @@ public actor S3Output: MeasuredOutput {
 
     /// How large the object is that has a batch's key; nil where the store does not let us know.
     private func storedSize(of header: BatchHeader) async throws(CredentialFailure) -> Int? {
-        guard case .answered(let answer) = try await perform(question(path(of: header), "Range: bytes=0-0"), nil),
+        let question = try await signed(question(path(of: header), "Range: bytes=0-0"))
+        guard case .answered(let answer) = await client.perform(question),
             answer.status == 206 || answer.status == 416, let range = answer.contentRange,
             let slash = range.lastIndex(of: "/")
         else { return nil }
@@ -162,11 +169,13 @@ public actor S3Output: MeasuredOutput {
 
     private static let answerLimit = 4096
 
-    /// Sends a request, signed.
-    private func perform(_ request: HTTPRequest, _ checksum: [UInt8]?) async throws(CredentialFailure) -> HTTPResult {
+    /// A request with its signature.
+    private func signed(
+        _ request: HTTPRequest, _ checksum: [UInt8]? = nil
+    ) async throws(CredentialFailure) -> HTTPRequest {
         var request = request
         try await signer.authorize(&request, checksum: checksum) { time.wallTime }
-        return await client.perform(request)
+        return request
     }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.

@@ -19,9 +19,13 @@ struct CredentialService {
         options.settings.connectTimeout = min(options.settings.connectTimeout, .seconds(5))
         options.settings.requestTimeout = min(options.settings.requestTimeout, .seconds(10))
         options.settings.maxConnectionAge = .seconds(10)
-        try options.check()
         var material = try TLSMaterial(options.settings.tls)
-        try material.refresh()
+        do throws(OutputError) {
+            try options.check()
+            try material.refresh()
+        } catch {
+            throw OutputError(error.code, "\(name): \(error.message)")
+        }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
         self.name = name
         url = options.url.hasSuffix("/") ? String(options.url.dropLast()) : options.url
@@ -96,7 +100,7 @@ struct CredentialFailure: Error {
 
 /// Adds to each request what shows that the agent may write. Belongs to one output.
 protocol RequestAuthorizer: AnyObject {
-    /// Adds it.
+    /// Adds it, and what tells it from others in `credential`.
     ///
     /// - Parameter checksum: the body's SHA-256, where it is known already.
     /// - Throws: why there is none.
@@ -105,8 +109,6 @@ protocol RequestAuthorizer: AnyObject {
     ) async throws(CredentialFailure)
     /// Takes a secret into use that was read from its file.
     func use(_ secret: Secret?)
-    /// Lets go of what a service gave, which a destination has refused.
-    ///
-    /// - Returns: whether the next request may have better luck.
-    func renewRefused(at now: Timestamp) -> Bool
+    /// Lets go of what a service gave and a destination has refused; as `Temporary.renewRefused`.
+    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: Timestamp) -> Bool
 }

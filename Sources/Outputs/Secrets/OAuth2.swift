@@ -45,8 +45,9 @@ final class OAuth2Client: RequestAuthorizer {
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
     ) async throws(CredentialFailure) {
-        let token = try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
+        let (token, number) = try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
         request.headers.append("Authorization: Bearer \(token.text.revealed)")
+        request.credential = number
     }
 
     private func ask(_ now: Timestamp) async throws(CredentialFailure) -> AccessToken {
@@ -78,10 +79,7 @@ final class OAuth2Client: RequestAuthorizer {
         temporary.forget()
     }
 
-    func renewRefused(at now: Timestamp) -> Bool {
-        // A token that is new and refused will be refused again: a person must look.
-        guard let token = temporary.value, token.since + .seconds(60) <= now else { return false }
-        temporary.forget()
-        return true
+    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: Timestamp) -> Bool {
+        temporary.renewRefused(request.credential, isOver: isOver, at: now)
     }
 }

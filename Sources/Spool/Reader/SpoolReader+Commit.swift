@@ -208,7 +208,7 @@ extension SpoolReader {
 }
 
 extension QuarantineRecord {
-    /// What is told of a line or an event that is too long.
+    /// The detail for a line or an event that is too long.
     static func tooLong(_ what: String, _ length: Int64, longest: Int) -> String {
         "the \(what) has \(length) bytes, \(longest) are allowed (spool.max_event_size)"
     }
