@@ -1,0 +1,200 @@
+internal import EventLoops
+internal import Glibc
+internal import Logs
+
+/// The directories of the spool: opened and closed as they come and go, reached by descriptors of which few are kept.
+extension SpoolReader {
+    /// How deep directories may lie in the spool.
+    private static let deepest = 16
+    /// How often it is looked whether the spool is there, once a directory in it was removed.
+    private static let rootChecks = 10
+
+    /// Begins to watch and to read the directory that a path leads to, and forgets another one that was known by it: it was
+    /// removed, moved away, or exchanged for this one.
+    func open(_ path: FileName, depth: Int) {
+        guard !SpoolReader.isHidden(path) else { return }
+        guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
+        if let place = options.place, !place.mayHold(below: path) { return }
+        guard !isInBox(path) else { return refuseNested(path) }
+        let known = tree.directories[path]
+        do {
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
+            let status = try FileSystem.status(descriptor)
+            // What was read and put away is not read again, whatever name the archive was given.
+            if let archive = tree.archive, (status.device, status.inode) == archive.identity { return }
+            let directory = SpoolDirectory(
+                path: path, depth: depth, id: try FileID(descriptor, status), status.inode, app: options.place?.app)
+            guard known?.id != directory.id else { return }
+            if let known { close(known) }
+            guard tree.count(of: directory.app) < options.mostDirectories else {
+                tree.crowded.insert(directory.app)
+                return complain(
+                    SpoolReader.mostDirectories(of: directory), status.owner,
+                    "an app has at most \(options.mostDirectories) directories: those beyond them are not read")
+            }
+            tree.add(directory)
+            // Watch first, list then: what comes between is told twice, never missed.
+            watch(directory, descriptor)
+            keep(consume descriptor, of: directory)
+            scan(directory)
+        } catch {
+            switch error.number {
+            case ENOENT, ENOTDIR:
+                if (try? FileSystem.status(tree.root.raw, path.bytes.isEmpty ? FileName(".") : path))?.isDirectory
+                    == true
+                {
+                    tryAgain(.open(path, depth: depth), path, error)
+                } else if let known {
+                    close(known)
+                }
+            case ELOOP:
+                refuse(.symbolicLink, path)
+                if let known { close(known) }
+            case EXDEV: refuse(.otherFileSystem, path)
+            default:
+                note(error, "cannot open directory", path)
+                tryAgain(.open(path, depth: depth), path, error)
+            }
+        }
+    }
+
+    /// Whether a directory lies in the drop box, which is flat.
+    private func isInBox(_ path: FileName) -> Bool {
+        options.place == nil && path.bytes.starts(with: "incoming/".utf8)
+    }
+
+    /// A directory in the drop box is never listed or watched, whatever is in it: one of them is told.
+    private func refuseNested(_ path: FileName) {
+        guard trouble.nested == nil || trouble.nested?.path == path else { return }
+        trouble.nested = (path, true)
+        complain(
+            path, nil, "no directory in the drop box is read: put files into it, or make an app's (spoolship app add)")
+    }
+
+    /// The directory in the drop box that was told is gone.
+    func forgetNested(_ path: FileName) {
+        guard trouble.nested?.path == path else { return }
+        trouble.nested = nil
+        trouble.complaints.remove(path)
+    }
+
+    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them; nor is what a
+    /// file system keeps at its top.
+    private static func isHidden(_ path: FileName) -> Bool {
+        path.bytes.elementsEqual("lost+found".utf8)
+            || FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
+    }
+
+    /// Forgets a directory and all below it: it was removed or moved away. Its files are known still.
+    func close(_ directory: SpoolDirectory) {
+        guard !directory.isGone else { return }
+        directory.isGone = true
+        tree.remove(directory)
+        settled(directory.path)
+        if directory.path.bytes.isEmpty { lostRoot() }
+        endWatch(of: directory)
+        directory.descriptor = nil
+        held.directories.removeAll { $0 === directory }
+        if directory.isPolled { watching.polled.removeAll { $0 === directory } }
+        for file in directory.files.values { displaced(file) }
+        trouble.passedOver.removeAll(below: directory.path)
+        let children = directory.children
+        directory.children = [:]
+        for child in children.values { close(child) }
+        // There is room again: those that were refused are found by listing.
+        if !tree.crowded.isEmpty, tree.count(of: directory.app) < options.mostDirectories * 7 / 8,
+            tree.crowded.remove(directory.app) != nil
+        {
+            trouble.complaints.remove(SpoolReader.mostDirectories(of: directory))
+            for other in tree.directories.values where other.app == directory.app { scan(other) }
+        }
+    }
+
+    /// Under which path it is told that an app has too many directories.
+    private static func mostDirectories(of directory: SpoolDirectory) -> FileName {
+        FileName(directory.path.bytes.prefix { $0 != UInt8(ascii: "/") } + Array("/*".utf8))
+    }
+
+    /// While a directory is open the kernel does not tell that it was removed, but that its content was.
+    func planRootCheck() {
+        if tree.rootChecksLeft == 0 { remember(.checkRoot, after: options.pollInterval) }
+        tree.rootChecksLeft = SpoolReader.rootChecks
+    }
+
+    func checkRoot() {
+        guard let directory = tree.directories[FileName("")], let status = try? FileSystem.status(tree.root) else {
+            tree.rootChecksLeft = 0
+            return
+        }
+        guard status.links > 0 else {
+            tree.rootChecksLeft = 0
+            return close(directory)
+        }
+        tree.rootChecksLeft -= 1
+        if tree.rootChecksLeft > 0 { remember(.checkRoot, after: options.pollInterval) }
+    }
+
+    private func lostRoot() {
+        guard life.phase == .running else { return }
+        log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
+        let complaint = SpoolComplaint(
+            path: options.directory, owner: 0, ownerName: ownerName(0),
+            advice: "the spool directory is gone: make it again")
+        _ = trouble.complaints.add(complaint, at: FileName(""))
+        for child in tree.directories.values { close(child) }
+        remember(.findRoot, after: options.pollInterval)
+        publish()
+    }
+
+    /// Looks whether the spool is there again.
+    func findRoot() {
+        guard tree.directories[FileName("")] == nil else { return }
+        do throws(SpoolError) {
+            tree.root = try SpoolReader.openRoot(options.directory)
+            trouble.complaints.remove(FileName(""))
+            counters.root = nil
+            log.warning("spool directory is back", ["path": options.directory])
+            open(FileName(""), depth: 0)
+        } catch {
+            // Told when it went; it is looked for until it is back.
+            remember(.findRoot, after: options.pollInterval)
+        }
+    }
+
+    /// An open descriptor of a directory; nil if it is gone, or cannot be opened now: then all in it is looked at later.
+    func descriptor(of directory: SpoolDirectory) -> Int32? { try? reach(directory) }
+
+    /// An open descriptor of a directory.
+    ///
+    /// - Throws: ENOENT if it is gone; for any other error all in it is looked at later.
+    func reach(_ directory: SpoolDirectory) throws(SystemError) -> Int32 {
+        guard !directory.isGone else { throw SystemError("openat2", number: ENOENT) }
+        if let raw = directory.descriptor?.raw { return raw }
+        do throws(SystemError) {
+            let descriptor = try FileSystem.openDirectory(tree.root.raw, directory.path)
+            let raw = descriptor.raw
+            keep(consume descriptor, of: directory)
+            return raw
+        } catch {
+            switch error.number {
+            case ENOENT, ENOTDIR:
+                close(directory)
+                // Known again, if it is there after all: another of that name, or a call that was mistaken.
+                if !directory.path.bytes.isEmpty { open(directory.path, depth: directory.depth) }
+            // Something was mounted over it.
+            case EXDEV: refuse(.otherFileSystem, directory.path)
+            default:
+                note(error, "cannot open directory", directory.path)
+                tryAgain(.list(directory), directory.path, error)
+            }
+            throw error
+        }
+    }
+
+    /// Keeps a directory open for the next use, and closes the one that has been open longest.
+    private func keep(_ descriptor: consuming Descriptor, of directory: SpoolDirectory) {
+        directory.descriptor = consume descriptor
+        held.directories.append(directory)
+        while held.directories.count > held.mostDirectories { held.directories.removeFirst().descriptor = nil }
+    }
+}
