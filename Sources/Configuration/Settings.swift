@@ -45,7 +45,7 @@ public struct Settings: Sendable, Equatable {
 
 extension Settings: SettingsSection {
     static let entries: [Entry<Settings>] = [
-        .section("agent", \.agent, "The process: its state, its log, its end."),
+        .section("agent", \.agent, "The process: its state directory, its log, how it stops."),
         .section("spool", \.spool, "Reading the spool, the directory where apps write their events."),
         .list(
             "destination", \.destinations, key: "name", .destinationName, { $0.name },
@@ -53,16 +53,16 @@ extension Settings: SettingsSection {
         .section("queue", \.queue, "The queue on disk, between the spool and the destinations."),
         .section("dispatch", \.dispatch, "When batches are sent, and how large they are."),
         .section("retry", \.retry, "What happens after a failed attempt."),
-        .section("dead_letters", \.deadLetters, "What a destination rejected for good is kept here."),
-        .section("limits", \.limits, "Limits of events, by app; what is beyond them is cut or refused, and counted."),
+        .section("dead_letters", \.deadLetters, "Dead letters: events that a destination rejected for good."),
+        .section("limits", \.limits, "Limits of events, by app; anything beyond them is cut or refused, and counted."),
         .section("priorities", \.priorities, "Which events are critical: sent first, evicted last."),
         .section("session", \.session, "Sessions: which events belong together."),
         .section("country", \.country, "The country that events carry; none by default."),
         .section("device", \.device, "Host properties that travel with events."),
-        .named("apps", \.apps, "What holds for one app: the name of its directory in the spool."),
+        .named("apps", \.apps, "Settings for one app; NAME is its directory in the spool."),
         .list(
             "deadline", \.deadlines, key: "name", .destinationName, { $0.name },
-            "By when events must have arrived; for views with a time zone."),
+            "When events must have arrived; for views with a time zone."),
         .list(
             "container", \.containers, key: "id", .containerID, { $0.id },
             "Remotely managed containers, in the order in which they apply."),

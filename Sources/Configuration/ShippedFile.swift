@@ -5,12 +5,12 @@ extension Settings {
         """
         # The configuration of Spoolship (TOML 1.0).
         #
-        # Every setting stands here with its default, commented out: take away the # to change it. Files in conf.d/*.toml
+        # Every setting is here with its default, commented out: remove the # to change it. Files in conf.d/*.toml
         # beside this one are read after it, in the order of their names: single settings override, [[sections]] add up.
         # Durations and sizes carry their unit: "250ms", "6s", "2m", "12h", "25d"; "64KiB" and "10MiB" (2^10, 2^20),
         # "10MB" (10^6).
         #
-        # ${NAME} in a string is the environment's variable NAME, ${NAME:-text} has a default, $${ is ${ itself.
+        # ${NAME} in a string is the environment variable NAME, ${NAME:-text} has a default, $${ is ${ itself.
         #
         # `spoolship check` finds mistakes, `spoolship check --print` shows what is in force and where it comes from,
         # `systemctl reload spoolship` applies changes, all or none of them.

@@ -13,7 +13,7 @@ extension AgentSettings: SettingsSection {
     static let entries: [Entry<AgentSettings>] = [
         .setting(
             "state_directory", \.stateDirectory, .path,
-            "Queue, install id, saved containers. Move it to the disk that has the room and the endurance.",
+            "Queue, install id, saved containers. Put it on a disk with enough space and write endurance.",
             restart: true),
         .setting(
             "runtime_directory", \.runtimeDirectory, .path,
@@ -21,9 +21,9 @@ extension AgentSettings: SettingsSection {
         .setting(
             "log_level", \.logLevel, .choice,
             "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."),
-        .setting("log_format", \.logFormat, .choice, "Use json when a program reads the log.", restart: true),
+        .setting("log_format", \.logFormat, .choice, "Use json if a program reads the log.", restart: true),
         .setting(
             "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
-            "How long a stop may go on sending; 0 sends nothing. Nothing is lost either way."),
+            "How long the agent may keep sending when it is stopped; 0 sends nothing. Nothing is lost either way."),
     ]
 }

@@ -73,7 +73,7 @@ extension AppSettings: SettingsSection {
         .setting(
             "read", \.read,
             optional: .list(of: .text(range: "an absolute path, with * in one or more parts"), unique: true),
-            "Files that are read where they lie, and never changed. Their lines are records.",
+            "Files that are read in place, and never changed. Their lines are records.",
             example: "[\"/var/log/shop/*.log\"]", restart: true),
         .setting(
             "journal", \.journal, optional: .boolean,
@@ -81,27 +81,27 @@ extension AppSettings: SettingsSection {
             example: "true", restart: true),
         .setting(
             "journal_units", \.journalUnits, optional: .list(of: .text(), unique: true),
-            "The units whose entries are read, * and ? match any text and any character; by default all entries.",
+            "The units whose entries are read; * and ? match any text and any character; by default all entries.",
             example: "[\"nginx.service\", \"app-*\"]", restart: true),
         .setting(
             "journal_priority", \.journalPriority, optional: .choice,
-            "Entries that are this severe or more are read; by default all.", example: "\"info\"", restart: true),
+            "Entries of this severity or worse are read; by default all.", example: "\"info\"", restart: true),
         .setting(
             "journal_since", \.journalSince, optional: .choice,
-            "Where reading begins the first time: now, the default, this boot, or the beginning of the journal.",
+            "Where reading begins the first time: now (the default), this boot, or the beginning of the journal.",
             example: "\"boot\"", restart: true),
         .setting(
             "journal_directory", \.journalDirectory, optional: .path,
-            "The directory of another machine's journal; by default this machine's is read.",
+            "The directory of another machine's journal; by default this machine's.",
             example: "\"/var/log/journal/remote\"", restart: true),
         .setting(
             "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
-            "Fields of an entry beside the usual ones, by journald's names; [\"*\"] for all.",
+            "More fields of an entry than the usual ones, by journald's names; [\"*\"] for all.",
             example: "[\"_CMDLINE\"]", restart: true),
         .setting(
             "format", \.format, optional: .choice,
-            "What a container's runtime has wrapped the lines in that are read: docker for json-file, cri for containerd and "
-                + "CRI-O. What is inside is the record; lines that were split are joined.",
+            "The format in which a container's runtime wraps lines: docker for json-file, cri for containerd and"
+                + " CRI-O. The wrapped line is the record; lines that were split are joined.",
             example: "\"cri\"", restart: true),
         .setting(
             "kind", \.kind, optional: .choice,
@@ -109,46 +109,48 @@ extension AppSettings: SettingsSection {
             example: "\"log\""),
         .setting(
             "default_event_name", \.defaultEventName, optional: .text(),
-            "The name of records that have none: log by default.",
+            "The name of records without one: log by default.",
             example: "\"access\""),
         .setting(
-            "name", \.name, optional: .text(), "The member or path in which a record has its name.",
+            "name", \.name, optional: .text(), "The member or path that holds a record's name.",
             example: "\"record.function\""),
         .setting(
             "time", \.time, optional: .list(of: .text(), unique: true),
-            "Members or paths of a record's time, the first usable counts; by default those of common loggers.",
+            "Members or paths of a record's time: the first usable is taken; by default those of common loggers.",
             example: "[\"when\", \"meta.time\"]"),
         .setting(
             "level", \.level, optional: .list(of: .text(), unique: true),
-            "Members or paths of the severity, the first usable counts; by default those of common loggers.",
+            "Members or paths of the severity: the first usable is taken; by default those of common loggers.",
             example: "[\"meta.level\"]"),
         .setting(
             "level_scale", \.levelScale, optional: .choice,
             "What a severity that is a number means; auto knows pino, bunyan, monolog and the journal.",
             example: "\"syslog\""),
         .setting(
-            "time_zone", \.timeZone, optional: .text(), "The zone of times that say none; by default the machine's.",
+            "time_zone", \.timeZone, optional: .text(), "The zone of times without one; by default the machine's.",
             example: "\"Europe/Berlin\""),
         .setting(
             "text", \.text, optional: .choice,
-            "Lines that are no JSON: quarantine, the default, or lines: each becomes the message of a record. blocks, with read: "
-                + "those that follow each other become one, until a JSON line, half a second of silence or 64 KiB.",
+            "Lines that are not JSON: quarantine (default); lines: each becomes the message of a record; blocks, with"
+                + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB.",
             example: "\"lines\""),
         .setting(
             "not_utf8", \.notUTF8, optional: .choice,
             "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
                 + "are repaired, events are not.", example: "\"replace\""),
         .setting(
-            "priority", \.priority, optional: .choice, "The priority of its events, where neither event nor rule says.",
+            "priority", \.priority, optional: .choice,
+            "The priority of its events, if neither the event nor a rule sets it.",
             example: "\"normal\""),
         .setting(
             "may_be_critical", \.mayBeCritical, optional: .boolean,
-            "Whether its events may call themselves critical: by default true, but false for incoming.", example: "true"
+            "Whether its events may declare themselves critical: by default true, but false for incoming.",
+            example: "true"
         ),
         .setting("country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
         .setting(
-            "version", \.version, optional: .text(), "Its version, where the events do not say.", example: "\"2.1.0\""),
-        .setting("build", \.build, optional: .text(), "Its build, where the events do not say.", example: "\"2107\""),
+            "version", \.version, optional: .text(), "Its version, if the events do not have it.", example: "\"2.1.0\""),
+        .setting("build", \.build, optional: .text(), "Its build, if the events do not have it.", example: "\"2107\""),
         .setting(
             "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
             "Where its events go; by default to all destinations with by_default.", example: "[\"main\"]"),

@@ -42,11 +42,11 @@ extension ContainerSettings: SettingsSection {
             "id", \.id, .containerID.standingForNothing(""), "Its id, as in the document.", example: "\"GTM-1234\""),
         .setting(
             "default_file", \.defaultFile, optional: .path,
-            "Serves until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
+            "Used until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
             example: "\"/etc/spoolship/containers/GTM-1234\""),
         .setting(
             "url", \.url, optional: .url("https", "http"),
-            "Where it is fetched from; without it the default file serves for ever.",
+            "Where it is fetched from; without it the default file is used for good.",
             example: "\"https://config.example.com/GTM-1234\""),
         .setting(
             "public_key", \.publicKeys, .oneOrMore(of: .publicKey),
@@ -54,10 +54,10 @@ extension ContainerSettings: SettingsSection {
             example: "\"GAP7GZsSF0sDoNw8xKTtOTTyfwhCrPcsPHkHQrIwl2E=\""),
         .setting(
             "open", \.open, .choice,
-            "prefer_fresh where old values do harm; immediate where reading must not wait for the network."),
+            "prefer_fresh if old values do harm; immediate if reading must not wait for the network."),
         .setting(
             "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
-            "How long opening may take; reading of the spool starts when it ends."),
+            "How long opening may take; the spool is not read before it ends."),
         .setting(
             "fresh_for", \.freshFor, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
             "A copy older than this is fetched again."),
@@ -66,19 +66,19 @@ extension ContainerSettings: SettingsSection {
             "How often it is fetched; shorter publishes sooner and costs requests."),
         .setting(
             "required", \.required, .requirements,
-            "Events of its apps are read only while such a document rules, and no draft; true is [\"redaction\"]."),
+            "Events of its apps are read only while such a document (no draft) is in force; true is [\"redaction\"]."),
         .setting(
             "apps", \.apps, .list(of: .text("app"), unique: true),
-            "The apps that it concerns; without it all of them.", example: "[\"shop\"]"),
+            "The apps that it applies to; by default all.", example: "[\"shop\"]"),
         .setting(
             "may_set", \.maySet, .list(of: .text("setting"), unique: true),
-            "The settings that its values may change; no others follow it.", example: "[\"dispatch.interval\"]"),
+            "The settings that its values may change.", example: "[\"dispatch.interval\"]"),
         .setting(
             "may_call", \.mayCall, .list(of: .text("function"), unique: true),
             "The functions that it may call; see [functions.NAME].", example: "[\"lookup\"]"),
         .setting(
             "hash_key_file", \.hashKeyFile, optional: .path,
-            "The key that hash tags make digests with: 32 bytes or more that others cannot read (openssl rand -hex 32).",
+            "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand -hex 32).",
             example: "\"/etc/spoolship/hash.key\""),
         .setting(
             "hash_key_credential", \.hashKeyCredential, optional: .credentialName,

@@ -21,8 +21,8 @@ extension StatsSettings: SettingsSection {
         .setting("status_page", \.statusPage, .boolean, "false leaves only metrics and health."),
         .setting(
             "hosts", \.hosts, .list(of: .text(), count: 0...64, unique: true),
-            "Names that the port may be asked by, as in [\"web1.example.com\"], besides addresses, localhost and the "
-                + "machine's own name.", restart: true),
+            "Host names that the port answers to, as in [\"web1.example.com\"], besides addresses, localhost and the"
+                + " machine's own name.", restart: true),
     ]
 }
 

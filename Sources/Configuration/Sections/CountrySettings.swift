@@ -26,7 +26,7 @@ extension CountrySettings: SettingsSection {
         .setting("code", \.code, optional: .country, "The country of all events of this host.", example: "\"IT\""),
         .setting(
             "database", \.database, optional: .path,
-            "A MaxMind database: the country is looked up by an event's address.",
+            "A MaxMind database, in which the country is looked up by an event's address.",
             example: "\"/usr/share/GeoIP/GeoLite2-Country.mmdb\""),
         .setting(
             "address_member", \.addressMember, .text(),
@@ -35,7 +35,7 @@ extension CountrySettings: SettingsSection {
             "remove_address", \.removeAddress, .boolean, "true removes the address from the event after the look-up."),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
-            "The country of an app or a host; the first rule that fits decides."),
+            "The country of an app or a host; the first rule that matches decides."),
     ]
 }
 

@@ -43,15 +43,15 @@ extension DeadlineSettings: SettingsSection {
         .setting(
             "time", \.time, .timeOfDay, "Events of a local date must have arrived before this time of the next one."),
         .setting(
-            "time_zone", \.timeZone, .timeZone.standingForNothing(""), "The zone whose dates are meant.",
+            "time_zone", \.timeZone, .timeZone.standingForNothing(""), "The zone of these dates.",
             example: "\"Europe/Rome\""),
         .setting(
             "margin", \.margin, .duration(.zero ... .seconds(86_400)),
-            "So long before it, events go first inside their priority, without waiting for the interval."),
-        .setting("apps", \.apps, .list(of: .text(), unique: true), "Whose events; [] for all apps."),
+            "How long before it events go first within their priority, without waiting for the interval."),
+        .setting("apps", \.apps, .list(of: .text(), unique: true), "The apps; [] for all."),
         .setting(
             "destinations", \.destinations, .list(of: .destinationName, unique: true),
-            "Where they must have arrived; [] for all destinations."),
+            "The destinations; [] for all."),
     ]
 }
 

@@ -40,11 +40,11 @@ extension DeviceSettings: SettingsSection {
     static let entries: [Entry<DeviceSettings>] = [
         .setting(
             "properties", \.properties, .list(of: .choice, unique: true),
-            "Leave out what you need not know; [] sends none. What is unknown is left out anyway."),
+            "Leave out what you do not need; [] sends none. Unknown properties are left out anyway."),
         .setting(
             "overrides", \.overrides,
             .map(of: .text(), names: DeviceProperty.allCases.map(\.name).joined(separator: ", ")) { name in
                 DeviceProperty(rawValue: name) != nil
-            }, "Values to send instead of what was found.", example: "{ model = \"rack 12\" }"),
+            }, "Values to send instead of those found.", example: "{ model = \"rack 12\" }"),
     ]
 }

@@ -26,31 +26,32 @@ extension DispatchSettings: SettingsSection {
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, .dispatchInterval,
-            "Longer saves requests, shorter saves waiting; off sends only by `spoolship dispatch` and `drain`."),
+            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."),
         .setting(
             "batch_events", \.batchEvents, batchEventsType,
-            "As many waiting events are sent at once; fewer wait for the interval. More of them make fewer requests of a drip."
+            "As soon as this many events wait, they are sent; fewer wait for the interval. Higher makes fewer requests."
         ),
         .setting(
             "batch_most_events", \.batchMostEvents, batchEventsType,
-            "The most events of a batch: what waits goes together, up to this and batch_size. 1 makes a request of each event."
+            "The most events in a batch: all that wait, up to this and batch_size. 1 sends a request for each event."
         ),
         .setting(
             "batch_size", \.batchSize, batchSizeType,
-            "A batch's size before compression. Lower it for a destination with a small body limit. No more than a thirty-second"
-                + " of queue.max_size is ever in force (320KiB of 10MiB); `spoolship check --print` shows what is."),
+            "A batch's size before compression. Lower it for a destination with a small body limit. At most a"
+                + " thirty-second of queue.max_size is ever in force (320KiB of 10MiB); `spoolship check --print`"
+                + " shows the value."),
         .setting(
             "parallel_batches", \.parallelBatches, parallelBatchesType,
-            "Requests at once, for each destination. Raise it when the way is long, lower it for a weak receiver."),
+            "Simultaneous requests to each destination. Raise it if latency is high, lower it for a weak receiver."),
         .setting(
             "critical_delay", \.criticalDelay, criticalDelayType,
-            "How long a critical event may wait for company. 0 needs allow_zero_delay."),
+            "How long a critical event may wait for others to join its batch. 0 needs allow_zero_delay."),
         .setting(
             "allow_zero_delay", \.allowZeroDelay, .boolean,
-            "Allows critical_delay = \"0s\": every critical event is a request of its own when it comes alone."),
+            "Allows critical_delay = \"0s\": a critical event that comes alone is sent alone."),
         .setting(
             "batch_on_size", \.batchOnSize, .boolean,
-            "false leaves the interval alone in charge: requests come at known times, however much waits."),
+            "false: only the interval decides. Requests come at known times, however much waits."),
     ]
 }
 

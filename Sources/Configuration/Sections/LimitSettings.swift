@@ -9,7 +9,7 @@ extension DeadLetterSettings: SettingsSection {
     static let entries: [Entry<DeadLetterSettings>] = [
         .setting(
             "max_size", \.maxSize, .size(64 << 10...1 << 40),
-            "How much is kept; the oldest is purged first, and counted. Raise it to have time to look and send again.")
+            "How much is kept; the oldest are purged first, and counted. Raise it to have time to send them again.")
     ]
 }
 
@@ -93,7 +93,7 @@ extension LimitSettings: SettingsSection {
         .setting(
             "max_time_ahead", \.maxTimeAhead,
             optional: .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
-            "Events whose time lies further ahead are quarantined: 3 days by default.", example: "\"3d\""),
+            "Events whose time is further ahead are quarantined: 3 days by default.", example: "\"3d\""),
     ]
 }
 

@@ -12,7 +12,7 @@ extension PrioritySettings: SettingsSection {
         .setting("default", \.standard, .choice, "The priority of events for which nothing else decides."),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
-            "The priority of some events; the first rule that fits decides."),
+            "The priority of some events; the first rule that matches decides."),
     ]
 }
 
@@ -26,9 +26,9 @@ extension PriorityRule: SettingsSection {
             "event", \.event, optional: .text(range: "a name, or its beginning and *"),
             "The event's name; every one when not set.", example: "\"Payment*\""),
         .setting(
-            "level", \.level, optional: .choice, "The severity, and what is worse; every one, and none, when not set.",
+            "level", \.level, optional: .choice, "This severity and worse; if not set, any severity or none.",
             example: "\"error\""),
         .setting("priority", \.priority, .choice, "Their priority."),
-        .setting("force", \.force, .boolean, "true overrides what the event itself says."),
+        .setting("force", \.force, .boolean, "true overrides the event's own priority."),
     ]
 }

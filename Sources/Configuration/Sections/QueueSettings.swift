@@ -29,17 +29,18 @@ extension QueueSettings: SettingsSection {
     static let entries: [Entry<QueueSettings>] = [
         .setting(
             "max_size", \.maxSize, .size(24 << 10...1 << 47),
-            "What queued events may take as stored. Raise it to outlast longer outages; below what is stored it is refused."
+            "How much queued events may take, as stored. Raise it to outlast outages; below what is stored it is"
+                + " refused."
         ),
         .setting(
             "max_age", \.maxAge, maxAgeType,
-            "Events older than this expire, counted. Set what your destination still accepts."),
+            "Events older than this expire, counted. Set the age that your destination still accepts."),
         .setting(
             "compression", \.compression, .choice,
-            "auto stores events as the destinations take them; none when CPU is scarcer than disk."),
+            "auto stores events as the destinations take them; none if CPU is scarcer than disk."),
         .setting(
             "durability", \.durability, .choice,
-            "crash is faster and survives the death of the process; a power cut may then repeat events, and lose none.",
+            "crash is faster and survives a crash of the process; a power cut may then repeat events, but loses none.",
             restart: true),
     ]
 }

@@ -15,13 +15,13 @@ extension RetrySettings: SettingsSection {
             "The longest wait before each retry; as many retries as there are waits."),
         .setting(
             "jitter", \.jitter, .number(0...1),
-            "The share of a wait that chance may take away, so that agents that failed together do not return together."
+            "The share of each wait that is random, so that agents that failed together do not return together."
         ),
         .setting(
             "when_exhausted", \.whenExhausted, .choice,
-            "probe heals by itself; suspend waits for a restart, a network change or `spoolship resume`."),
+            "probe recovers by itself; suspend waits for a restart, a network change or `spoolship resume`."),
         .setting(
             "probe_interval", \.probeInterval, .duration(.seconds(1) ... .seconds(86_400)),
-            "The longest wait between two tries of a destination that rests or is held."),
+            "The longest wait between two attempts at a destination that is held or whose breaker is open."),
     ]
 }

@@ -7,6 +7,6 @@ extension SessionSettings: SettingsSection {
             "manual leaves the start to the apps; off adds no session. An event's own id always wins."),
         .setting(
             "timeout", \.timeout, .duration(.seconds(1) ... .seconds(86_400)),
-            "How long a producer that is gone may be silent before its next event starts a session."),
+            "How long a producer that has exited may be silent before its next event starts a session."),
     ]
 }

@@ -41,7 +41,7 @@ extension SpoolSettings: SettingsSection {
         ),
         .setting(
             "after_read", \.afterRead, .choice,
-            "keep when somebody else removes the files; archive to keep them for a while."),
+            "keep if something else removes the files; archive to keep them for a while."),
         .setting(
             "archive_directory", \.archiveDirectory, optional: .path,
             "Where archive moves files, on the spool's file system; by default .spoolship/archive in the spool.",
@@ -51,7 +51,7 @@ extension SpoolSettings: SettingsSection {
             "How long archived files are kept."),
         .setting(
             "archive_max_size", \.archiveMaxSize, .size(1 << 20...1 << 47, zero: "no bound"),
-            "How much archived files may take; the oldest go first."),
+            "How much space archived files may take; the oldest are removed first."),
         .setting(
             "max_event_size", \.maxEventSize, .size(1 << 10...64 << 20),
             "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs memory."),
@@ -63,7 +63,7 @@ extension SpoolSettings: SettingsSection {
             "For file systems without inotify only: shorter sees events sooner and costs wake-ups."),
         .setting(
             "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
-            "How much of what could not be read is kept; the app that holds most gives up its oldest, and it is counted."
+            "How much of the unreadable lines is kept; the app that holds most gives up its oldest, which are counted."
         ),
     ]
 }

@@ -5,7 +5,7 @@ extension AWSSettings: SettingsSection {
         [
             .setting(
                 "region", \.region, .awsName("region").standingForNothing(""),
-                "The region that requests are signed for; signing is on with it.",
+                "The region that requests are signed for; setting it turns signing on.",
                 example: "\"eu-central-1\""),
             .setting(
                 "service", \.service, .awsName("service"),
@@ -26,10 +26,11 @@ extension AWSSettings: SettingsSection {
                 example: "\"AKIA…\""),
             .setting(
                 "assume_role", \.assumeRole, optional: .roleName,
-                "A role that is taken on with these credentials, as for a bucket of another account.",
+                "A role to assume with these credentials, for example for another account's bucket.",
                 example: "\"arn:aws:iam::123456789012:role/events\""),
             .setting(
-                "external_id", \.externalID, optional: .text(), "What the owner of that role asks for beside it.",
+                "external_id", \.externalID, optional: .text(),
+                "The external id that the owner of that role requires.",
                 example: "\"…\""),
         ]
         + Entry.secret(

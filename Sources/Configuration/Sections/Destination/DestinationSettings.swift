@@ -23,15 +23,15 @@ extension DestinationSettings: SettingsSection {
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
-            "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless you allow it: anyone on the way can"
-                + " read and change it."
+            "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
+                + " way can read and change them."
         ).only(.servers),
         .setting(
             "format", \.format, .choice, "What the receiver reads."
         ).only(.type(.http)),
         .setting(
             "compression", \.compression, .choice,
-            "Every receiver reads gzip; zstd is smaller and takes a third of the CPU, where the receiver reads it."
+            "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the CPU."
         ).only(.servers),
         .setting(
             "by_default", \.byDefault, .boolean,
@@ -39,7 +39,7 @@ extension DestinationSettings: SettingsSection {
         ).changingNoAnswer(),
         .setting(
             "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
-            "Headers of every request, or of every record (kafka). Their values are shown masked only.",
+            "Headers of every request, or of every record (kafka). Their values are always masked when shown.",
             example: "{ X-Scope-OrgID = \"shop\" }"
         ).only(.types([.http, .kafka])),
     ]
@@ -50,13 +50,13 @@ extension DestinationSettings: SettingsSection {
             "token",
             inline: (
                 \.token.inline,
-                "Bearer token, HEC token, API secret or app secret, as the format has it; or NATS's. Better: token_file."
+                "Bearer token, HEC token, API secret or app secret, as the format requires; or NATS's. Better: token_file."
             ), file: \.token.file, credential: \.token.credential, "the token", example: ("…", "main.token")
         ).map { $0.only(.types([.http, .nats])) }
         + [
             .setting(
                 "token_scheme", \.tokenScheme, optional: .text(),
-                "The word before the token in the Authorization header, where it is not the format's usual one.",
+                "The word before the token in the Authorization header, if it is not the format's usual one.",
                 example: "\"ApiKey\""
             ).only(.type(.http)),
             .setting(
@@ -73,7 +73,7 @@ extension DestinationSettings: SettingsSection {
     private static let requestEntries: [Entry<DestinationSettings>] = [
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
-            "The proxy; by default what https_proxy and NO_PROXY in the environment say.",
+            "The proxy; by default from https_proxy and NO_PROXY in the environment.",
             example: "\"http://proxy.example.com:3128\""
         ).only(.types([.http, .s3, .nats])),
         .setting(
@@ -81,7 +81,7 @@ extension DestinationSettings: SettingsSection {
         ).only(.type(.http)),
         .setting(
             "connect_timeout", \.connectTimeout, .duration(.milliseconds(100) ... .seconds(600)),
-            "How long a connection may take to come about."
+            "How long connecting may take."
         ).only(.servers).changingNoAnswer(),
         .setting(
             "request_timeout", \.requestTimeout, .duration(.milliseconds(100) ... .seconds(3600)),
@@ -89,24 +89,24 @@ extension DestinationSettings: SettingsSection {
         ).changingNoAnswer(),
         .setting(
             "max_connection_age", \.maxConnectionAge, .duration(.seconds(1) ... .seconds(86_400)),
-            "An older connection is made anew, so that changes of DNS and load balancers are followed."
+            "An older connection is replaced, so that changes of DNS and load balancers take effect."
         ).only(.servers).changingNoAnswer(),
         .setting(
-            "rate_limit", \.rateLimit, .number(0...100_000), "Requests a second; 0 for any number."
+            "rate_limit", \.rateLimit, .number(0...100_000), "The most requests a second; 0 for no limit."
         ).changingNoAnswer(),
         .setting(
             "outcomes", \.outcomes,
             .map(of: .choice, names: "a status (404) or a class (4xx)", accepts: isStatusOrClass),
-            "What an answer means, where it differs from the usual.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"
+            "What an answer means, if it differs from the usual.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"
         ).only(.type(.http)),
         .setting(
             "batch_id_parameter", \.batchIDParameter, optional: .text(),
-            "The query parameter that carries the batch's id, where the receiver removes repeats by it.",
+            "The query parameter that carries the batch's id, if the receiver removes repeats by it.",
             example: "\"insert_deduplication_token\""
         ).only(.type(.http)),
         .setting(
             "content_type", \.contentType, optional: .text(),
-            "The body's Content-Type, where the receiver wants another than the format's (Fluent Bit: application/json).",
+            "The body's Content-Type, if the receiver wants another than the format's (Fluent Bit: application/json).",
             example: "\"application/json\""
         ).only(.type(.http)),
         .setting(
@@ -127,10 +127,10 @@ extension DestinationSettings: SettingsSection {
         ).only(.format(.otlp)),
         .setting(
             "indexer_acknowledgement", \.indexerAcknowledgement, .boolean,
-            "Format splunk_hec: true waits until the indexer has the events, where the token has it on."
+            "Format splunk_hec: true waits until the indexer has the events, if the token has acknowledgement on."
         ).only(.format(.splunkHEC)),
         .setting(
-            "host", \.host, optional: .text(), "Format splunk_hec: the machine; by default this one's name.",
+            "host", \.host, optional: .text(), "Format splunk_hec: the machine; by default this machine's name.",
             example: "\"web-1\""
         ).only(.format(.splunkHEC)),
         .setting(
@@ -149,19 +149,19 @@ extension DestinationSettings: SettingsSection {
         ).only(.format(.ga4)),
         .setting(
             "path", \.path, optional: .path,
-            "Type file: the file to append to; when it is renamed or deleted, a new one is begun.",
+            "Type file: the file to append to; if it is renamed or deleted, a new one is created.",
             example: "\"/var/lib/spoolship/out.jsonl\""
         ).only(.type(.file)),
     ]
 
     /// The sections in it: TOML has them after all settings.
     private static let sectionEntries: [Entry<DestinationSettings>] = [
-        .section("tls", \.tls, "Whom to trust, and how to prove who we are.").only(.servers),
-        .section("oauth2", \.oauth2, "The server that gives access tokens, and who asks for them.").only(.type(.http)),
-        .section("aws", \.aws, "Requests are signed for a service of AWS.").only(.type(.http)),
-        .section("s3", \.s3, "Which bucket, what objects are called, and who writes them.").only(.type(.s3)),
-        .section("nats", \.nats, "Which subject, at which servers, and who publishes.").only(.type(.nats)),
-        .section("kafka", \.kafka, "Which topic, at which brokers, and what a record is.").only(.type(.kafka)),
+        .section("tls", \.tls, "Which certificates to trust, and which to present.").only(.servers),
+        .section("oauth2", \.oauth2, "The server that issues access tokens, and its client.").only(.type(.http)),
+        .section("aws", \.aws, "Signs requests for an AWS service.").only(.type(.http)),
+        .section("s3", \.s3, "The bucket, the names of objects, and the credentials.").only(.type(.s3)),
+        .section("nats", \.nats, "The subject, the servers, and the credentials.").only(.type(.nats)),
+        .section("kafka", \.kafka, "The topic, the brokers, and the records.").only(.type(.kafka)),
     ]
 }
 

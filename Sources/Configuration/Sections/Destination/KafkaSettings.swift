@@ -4,7 +4,7 @@ extension KafkaSettings: SettingsSection {
     static let entries: [Entry<KafkaSettings>] = [
         .setting(
             "brokers", \.brokers, .list(of: .kafkaBroker, count: 0...64, unique: true),
-            "Brokers to begin with; they tell of the others.",
+            "Brokers to begin with; they announce the others.",
             example: "[\"kafka-1.example.com:9093\", \"kafka-2.example.com:9093\"]"),
         .setting(
             "topic", \.topic, .kafkaTopic.standingForNothing(""), "The topic; it must exist.", example: "\"events\""),

@@ -11,23 +11,24 @@ extension NATSSettings: SettingsSection {
             example: "\"events.web\""),
         .setting(
             "servers", \.servers, .list(of: .url("tls", "nats"), count: 0...32, unique: true),
-            "More servers of the cluster, beside url: the next is tried when one is not to be had.",
+            "More servers of the cluster, besides url: the next is tried if one cannot be reached.",
             example: "[\"tls://b.example.com:4222\", \"tls://c.example.com:4222\"]"),
         .setting(
             "follow_cluster", \.followCluster, .boolean,
-            "Servers that others tell of are tried after those that are named here. false where their addresses lead nowhere."
+            "Servers that the cluster announces are tried after those named here. false if those cannot be reached."
         ),
         .setting(
             "stream", \.stream, optional: .natsStream,
-            "The stream that must take the messages; what another one would take is held.", example: "\"EVENTS\""),
+            "The stream that must take the messages; if another one would, the destination is held.",
+            example: "\"EVENTS\""),
         .setting(
             "message", \.message, .choice,
             "batch: one message of lines, an event each, packed as compression says; event: one message for each event, not"
                 + " packed, with the event's id."),
         .setting(
             "duplicate_window", \.duplicateWindow, .duration(.seconds(1) ... .seconds(31 * 86_400)),
-            "The stream's own setting, the server's default: so long it recognises repeats. A batch that may be stored twice"
-                + " because it is sent again later is in the log."
+            "How long the stream recognises repeats: set what the stream has. A batch that is sent again later, and"
+                + " so may be stored twice, is logged."
         ).changingNoAnswer(),
     ]
 
@@ -42,10 +43,10 @@ extension NATSSettings: SettingsSection {
         + [
             .setting(
                 "tls_first", \.tlsFirst, .boolean,
-                "TLS begins before the server says anything, where it is set so (handshake_first)."),
+                "TLS begins before the server sends anything, if it is configured so (handshake_first)."),
             .setting(
                 "inbox_prefix", \.inboxPrefix, .natsSubject,
-                "What subjects of acknowledgements begin with, where the agent's user may subscribe to certain ones only."
+                "How subjects of acknowledgements begin, if the agent's user may subscribe only to certain ones."
             ),
         ]
 }

@@ -6,17 +6,18 @@ extension OAuth2Settings: SettingsSection {
             .setting(
                 "token_url", \.tokenURL, optional: .url("https", "http"), "The token endpoint.",
                 example: "\"https://login.example.com/oauth2/token\""),
-            .setting("client_id", \.clientID, .text().standingForNothing(""), "Who asks.", example: "\"spoolship\""),
+            .setting(
+                "client_id", \.clientID, .text().standingForNothing(""), "The client's id.", example: "\"spoolship\""),
         ]
         + Entry.secret(
             "client_secret", inline: (\.secret.inline, "The client's secret. Better: client_secret_file."),
             file: \.secret.file, credential: \.secret.credential, "the client's secret", example: ("…", "main.secret"))
         + [
             .setting(
-                "scope", \.scope, optional: .text(), "What the token is for; by default what the server chooses.",
+                "scope", \.scope, optional: .text(), "The scope of the token; by default the server chooses.",
                 example: "\"events.write\""),
             .setting(
-                "audience", \.audience, optional: .text(), "Whom the token is for, where the server asks for it.",
+                "audience", \.audience, optional: .text(), "The audience of the token, if the server requires one.",
                 example: "\"https://events.example.com\""),
             .setting(
                 "ca_file", \.caFile, optional: .path,

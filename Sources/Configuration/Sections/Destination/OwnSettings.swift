@@ -8,31 +8,31 @@ extension OwnSettings {
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
             "interval", \.own.interval, optional: .dispatchInterval,
-            "In place of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.", example: "\"1m\""),
+            "Instead of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.", example: "\"1m\""),
         .setting(
             "batch_events", \.own.batchEvents, optional: DispatchSettings.batchEventsType,
-            "In place of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.", example: "500"),
+            "Instead of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.", example: "500"),
         .setting(
             "batch_most_events", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType,
-            "In place of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. A pager wants 1.",
+            "Instead of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. A pager wants 1.",
             example: "1000"),
         .setting(
             "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,
-            "In place of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.", example: "\"4MiB\""),
+            "Instead of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.", example: "\"4MiB\""),
         .setting(
             "parallel_batches", \.own.parallelBatches, optional: DispatchSettings.parallelBatchesType,
-            "In place of dispatch.parallel_batches.", example: "1"),
+            "Instead of dispatch.parallel_batches.", example: "1"),
         .setting(
             "critical_delay", \.own.criticalDelay, optional: DispatchSettings.criticalDelayType,
-            "In place of dispatch.critical_delay. 0 needs dispatch.allow_zero_delay.", example: "\"1s\""),
+            "Instead of dispatch.critical_delay. 0 needs dispatch.allow_zero_delay.", example: "\"1s\""),
         .setting(
             "max_age", \.own.maxAge, optional: QueueSettings.maxAgeType,
-            "In place of queue.max_age: older events expire for this destination, and go to the others.",
+            "Instead of queue.max_age: older events expire for this destination, but go to the others.",
             example: "\"1d\""),
         .setting(
             "when_behind", \.own.whenBehind, .choice,
-            "When the queue is full and this destination holds more than an equal part: wait stops reading for all; skip gives up "
-                + "its oldest events, for it alone."),
+            "If the queue is full and this destination holds more than an equal share: wait stops reading for all;"
+                + " skip gives up its oldest events, for it alone."),
     ]
 }
 

@@ -9,18 +9,18 @@ extension S3Settings: SettingsSection {
             example: "\"events\""),
         .setting(
             "region", \.aws.region, .awsName("region").standingForNothing(""),
-            "The bucket's region; servers that have none take any, often us-east-1.", example: "\"eu-central-1\""),
+            "The bucket's region; servers without regions accept any, often us-east-1.", example: "\"eu-central-1\""),
         .setting(
             "path_style", \.pathStyle, .boolean,
-            "true: https://host/bucket/key, as MinIO and Ceph have it by default; false: https://bucket.host/key."),
+            "true: https://host/bucket/key, the default of MinIO and Ceph; false: https://bucket.host/key."),
         .setting(
             "key", \.key, .text(),
             "What an object is called: {date} and {hour} (UTC) of when its oldest event was accepted, {install_id},"
                 + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added."),
         .setting(
             "if_none_match", \.ifNoneMatch, .boolean,
-            "An object that exists is not written again. false for servers that do not know the condition (they answer"
-                + " 501): a repeat then replaces the object by the same events."),
+            "An existing object is not written again. false for servers that do not know the condition (they answer"
+                + " 501): a repeat then replaces the object with the same events."),
         .setting(
             "storage_class", \.storageClass, optional: .storageClassName, "The storage class; by default the bucket's.",
             example: "\"STANDARD_IA\""),

@@ -11,15 +11,15 @@ extension TLSOptions: SettingsSection {
             example: "\"/etc/spoolship/ca.pem\""),
         .setting(
             "certificate_file", \.certificateFile, optional: .path,
-            "Our certificate, when the receiver asks for one (PEM).",
+            "The agent's certificate, if the receiver asks for one (PEM).",
             example: "\"/etc/spoolship/client.pem\""),
         .setting("key_file", \.keyFile, optional: .path, "Its key (PEM).", example: "\"/etc/spoolship/client.key\""),
         .setting(
             "pinned_keys", \.pinnedKeys, .list(of: .pinnedKey, unique: true),
-            "Public keys of which the receiver must have one; keep a spare one in the list.",
+            "The receiver must have one of these public keys; keep a spare in the list.",
             example: "[\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"),
         .setting(
             "minimum_version", \.minimumVersion, .choice,
-            "1.3 refuses older receivers; it is spoken where offered anyway."),
+            "1.3 refuses older receivers; with 1.2 it is still used if the receiver offers it."),
     ]
 }
