@@ -37,11 +37,11 @@ package struct MetricTable: Sendable {
             ("dead_lettered", "Deliveries that the destination rejected for good; purging does not change it."),
             ("evicted", "Deliveries that the storage cap forced out."),
             ("expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age."),
-            ("discarded", "Deliveries that a rule, disabled collection or a person took out."),
-            ("lost", "Deliveries that corruption took, beyond salvage."),
+            ("discarded", "Deliveries that a rule, disabled collection or a person removed."),
+            ("lost", "Deliveries lost to corruption, beyond salvage."),
         ].map { counter("deliveries_\($0)", $1, [destination, priority]) } + [
             gauge(
-                "deliveries_queued", "Deliveries that wait in the queue, in flight ones included.",
+                "deliveries_queued", "Deliveries that wait in the queue, including those in flight.",
                 [destination, priority])
         ]
     package let ledgerBalanced = gauge(
@@ -51,22 +51,22 @@ package struct MetricTable: Sendable {
     // MARK: Intake
 
     package let eventsRead = counter("events_read", "Events read: accepted, refused or quarantined.")
-    package let eventsAccepted = counter("events_accepted", "Events taken.")
+    package let eventsAccepted = counter("events_accepted", "Events accepted.")
     package let eventsRefused = counter(
-        "events_refused", "Events not taken: a limit, or a queue full of more important ones.")
+        "events_refused", "Events not accepted: a limit, or a queue full of more important ones.")
     package let eventsQuarantined = counter(
         "events_quarantined", "Lines and files that could not be read as an event.")
     package let quarantined = counter(
-        "quarantined", "What was put into quarantine since the start, by reason.",
+        "quarantined", "Lines and files put into quarantine since the start, by reason.",
         [.closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue))])
-    package let quarantineRecords = gauge("quarantine_records", "Records that lie in quarantine.")
-    package let quarantineBytes = gauge("quarantine_bytes", "Bytes that lie in quarantine.")
+    package let quarantineRecords = gauge("quarantine_records", "Records in quarantine.")
+    package let quarantineBytes = gauge("quarantine_bytes", "Bytes in quarantine.")
     package let quarantinePurged = counter(
         "quarantine_purged",
         "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
     package let filesStaying = gauge(
         "spool_files_staying",
-        "Files that were read and stay in the spool, because the quarantine could not hold all of their bad lines.")
+        "Files that were read but stay in the spool, because the quarantine could not hold all of their bad lines.")
     package let truncations = counter(
         "event_truncations", "What the limits cut off events since the start, by kind.",
         [.closed("kind", ["name", "property_key", "property_value", "properties"])])
@@ -80,7 +80,7 @@ package struct MetricTable: Sendable {
         ])
     package let oddities = counter(
         "event_oddities",
-        "What events said that was corrected or passed over since the start, by kind.",
+        "Members of events that were corrected or ignored since the start, by kind.",
         [
             .closed(
                 "kind",
@@ -93,7 +93,7 @@ package struct MetricTable: Sendable {
     package let discards = counter(
         "events_discarded", "Events discarded since the start, by reason or rule.", [.open("reason")])
     package let eventNames = gauge(
-        "event_names", "Different event names of an app in this UTC day.", [.open("app")])
+        "event_names", "Distinct event names of an app in this UTC day.", [.open("app")])
     package let appEvents = counter(
         "app_events",
         "Events and records that were read of an app since the start; the first 999 apps, all others as (others).",
@@ -114,7 +114,8 @@ package struct MetricTable: Sendable {
         "container_tags_fired", "Tags fired since the start of the agent, by container.", [container])
     package let ruleProblems = counter(
         "container_problems",
-        "What containers' rules could not do for an event since the start: one made too large is in quarantine, others went on as they came.",
+        "Container rules that could not be applied to an event since the start: one made too large is in quarantine,"
+            + " others were sent as they came.",
         [
             .closed(
                 "problem",
@@ -127,7 +128,7 @@ package struct MetricTable: Sendable {
     // MARK: Queue
 
     package let queueBytes = gauge(
-        "queue_bytes", "What the queue holds, frames and metadata: the figure that the cap bounds.")
+        "queue_bytes", "Bytes in the queue, frames and metadata: the figure that the cap bounds.")
     package let queueMaxBytes = gauge("queue_max_bytes", "The storage cap in force (queue.max_size).")
     package let queueFileBytes = gauge(
         "queue_file_bytes", "The size of the queue's files.", [.closed("file", ["database", "wal"])])
@@ -145,7 +146,7 @@ package struct MetricTable: Sendable {
         "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made.")
     package let queueCapRefused = gauge(
         "queue_max_size_refused",
-        "1 while queue.max_size is below what is stored at the start, and the old one stays in force.")
+        "1 while the old cap stays in force, because queue.max_size was below what was stored at the start.")
     package let deadLetters = gauge(
         "dead_letters", "Dead letters that are kept: neither purged nor sent again.", [destination, priority])
     package let deadLetterBytes = gauge("dead_letters_bytes", "Bytes of the dead letters that are kept.")
@@ -195,7 +196,8 @@ package struct MetricTable: Sendable {
         [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
     package let certificateExpiry = gauge(
         "destination_certificate_expiry_timestamp_seconds",
-        "When a certificate that we use for a destination, or its own as last seen in a handshake, ends (Unix time).",
+        "When a certificate used for a destination, or the destination's own as last seen in a handshake, expires"
+            + " (Unix time).",
         [destination, .closed("certificate", ["ca", "client", "server"])])
     package let lateEvents = counter(
         "deadline_late_events",
@@ -224,7 +226,7 @@ package struct MetricTable: Sendable {
         "spool_given_up_bytes", "Bytes that were truncated or deleted before they could be read, since the start.")
     package let spoolRefusedFiles = gauge(
         "spool_refused_files",
-        "Files that are not read: permission those of now, the other reasons all since the start.",
+        "Files that are not read: for permission those of now, for other reasons all since the start.",
         [
             .closed(
                 "reason",
@@ -248,13 +250,13 @@ package struct MetricTable: Sendable {
         "spool_lines_too_long", "Lines and events longer than spool.max_event_size, quarantined since the start.")
     package let spoolZeroBytes = counter(
         "spool_zero_bytes",
-        "Zeros before lines that were passed over since the start: a file was made longer and not filled.")
+        "Zeros before lines that were skipped since the start: a file was made longer and not filled.")
     package let spoolWatchOverflows = counter(
         "spool_watch_overflows",
-        "How often changes came faster than the kernel keeps them and all was listed again, since the start.")
+        "How often changes came faster than the kernel queues them and everything was listed again, since the start.")
     package let spoolLeaseWaits = counter(
         "spool_lease_waits",
-        "How often a file's opening was put off because somebody holds a file lease on it, since the start.")
+        "How often opening a file was postponed because somebody held a file lease on it, since the start.")
     package let spoolErrors = counter(
         "spool_errors", "Failed system calls on the spool that reading survives, each logged, since the start.")
     package let spoolSecondTries = gauge(
@@ -268,10 +270,10 @@ package struct MetricTable: Sendable {
                 ])
         ])
     package let spoolPassedOver = gauge(
-        "spool_passed_over_files", "Files that are not read because of the ends of their names.")
+        "spool_passed_over_files", "Files that are not read because of their names' endings.")
     package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
-        "1 while the queue evicts because spool.max_unread is passed and nothing is acknowledged.")
+        "1 while the queue evicts because spool.max_unread is exceeded and nothing is acknowledged.")
 
     // MARK: Containers
 
@@ -279,11 +281,11 @@ package struct MetricTable: Sendable {
         "container_version", "The version of the container in force; 0 if it is empty.", [container])
     package let containerHeldBackVersion = gauge(
         "container_held_back_version",
-        "Version that is published for a share of the agents, to which this one does not belong yet; 0 if there is none.",
+        "The version that is published for a share of the agents that does not include this one yet; 0 if there is none.",
         [container])
     package let containerSource = gauge(
         "container_source",
-        "1 for the source of the container in force, 0 for the others; preview while a draft rules.",
+        "1 for the source of the container in force, 0 for the others; preview while a draft is in force.",
         [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
     package let containerFresh = gauge(
         "container_fresh",
@@ -305,12 +307,13 @@ package struct MetricTable: Sendable {
         ])
     package let containerAwaited = gauge(
         "container_awaited",
-        "1 while the container is required and no document of it rules: events of its apps are not read.", [container])
+        "1 while the container is required and no document of it is in force: events of its apps are not read.",
+        [container])
     package let containerRefreshSuccessful = gauge(
-        "container_last_refresh_successful", "1 if the last fetch brought, or confirmed, a good document.", [container])
+        "container_last_refresh_successful", "1 if the last fetch returned or confirmed a good document.", [container])
     package let containerSettingsRefused = gauge(
         "container_settings_refused",
-        "Values of the container in force that may_set lets set settings and that no setting can have.", [container])
+        "Values of the container in force that are invalid for the settings that may_set lets them set.", [container])
     package let functionCalls = counter(
         "function_calls", "Calls of functions since the start, by result.",
         [
@@ -325,38 +328,39 @@ package struct MetricTable: Sendable {
         .histogram, "spoolship_function_duration_seconds",
         "How long a function's program ran, until it ended or was killed.", [.open("function")], buckets: seconds)
     package let functionsRunning = gauge(
-        "function_running", "Processes of a function that run now.", [.open("function")])
+        "function_running", "Running processes of a function.", [.open("function")])
 
     // MARK: Agent
 
     package let build = MetricFamily(
-        .info, "spoolship_build_info", "What runs here.", [.open("version"), .open("commit"), .open("toolchain")])
+        .info, "spoolship_build_info", "Version, commit and toolchain of the agent.",
+        [.open("version"), .open("commit"), .open("toolchain")])
     package let ready = gauge("ready", "1 if /readyz says yes.")
     package let collectionEnabled = gauge("collection_enabled", "1 unless collection was disabled.")
     package let networkEnabled = gauge("network_enabled", "1 unless the network was switched off.")
     package let pauseTokens = gauge("pause_tokens", "Pause tokens that are held.")
     package let dispatchInterval = gauge(
         "dispatch_interval_seconds",
-        "The dispatch interval in force where a destination has none of its own; 0 if periodic dispatch is off.")
+        "The dispatch interval in force for destinations without their own; 0 if periodic dispatch is off.")
     package let reloadSuccessful = gauge(
         "config_last_reload_successful", "1 if the configuration last read is in force.")
     package let reloadTime = gauge(
-        "config_last_reload_success_timestamp_seconds", "When a configuration was last read and taken (Unix time).")
+        "config_last_reload_success_timestamp_seconds", "When a configuration was last read and applied (Unix time).")
     package let persistenceFailures = counter(
-        "persistence_failures", "What could not be made durable since the start, by what it was.",
+        "persistence_failures", "Writes that could not be made durable since the start, by what was written.",
         [.closed("what", ["queue", "state_file"])])
     package let logMessages = counter(
         "log_messages", "Log messages since the start, by level.", [.closed("level", LogLevel.allCases.map(\.name))])
     package let logLinesSuppressed = counter(
         "log_lines_suppressed",
-        "Log lines that were not written because their reader was too slow or gone, since the start.")
+        "Log lines that were not written because their reader was too slow or had gone, since the start.")
     package let requests = counter(
         "http_requests", "Requests to the stats port and the control socket, by status class, since the start.",
         [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
     package let connectionsCut = counter(
         "http_connections_cut",
-        "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read, "
-            + "crowded out by another, busy (no place), or for a shortage of descriptors.",
+        "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read,"
+            + " crowded out by another, busy (no place), or a shortage of descriptors.",
         [
             .closed("server", ["stats", "control"]),
             .closed("reason", ["slow", "crowded", "busy", "shortage"]),
@@ -366,18 +370,18 @@ package struct MetricTable: Sendable {
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
         [.closed("server", ["stats", "control"])])
     package let freeBytes = gauge(
-        "filesystem_free_bytes", "Bytes that are free in the file system of a directory, by the last look.",
+        "filesystem_free_bytes", "Free bytes in the file system of a directory, when last checked.",
         [.closed("directory", ["spool", "state"])])
     package let freeInodes = gauge(
         "filesystem_free_inodes",
-        "Files that the file system of a directory has room for, by the last look; missing where it counts none.",
+        "Free inodes in the file system of a directory, when last checked; missing if it does not count them.",
         [.closed("directory", ["spool", "state"])])
     package let clockSynchronised = gauge(
         "clock_synchronised",
         "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead.")
     package let restartWouldFail = gauge(
         "restart_would_fail",
-        "1 while the configuration, or a file that it names, is such that a restart would fail; `spoolship status` says why."
+        "1 while a restart would fail because of the configuration or a file that it names; `spoolship status` says why."
     )
     package let seriesSuppressed = gauge(
         "metrics_series_suppressed", "Series left out of this answer because a family has too many.")
@@ -389,7 +393,7 @@ package struct MetricTable: Sendable {
     package let processResident = MetricFamily(
         .gauge, "process_resident_memory_bytes", "Resident memory size in bytes.")
     package let processPrivate = gauge(
-        "process_private_memory_bytes", "Resident memory that is the process's own (RssAnon), in bytes.")
+        "process_private_memory_bytes", "Private resident memory of the process (RssAnon), in bytes.")
     package let processVirtual = MetricFamily(
         .gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
     package let processOpenDescriptors = MetricFamily(

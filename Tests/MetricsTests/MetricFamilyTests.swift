@@ -81,8 +81,8 @@ enum MetricDocumentation {
         var text = """
             # Metrics
 
-            What `http://127.0.0.1:9464/metrics` tells, in Prometheus' text format or, by `Accept`, as OpenMetrics 1.0.
-            This page is generated from the table in `Sources/Metrics/MetricFamily+All.swift`; a test holds it there.
+            The metrics at `http://127.0.0.1:9464/metrics`, in Prometheus' text format or, by `Accept`, OpenMetrics 1.0.
+            This page is generated from the table in `Sources/Metrics/MetricFamily+All.swift`; a test compares them.
 
             Counters whose description does not say "since the start" are kept in the database: they survive restarts
             and crashes, and change in the transaction that they count.
