@@ -7,29 +7,29 @@ _spoolship() {
         'check:reads the configuration and every file it names, and prints each mistake with its place'
         'track:puts one event into the spool, atomically and durably'
         'app:add, list'
-        'status:shows how the agent stands\: what flows, what waits, and why nothing goes'
-        'top:shows `status` again and again, with rates and small plots'
+        'status:shows the agent'\''s state\: what is sent, what waits, and why'
+        'top:shows `status` continuously, with rates and small plots'
         'dispatch:sends what is queued now'
         'interval:changes the dispatch interval of the running agent'
         'drain:sends until nothing is left, an error occurs or time runs out'
-        'pause:holds sending back until `resume`; collecting goes on'
-        'resume:ends pauses; without --token all of them, holds and open breakers too'
+        'pause:stops sending until `resume`; collecting continues'
+        'resume:ends pauses; without --token all of them, and holds and open breakers'
         'network:on, off'
-        'network-changed:tells the agent that the network has changed\: retries begin anew'
+        'network-changed:tells the agent that the network has changed\: retries start over'
         'log-level:changes the log'\''s level until a restart or a reload'
         'enable:turns collection on; survives restarts'
         'disable:turns collection off and deletes what is queued; survives restarts'
         'session:start'
         'country:set, clear'
-        'reload:makes the agent read its configuration again, as a whole or not at all'
+        'reload:makes the agent reread its configuration\: all of it applies, or nothing'
         'tap:prints events as they pass, without disturbing them'
         'queue:list, show, export, purge, move'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
         'container:list, show, get, refresh, watch, export, preview, keygen, sign, check, test'
         'privacy:prove'
-        'receive:takes batches over HTTPS and prints or stores them, for development'
-        'diagnose:gathers what a bug report needs into one text'
+        'receive:receives batches over HTTPS and prints or stores them, for development'
+        'diagnose:collects what a bug report needs into one text'
         'version:prints version, commit, toolchain and the libraries it is linked with'
         'help:explains the commands and the settings'
     )
@@ -106,9 +106,9 @@ _spoolship() {
     case $command in
     'run')
         _arguments \
-            '--once[ship the files named, then end]' \
-            '--app[whose events the files hold; default default]:APP: ' \
-            '--timeout[give up when nothing can go on so long after the start]:DURATION: ' \
+            '--once[ship the named files, then exit]' \
+            '--app[the app whose events the files hold; default default]:APP: ' \
+            '--timeout[give up if nothing can proceed this long after the start]:DURATION: ' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -120,7 +120,7 @@ _spoolship() {
             '--sample[say what would become of each line of a file]:FILE:_files' \
             '--print[print the effective configuration, with the origin of each value]' \
             '--user[the agent'\''s user, for root; default spoolship]:USER: ' \
-            '--text-only[judge the text only, not this machine\: for files of another one]' \
+            '--text-only[check only the text, not this machine\: for another machine'\''s files]' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -129,13 +129,13 @@ _spoolship() {
         ;;
     'track')
         _arguments \
-            '*--property[a property, typed by its look]:KEY=VALUE: ' \
-            '*-p[a property, typed by its look]:KEY=VALUE: ' \
+            '*--property[a property; numbers, true and false keep their type]:KEY=VALUE: ' \
+            '*-p[a property; numbers, true and false keep their type]:KEY=VALUE: ' \
             '*--text[a property that is text]:KEY=VALUE: ' \
             '*-t[a property that is text]:KEY=VALUE: ' \
             '--critical[give it the priority critical]' \
             '--spool[the spool; default the configuration'\''s]:DIRECTORY:_files' \
-            '--app[the app whose it is\: its directory in the spool; default incoming/ where there is one]:APP: ' \
+            '--app[the event'\''s app\: its directory in the spool; default incoming/ if there is one]:APP: ' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -143,7 +143,7 @@ _spoolship() {
         ;;
     'app add')
         _arguments \
-            '--user[who writes there; default the user who is called like the app]:USER: ' \
+            '--user[who writes there; default the user with the app'\''s name]:USER: ' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -160,7 +160,7 @@ _spoolship() {
     'status')
         _arguments \
             '--json[print JSON]' \
-            '--apps[what each app has written since the start, the busiest first]' \
+            '--apps[what was read of each app since the start, the busiest first]' \
             '--quiet[print nothing\: only the exit code counts]' \
             '-q[print nothing\: only the exit code counts]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
@@ -172,7 +172,7 @@ _spoolship() {
     'top')
         _arguments \
             '--interval[how often; default 2s]:DURATION: ' \
-            '--count[so many times, then end; also where there is no terminal]:N: ' \
+            '--count[exit after N times; works without a terminal too]:N: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -192,7 +192,7 @@ _spoolship() {
         ;;
     'interval')
         _arguments \
-            '--persist[keep it beyond a restart; with default, forget what was kept]' \
+            '--persist[keep it across restarts; with default, forget what was kept]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -201,7 +201,7 @@ _spoolship() {
         ;;
     'drain')
         _arguments \
-            '--timeout[how long to go on; default 30s]:DURATION: ' \
+            '--timeout[how long to keep sending; default 30s]:DURATION: ' \
             '--destination[only this destination; default all]:NAME: ' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
@@ -212,8 +212,8 @@ _spoolship() {
         ;;
     'pause')
         _arguments \
-            '--token[who pauses; default manual]:TOKEN: ' \
-            '--ttl[release the token by itself after that time]:DURATION: ' \
+            '--token[the pause'\''s token; default manual]:TOKEN: ' \
+            '--ttl[release the token after that time]:DURATION: ' \
             '--destination[only this destination; default all]:NAME: ' \
             '--until-restart[a restart releases the token]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
@@ -284,7 +284,7 @@ _spoolship() {
         ;;
     'session start')
         _arguments \
-            '--app[whose session; default default]:APP: ' \
+            '--app[the app whose session it is; default default]:APP: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -320,8 +320,8 @@ _spoolship() {
             '--app[only events of this app]:APP: ' \
             '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
             '--name[only events of this name]:NAME: ' \
-            '--count[end after so many]:N: ' \
-            '-n[end after so many]:N: ' \
+            '--count[exit after N]:N: ' \
+            '-n[exit after N]:N: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -332,7 +332,7 @@ _spoolship() {
         _arguments \
             '--destination[only of this destination]:NAME: ' \
             '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
-            '--limit[at most so many; default 100]:N: ' \
+            '--limit[at most N; default 100]:N: ' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -385,7 +385,7 @@ _spoolship() {
         _arguments \
             '--destination[only of this destination]:NAME: ' \
             '--reason[only for this reason]:REASON: ' \
-            '--limit[at most so many; default 100]:N: ' \
+            '--limit[at most N; default 100]:N: ' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -437,7 +437,7 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
-            '--limit[at most so many; default 100]:N: ' \
+            '--limit[at most N; default 100]:N: ' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -467,7 +467,7 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
-            '--files[the bad lines of files that stay in the spool because of them; of files that are gone, nothing]' \
+            '--files[the bad lines of files that stay in the spool because of them; files that are gone are forgotten]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -525,8 +525,8 @@ _spoolship() {
         ;;
     'container watch')
         _arguments \
-            '--count[end after so many]:N: ' \
-            '-n[end after so many]:N: ' \
+            '--count[exit after N]:N: ' \
+            '-n[exit after N]:N: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -545,8 +545,8 @@ _spoolship() {
     'container preview')
         _arguments \
             '--end[end the preview of container ID, or of all]' \
-            '--ttl[how long it rules; default 30m, at most 1d]:DURATION: ' \
-            '--container[it must be for this container]:ID: ' \
+            '--ttl[how long it is in force; default 30m, at most 1d]:DURATION: ' \
+            '--container[the container that it must be for]:ID: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -555,7 +555,7 @@ _spoolship() {
         ;;
     'container keygen')
         _arguments \
-            '--public[make none\: print the public key of FILE]' \
+            '--public[do not make a key\: print the public key of FILE]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -563,13 +563,13 @@ _spoolship() {
         ;;
     'container sign')
         _arguments \
-            '*--key[a private key'\''s file; may stand twice]:KEY: ' \
-            '*-k[a private key'\''s file; may stand twice]:KEY: ' \
+            '*--key[a private key'\''s file; may be given twice]:KEY: ' \
+            '*-k[a private key'\''s file; may be given twice]:KEY: ' \
             '--output[where to write; default standard output]:FILE:_files' \
             '-o[where to write; default standard output]:FILE:_files' \
             '--preview[sign a draft, for previews only]' \
-            '--after[what is published now; the version must be a later one]:FILE|URL:_files' \
-            '--ca-file[certificates that --after URL trusts; default the system'\''s]:FILE:_files' \
+            '--after[the published document; the version must be higher]:FILE|URL:_files' \
+            '--ca-file[certificates to trust for --after URL; default the system'\''s]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
@@ -585,8 +585,8 @@ _spoolship() {
     'container test')
         _arguments \
             '--events[recorded events to show]:FILE:_files' \
-            '*--host[the machine'\''s name, for rollouts; of several the first, and each is told its share]:NAME: ' \
-            '--app[whose the recorded events are; default\: what they say, else default]:APP: ' \
+            '*--host[the machine'\''s name, for rollouts; of several, the first is used and each one'\''s share is shown]:NAME: ' \
+            '--app[the app of the recorded events; default\: what they say, else default]:APP: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -597,7 +597,7 @@ _spoolship() {
         _arguments \
             '--path[where the value is, as in a tag\: properties.email]:PATH: ' \
             '*--document[a container'\''s document; default the configuration'\''s]:FILE:_files' \
-            '--app[whose events; default the first that a container names, else default]:APP: ' \
+            '--app[the app of the events; default the first that a container names, else default]:APP: ' \
             '--events[events to plant the marker in; default one named Proof]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -612,17 +612,17 @@ _spoolship() {
             '--output[append events to FILE instead of printing them]:FILE:_files' \
             '-o[append events to FILE instead of printing them]:FILE:_files' \
             '--sync[events are durable in FILE before they are acknowledged]' \
-            '--quiet[count events, neither print nor store them]' \
-            '-q[count events, neither print nor store them]' \
+            '--quiet[only count events: neither print nor store them]' \
+            '-q[only count events: neither print nor store them]' \
             '--threads[threads that share the connections; default 2]:N: ' \
             '--fail[how chosen requests fail]:HOW: ' \
             '--probability[the share of requests that is chosen; default 1]:P: ' \
             '--seed[the same seed chooses the same requests; default 1]:N: ' \
             '--first[choose among the first N requests only]:N: ' \
-            '--retry-after[what Retry-After says when a chosen request fails]:SECONDS: ' \
+            '--retry-after[the Retry-After of a chosen request that fails]:SECONDS: ' \
             '--delay[how long each answer waits]:DURATION: ' \
             '--largest-body[answer 413 to larger bodies]:SIZE: ' \
-            '--marker[answer 400 to batches with an event that holds TEXT]:TEXT: ' \
+            '--marker[answer 400 to batches with an event that contains TEXT]:TEXT: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \

@@ -11,7 +11,7 @@ extension Command {
     static let disable = Command(
         name: "disable", summary: "turns collection off and deletes what is queued; survives restarts",
         details: """
-            Files that arrive are consumed and discarded, and counted as such. What is being sent has ten seconds to \
+            Files that arrive are read and discarded, and counted as such. Batches in flight have ten seconds to \
             arrive. To collect without sending, use `network off` or `pause` instead.
             """,
         options: [.yes]
@@ -29,7 +29,7 @@ extension Command {
 
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
-        options: [Option(name: "app", value: "APP", help: "whose session; default default")]
+        options: [Option(name: "app", value: "APP", help: "the app whose session it is; default default")]
     ) { invocation in
         let app = invocation.value("app").map(JSONValue.string)
         let answer = try invocation.ask("POST", "/v1/session", body: invocation.body([("app", app)]))
@@ -38,7 +38,7 @@ extension Command {
     }
 
     static let countrySet = Command(
-        name: "country set", summary: "overrides the country code that events get", arguments: "CC",
+        name: "country set", summary: "overrides the country code of events", arguments: "CC",
         argumentCount: 1...1, run: asking("PUT", "/v1/country") { ["code": .string($0.arguments[0])] })
 
     static let countryClear = Command(
@@ -51,9 +51,9 @@ extension Command {
         run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
 
     static let reload = Command(
-        name: "reload", summary: "makes the agent read its configuration again, as a whole or not at all",
+        name: "reload", summary: "makes the agent reread its configuration: all of it applies, or nothing",
         details:
-            "Prints what changed, what waits for a restart, and what is probably not meant. With a mistake the old configuration stays in force."
+            "Prints what changed, what needs a restart, and what is probably unintended. If there is a mistake, the old configuration stays in force."
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60), isForMistakes: true)
         let changed = (answer["changed"]?.array ?? []).compactMap(\.string)

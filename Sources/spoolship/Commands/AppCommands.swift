@@ -7,16 +7,16 @@ internal import Model
 /// The apps' directories in the spool. These commands need no running agent: it finds a new directory by itself.
 extension Command {
     static let appAdd = Command(
-        name: "app add", summary: "makes an app's directory in the spool", arguments: "NAME", argumentCount: 1...1,
+        name: "app add", summary: "creates an app's directory in the spool", arguments: "NAME", argumentCount: 1...1,
         details: """
             The directory belongs to the app's user and to the agent's group (mode 2770): nobody else can write as this app,
-            and the agent reads what the user writes whatever the user's umask is. Needs root, unless the user is one's own.
+            and the agent reads what the user writes whatever the user's umask is. Needs root, unless the user is you.
 
-            Said again, it corrects mode and access control list; a directory of another user is not touched.
+            Run again, it corrects mode and access control list; a directory of another user is not touched.
             """,
         options: [
             Option(
-                name: "user", value: "USER", help: "who writes there; default the user who is called like the app")
+                name: "user", value: "USER", help: "who writes there; default the user with the app's name")
         ]
     ) { invocation in
         let spool = try invocation.loadSettings().settings.spool.directory

@@ -10,20 +10,21 @@ extension Command {
         name: "check",
         summary: "reads the configuration and every file it names, and prints each mistake with its place",
         details: """
-            Walks the way that a start takes, and changes nothing: the text of the configuration, what this version does not \
-            do, directories and their permissions, free space, sockets, certificates, containers, the queue, and what \
-            spoolship.service lets the agent write. Run by root, it becomes the user spoolship first, where there is one, and \
-            so reads and may do exactly what the agent can. Ends with 0 when the agent could start, with 78 when it could \
-            not, or should not: a state directory that is not there yet, or that others may write, is a mistake here, \
-            although a start takes it. Warnings do not change that.
+            Goes through the steps of a start, and changes nothing: the text of the configuration, what this version \
+            does not do, directories and their permissions, free space, sockets, certificates, containers, the queue, \
+            and what spoolship.service lets the agent write. Run by root, it first becomes the user spoolship, if \
+            there is one, and so can read and do exactly what the agent can. Exits with 0 if the agent could start, \
+            with 78 if it could not, or should not: a state directory that does not exist yet, or that others may \
+            write, is a mistake here, although a start accepts it. Warnings do not change that.
 
             --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
-            certificates, and closes it again. No request is sent, and no secret, but to NATS, to S3 (a signed GET of an object \
-            that is not there, which shows bucket, region and key, not whether writing is allowed) and to ClickHouse (DESCRIBE \
-            TABLE: members without a column are named). Ends with 75 when only that fails.
+            certificates, and closes it again. No request and no secret is sent, except to NATS, to S3 (a signed GET \
+            of an object that does not exist, which tests bucket, region and key, not whether writing is allowed) and \
+            to ClickHouse (DESCRIBE TABLE: members without a column are named). Exits with 75 if only that fails.
 
-            --sample says of each line of a file what would become of it: event or record, its name, its time and severity and \
-            where they were found, what is added, what would be quarantined and why. Nothing is sent and no agent asked.
+            --sample says what would become of each line of a file: event or record, its name, its time and severity \
+            and where they were found, what is added, what would be quarantined and why. Nothing is sent, and no agent \
+            is needed.
 
             --print prints the settings in force, each with where it comes from; secrets are masked.
             """,
@@ -32,7 +33,7 @@ extension Command {
             Option(name: "sample", value: "FILE", help: "say what would become of each line of a file"),
             Option(name: "print", help: "print the effective configuration, with the origin of each value"),
             Option(name: "user", value: "USER", help: "the agent's user, for root; default spoolship"),
-            Option(name: "text-only", help: "judge the text only, not this machine: for files of another one"),
+            Option(name: "text-only", help: "check only the text, not this machine: for another machine's files"),
             .json,
         ]
     ) { invocation in

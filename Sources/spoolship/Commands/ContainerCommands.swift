@@ -16,7 +16,7 @@ extension Command {
     static let containerTools: [Command] = [.containerKeygen, .containerSign]
 
     private static let containerList = Command(
-        name: "container list", summary: "lists the containers: version, source, age, what went wrong last",
+        name: "container list", summary: "lists the containers: version, source, age, last problem",
         options: [.json]
     ) { invocation in
         let answer = try invocation.ask("GET", "/v1/containers")
@@ -41,9 +41,9 @@ extension Command {
     private static let containerGet = Command(
         name: "container get", summary: "prints a value", arguments: "KEY", argumentCount: 1...1,
         details: """
-            A value of another type is converted where that is exact; otherwise it counts as missing, and what is missing \
-            gives the type's standard value: "", 0, 0.0 or false. --json says whether it was missing. Of several containers \
-            that have the key, the last one of the configuration counts.
+            A value of another type is converted if that is exact; otherwise it counts as missing, and a missing value \
+            gives the type's standard value: "", 0, 0.0 or false. --json says whether it was missing. If several \
+            containers have the key, the last one in the configuration counts.
             """,
         options: [
             Option(
@@ -64,9 +64,9 @@ extension Command {
     }
 
     private static let containerRefresh = Command(
-        name: "container refresh", summary: "fetches containers now, and says how it went", arguments: "[ID]",
+        name: "container refresh", summary: "fetches containers now, and reports the result", arguments: "[ID]",
         argumentCount: 0...1,
-        details: "Without an id: all that have a url. Ends with 0 when all went well, else with 75.",
+        details: "Without an id: all that have a url. Exits with 0 if all succeeded, otherwise with 75.",
         options: [.json]
     ) { invocation in
         let id = invocation.arguments.first.map(JSONValue.string)
@@ -89,9 +89,9 @@ extension Command {
     }
 
     private static let containerWatch = Command(
-        name: "container watch", summary: "prints what happens to containers as JSON lines, until Ctrl-C",
-        details: "Each refresh begins and ends, with its type (saved, network) and result; drafts, takeovers, expiry.",
-        options: [Option(name: "count", letter: "n", value: "N", help: "end after so many")]
+        name: "container watch", summary: "prints events of containers as JSON lines, until Ctrl-C",
+        details: "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, expiry.",
+        options: [Option(name: "count", letter: "n", value: "N", help: "exit after N")]
     ) { invocation in
         var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/container-events") { line throws(CommandFailure) in
@@ -103,12 +103,12 @@ extension Command {
     }
 
     private static let containerExport = Command(
-        name: "container export", summary: "writes the served document as a default file under its right name",
+        name: "container export", summary: "writes the document in force as a default file with the right name",
         arguments: "ID", argumentCount: 1...1,
         details: """
-            The file is called like the container's id, lies in DIRECTORY (default the current one), and is named in \
-            default_file. `-` writes the document to standard output instead. During a preview it is the draft, and the \
-            command says so on standard error.
+            The file has the container's id as its name, is written to DIRECTORY (default the current one), and can be \
+            named in default_file. `-` writes the document to standard output instead. During a preview it is the \
+            draft, and the command says so on standard error.
             """,
         options: [Option(name: "directory", value: "DIRECTORY", help: "where to write it; - for standard output")]
     ) { invocation in
@@ -131,18 +131,18 @@ extension Command {
     }
 
     private static let containerPreview = Command(
-        name: "container preview", summary: "lets a draft of any version rule this agent for a time",
+        name: "container preview", summary: "puts a draft of any version in force on this agent for a time",
         arguments: "FILE | LINK | --end [ID]", argumentCount: 0...1,
         details: """
             The draft in FILE needs no signature, but the right id. LINK (https://…) leads to a draft that the agent fetches; \
-            it must be signed with a key of the container, by `container sign --preview`. It is visible in status and metrics, and ends by --end, when its \
-            time is over, or with a restart. Ends with 0 when the draft rules, with 65 when FILE is no container document, \
-            with 1 when it is for another container, with 75 when LINK cannot be fetched.
+            it must be signed with a key of the container, by `container sign --preview`. It is visible in status and \
+            metrics, and ends by --end, when its time is up, or at a restart. Exits with 0 if the draft is in force, with 65 \
+            if FILE is not a container document, with 1 if it is for another container, with 75 if LINK cannot be fetched.
             """,
         options: [
             Option(name: "end", help: "end the preview of container ID, or of all"),
-            Option(name: "ttl", value: "DURATION", help: "how long it rules; default 30m, at most 1d"),
-            Option(name: "container", value: "ID", help: "it must be for this container"),
+            Option(name: "ttl", value: "DURATION", help: "how long it is in force; default 30m, at most 1d"),
+            Option(name: "container", value: "ID", help: "the container that it must be for"),
         ]
     ) { invocation in
         if invocation.has("end") {
@@ -179,10 +179,10 @@ extension Command {
         name: "container keygen", summary: "makes a key to sign containers with, and prints its public key",
         arguments: "FILE", argumentCount: 1...1,
         details: """
-            FILE gets the private key (PEM, mode 0600) and must not exist. What is printed goes into public_key of the \
-            agents' configuration. Keep the file off the servers that agents run on.
+            FILE gets the private key (PEM, mode 0600) and must not exist. Put the printed public key into public_key \
+            of the agents' configuration. Keep the file off the servers that agents run on.
             """,
-        options: [Option(name: "public", help: "make none: print the public key of FILE")]
+        options: [Option(name: "public", help: "do not make a key: print the public key of FILE")]
     ) { invocation in
         let path = invocation.arguments[0]
         let key: SigningKey
@@ -204,22 +204,23 @@ extension Command {
         name: "container sign", summary: "checks a document and signs it for publication", arguments: "FILE",
         argumentCount: 1...1,
         details: """
-            Writes the file to publish to standard output, or to --output: a line with the signatures, then the document byte \
-            for byte. Any web server can serve it. Signed with the old key and the new one, it is taken by agents that know \
-            either. A document that agents would refuse is not signed: one that has expired, one whose own tests fail, or, \
-            with --after, one whose version does not follow that of what is published, in FILE or at URL.
+            Writes the file to publish to standard output, or to --output: a line with the signatures, then the \
+            document byte for byte. Any web server can serve it. If it is signed with the old key and the new one, \
+            agents that know either accept it. A document that agents would refuse is not signed: one that has \
+            expired, one whose own tests fail, or, with --after, one whose version is not higher than the published \
+            one in FILE or at URL.
 
-            With --preview it is signed as a draft: `container preview LINK` takes it, and nothing else does, so nobody can \
-            publish it.
+            With --preview it is signed as a draft: only `container preview LINK` accepts it, so nobody can publish \
+            it.
             """,
         options: [
             Option(
-                name: "key", letter: "k", value: "KEY", repeats: true, help: "a private key's file; may stand twice"),
+                name: "key", letter: "k", value: "KEY", repeats: true, help: "a private key's file; may be given twice"),
             Option(name: "output", letter: "o", value: "FILE", help: "where to write; default standard output"),
             Option(name: "preview", help: "sign a draft, for previews only"),
             Option(
-                name: "after", value: "FILE|URL", help: "what is published now; the version must be a later one"),
-            Option(name: "ca-file", value: "FILE", help: "certificates that --after URL trusts; default the system's"),
+                name: "after", value: "FILE|URL", help: "the published document; the version must be higher"),
+            Option(name: "ca-file", value: "FILE", help: "certificates to trust for --after URL; default the system's"),
         ]
     ) { invocation in
         let file = invocation.arguments[0]

@@ -10,23 +10,23 @@ extension Command {
         name: "container test", summary: "runs a document's own tests, and shows what it does to recorded events",
         arguments: "FILE", argumentCount: 1...1,
         details: """
-            Needs no agent and no configuration. FILE is a container's document, signed or not; it is checked as the agent \
-            would, and its tests are run. Functions answer what a test says, else null.
+            Needs no agent and no configuration. FILE is a container's document, signed or not; it is checked as the \
+            agent would, and its tests are run. Functions give the answers of the test, otherwise null.
 
             --events FILE takes recorded events, one JSON object a line (`spoolship tap` prints them), - for standard input. \
             For each it shows which tags fire, which conditions held and which did not, and the event before and after. \
             {"type": "data_layer", …} lines are pushes.
 
-            Ends with 0 when all is as it should be, 1 when a test fails, 65 when the document cannot be used or a recorded \
-            line is no event, 74 when a file cannot be read.
+            Exits with 0 if everything passes, 1 if a test fails, 65 if the document cannot be used or a recorded line \
+            is not an event, 74 if a file cannot be read.
             """,
         options: [
             Option(name: "events", value: "FILE", help: "recorded events to show"),
             Option(
                 name: "host", value: "NAME", repeats: true,
-                help: "the machine's name, for rollouts; of several the first, and each is told its share"),
+                help: "the machine's name, for rollouts; of several, the first is used and each one's share is shown"),
             Option(
-                name: "app", value: "APP", help: "whose the recorded events are; default: what they say, else default"),
+                name: "app", value: "APP", help: "the app of the recorded events; default: what they say, else default"),
             .json,
         ]
     ) { try ContainerTest(invocation: $0).run() }
@@ -236,14 +236,15 @@ private struct ContainerTest {
 
 extension Command {
     static let containerCheck = Command(
-        name: "container check", summary: "says all that is wrong or weak in a document, with line and column",
+        name: "container check", summary: "reports mistakes and weaknesses of a document, with line and column",
         arguments: "FILE", argumentCount: 1...1,
         details: """
-            Several mistakes at once; then rules that nothing uses, tags that can never act, copies of what a later tag takes away, \
-            hashes with a salt. With --config also destinations that are not there and functions that may not be called. `container \
-            test` and `container sign` look at the same.
+            Several mistakes at once; then unused rules, tags that can never act, copies of what a later tag removes, \
+            hashes with a salt. With --config also unknown destinations and functions that may not be called. \
+            `container test` and `container sign` check the same.
 
-            Ends with 0 when nothing is wrong, with 65 when agents would refuse the document or it does not do what it says.
+            Exits with 0 if nothing is wrong, with 65 if agents would refuse the document or it does not do what it \
+            says.
             """
     ) { invocation in
         let path = invocation.arguments[0]

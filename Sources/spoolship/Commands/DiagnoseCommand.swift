@@ -1,13 +1,14 @@
 extension Command {
     static let diagnose = Command(
-        name: "diagnose", summary: "gathers what a bug report needs into one text",
+        name: "diagnose", summary: "collects what a bug report needs into one text",
         details: """
-            Version, system, configuration with secrets masked, what check finds, status and ledger of the running agent, the \
-            newest lines of its log, and the files of spool and state directory by name, size and time. No content of \
-            events, no secret: whatever the configuration calls one is taken out wherever it stands. Look through it before \
-            you send it all the same.
+            Version, system, configuration with secrets masked, what check finds, status and ledger of the running \
+            agent, the newest lines of its log, and the files of spool and state directory by name, size and time. No \
+            content of events and no secrets: values that the configuration marks as secret are removed everywhere. \
+            Still, look through it before you send it.
 
-            Works without an agent, and with a configuration that has mistakes; what cannot be had says why. Root sees most.
+            Works without an agent, and with a configuration that has mistakes; parts that are missing say why. Root \
+            sees most.
             """,
         options: [
             Option(name: "output", letter: "o", value: "FILE", help: "write to FILE (mode 0600) instead of printing"),

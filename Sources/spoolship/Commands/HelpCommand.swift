@@ -6,7 +6,7 @@ extension Command {
         arguments: "[COMMAND | configuration [SECTION]]", argumentCount: 0...2,
         details: """
             `spoolship help configuration` prints the shipped configuration: every setting with its default, what is
-            allowed, and why one would change it. A section's name behind it prints that section only.
+            allowed, and why one would change it. With a section's name it prints only that section.
             """
     ) { invocation in
         let text = HelpText(commands: CommandTable.all, console: invocation.console)

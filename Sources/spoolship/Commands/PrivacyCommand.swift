@@ -6,18 +6,20 @@ internal import Model
 
 extension Command {
     static let privacyProve = Command(
-        name: "privacy prove", summary: "looks whether a value that containers hide is left anywhere",
+        name: "privacy prove", summary: "checks whether a value that containers hide is left anywhere",
         details: """
-            Starts an agent of this program in a directory of its own, with the containers of the configuration: as the running agent \
-            has them, else their default files; or with --document. It is given events with a marker at --path: good ones, lists, \
-            disguised and doubled members, records, pushes, lines that are cut off, no JSON, too large or without a time. Then the \
-            marker is looked for in the queue, the dead letters, the quarantine, the data layer, the files of all of them, the log, \
-            diagnose, tap and what receivers of each format got. Nothing of the running agent is touched; functions are not called.
+            Starts a second agent in a separate directory, with the containers of the configuration: as the running \
+            agent has them, else their default files; or with --document. It gets events with a marker at --path: good \
+            ones, lists, disguised and doubled members, records, pushes, lines that are cut off, not JSON, too large \
+            or without a time. Then the marker is searched for in the queue, the dead letters, the quarantine, the \
+            data layer, the files of all of them, the log, diagnose, tap and what receivers of each format got. The \
+            running agent is not touched; functions are not called.
 
-            Rules may ask for more than the events here have: --events FILE names events to plant the marker in, an object a line.
+            If rules need other events than these, --events FILE names events to plant the marker in, one object a \
+            line.
 
-            Ends with 0 when the marker is nowhere and events were seen, with 1 when it is somewhere, with 75 when no event arrived, \
-            which proves nothing.
+            Exits with 0 if the marker is nowhere and events were seen, with 1 if it is somewhere, with 75 if no event \
+            arrived, which proves nothing.
             """,
         options: [
             Option(name: "path", value: "PATH", help: "where the value is, as in a tag: properties.email"),
@@ -25,7 +27,8 @@ extension Command {
                 name: "document", value: "FILE", repeats: true,
                 help: "a container's document; default the configuration's"),
             Option(
-                name: "app", value: "APP", help: "whose events; default the first that a container names, else default"),
+                name: "app", value: "APP",
+                help: "the app of the events; default the first that a container names, else default"),
             Option(name: "events", value: "FILE", help: "events to plant the marker in; default one named Proof"),
         ]
     ) { invocation in

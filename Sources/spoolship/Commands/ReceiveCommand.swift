@@ -5,13 +5,13 @@ internal import Receiver
 
 extension Command {
     static let receive = Command(
-        name: "receive", summary: "takes batches over HTTPS and prints or stores them, for development",
+        name: "receive", summary: "receives batches over HTTPS and prints or stores them, for development",
         details: """
-            POST to any path takes a batch (NDJSON or JSON; gzip, zstd or plain), GET /stats tells the figures as JSON. \
-            Each Idempotency-Key is taken once. The certificate is made on first use and kept; clients trust the ca.pem \
-            beside it. Ends with SIGINT or SIGTERM and tells its figures.
+            POST to any path delivers a batch (NDJSON or JSON; gzip, zstd or plain), GET /stats returns the figures as \
+            JSON. Each Idempotency-Key is accepted once. The certificate is made on first use and kept; clients trust \
+            the ca.pem beside it. Ends with SIGINT or SIGTERM and prints its figures.
 
-            The options from --fail on make it misbehave, to try out what an agent does: --fail takes a status (503), \
+            The options from --fail on make it misbehave, to test how an agent reacts: --fail takes a status (503), \
             cut-in-body, cut-before-storing or cut-after-storing.
             """,
         options: [
@@ -22,16 +22,16 @@ extension Command {
             Option(name: "plain-http", help: "no TLS"),
             Option(name: "output", letter: "o", value: "FILE", help: "append events to FILE instead of printing them"),
             Option(name: "sync", help: "events are durable in FILE before they are acknowledged"),
-            Option(name: "quiet", letter: "q", help: "count events, neither print nor store them"),
+            Option(name: "quiet", letter: "q", help: "only count events: neither print nor store them"),
             Option(name: "threads", value: "N", help: "threads that share the connections; default 2"),
             Option(name: "fail", value: "HOW", help: "how chosen requests fail"),
             Option(name: "probability", value: "P", help: "the share of requests that is chosen; default 1"),
             Option(name: "seed", value: "N", help: "the same seed chooses the same requests; default 1"),
             Option(name: "first", value: "N", help: "choose among the first N requests only"),
-            Option(name: "retry-after", value: "SECONDS", help: "what Retry-After says when a chosen request fails"),
+            Option(name: "retry-after", value: "SECONDS", help: "the Retry-After of a chosen request that fails"),
             Option(name: "delay", value: "DURATION", help: "how long each answer waits"),
             Option(name: "largest-body", value: "SIZE", help: "answer 413 to larger bodies"),
-            Option(name: "marker", value: "TEXT", help: "answer 400 to batches with an event that holds TEXT"),
+            Option(name: "marker", value: "TEXT", help: "answer 400 to batches with an event that contains TEXT"),
             .json,
         ]
     ) { invocation in

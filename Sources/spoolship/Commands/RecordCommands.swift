@@ -16,9 +16,9 @@ extension Command {
             filters: [.app, .reason])
 
     private static let queueMove = Command(
-        name: "queue move", summary: "lets what waits for one destination wait for another",
+        name: "queue move", summary: "moves events that wait for one destination to another",
         details: "For events of a destination that was renamed or removed. A batch that may have been sent keeps its "
-            + "id. What is in flight stays, and so does what waits for the other destination too. Dead letters stay: "
+            + "id. Batches in flight stay, and so do events that already wait for the other destination. Dead letters stay: "
             + "`dead-letters retry` queues them first.\n\n" + access,
         options: [.destination, Option(name: "to", value: "NAME", help: "the destination to wait for"), .priority]
     ) { invocation in
@@ -38,8 +38,8 @@ extension Command {
     }
 
     private static let access =
-        "While no agent runs, the commands that look into the queue, the dead letters and the quarantine work on the "
-        + "queue's file, for root and the agent's user; others get 77 and the line to run."
+        "While no agent runs, the commands for the queue, the dead letters and the quarantine work on the queue's file, "
+        + "for root and the agent's user; others get 77 and the line to run."
 
     private static func stored(
         _ store: RecordStore, _ what: String, retry: String? = nil, purge: String = "for good", filters: [Option]
@@ -50,11 +50,11 @@ extension Command {
             Command(
                 name: "\(word) list", summary: "lists \(what)", details: access,
                 options: filters + [
-                    Option(name: "limit", value: "N", help: "at most so many; default 100"), .json,
+                    Option(name: "limit", value: "N", help: "at most N; default 100"), .json,
                 ]
             ) { try RecordList(invocation: $0, path: path, filters: filters).run() },
             Command(
-                name: "\(word) show", summary: "shows one of them, its content included", arguments: "ID",
+                name: "\(word) show", summary: "shows one of them, with its content", arguments: "ID",
                 argumentCount: 1...1, details: access
             ) { invocation in
                 let record = try invocation.askForRecords(
@@ -75,7 +75,7 @@ extension Command {
                 Command(
                     name: "\(word) retry", summary: retry, arguments: "[ID]…", argumentCount: 0...1000,
                     details: "Without ids and filters: all of them.\n\n"
-                        + (store == .quarantine ? "The agent does it, and has to run." : access),
+                        + (store == .quarantine ? "This needs a running agent." : access),
                     options: filters + (store == .quarantine ? [.files] : [])
                 ) { invocation in
                     let answer = try invocation.askForRecords(
@@ -108,7 +108,7 @@ extension Command.Option {
     fileprivate static let app = Command.Option(name: "app", value: "APP", help: "only of this app")
     fileprivate static let files = Command.Option(
         name: "files",
-        help: "the bad lines of files that stay in the spool because of them; of files that are gone, nothing")
+        help: "the bad lines of files that stay in the spool because of them; files that are gone are forgotten")
     fileprivate static let reason = Command.Option(name: "reason", value: "REASON", help: "only for this reason")
 }
 

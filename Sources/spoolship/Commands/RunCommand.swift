@@ -11,23 +11,24 @@ extension Command {
         name: "run", summary: "runs the agent in the foreground; with --once, ships old files", arguments: "[FILE]…",
         argumentCount: 0...Int.max,
         details: """
-            Reads the spool, keeps the queue, sends to the destinations, until SIGTERM or SIGINT; then it stops reading,
-            commits, sends for shutdown_drain_timeout what it can, and ends. Nothing is lost either way. A second signal ends
-            it at once. systemd starts the agent like this.
+            Reads the spool, keeps the queue and sends to the destinations until SIGTERM or SIGINT; then it stops reading,
+            commits, keeps sending for shutdown_drain_timeout, and exits. Nothing is lost either way. A second signal ends it
+            at once. systemd starts the agent like this.
 
             With --once the events of old files go through the same queue, after everything else: through the running agent
-            if there is one, else in an agent that runs for this alone and does not read the spool. Files hold one event a
-            line, or are JSON texts (.json), packed (.gz, .zst) or not; they stay as they are. Their events do not expire by
-            age, and go in the normal lane. Interrupted, even by kill -9, the same command goes on where it ended, and no
-            event goes twice; a file that was taken whole is not taken again.
+            if there is one, otherwise through an agent that runs only for this and does not read the spool. Files hold one
+            event a line, or are JSON texts (.json), compressed (.gz, .zst) or not; they stay as they are. Their events do
+            not expire by age, and go in the normal lane. If it is interrupted, even by kill -9, the same command resumes
+            where it stopped and sends no event twice; a file that was read to the end is not read again.
 
-            With --once it ends with 0 when all events are queued (delivered, if no agent runs), with 65 when some lines are
-            no events, with 75 when something cannot go now, with 124 when --timeout ran out.
+            With --once it exits with 0 when all events are queued (delivered, if no agent runs), with 65 when some lines are
+            not events, with 75 when something cannot be shipped now, with 124 when --timeout ran out.
             """,
         options: [
-            Option(name: "once", help: "ship the files named, then end"),
-            Option(name: "app", value: "APP", help: "whose events the files hold; default default"),
-            Option(name: "timeout", value: "DURATION", help: "give up when nothing can go on so long after the start"),
+            Option(name: "once", help: "ship the named files, then exit"),
+            Option(name: "app", value: "APP", help: "the app whose events the files hold; default default"),
+            Option(
+                name: "timeout", value: "DURATION", help: "give up if nothing can proceed this long after the start"),
         ]
     ) { invocation in
         guard invocation.has("once") else {

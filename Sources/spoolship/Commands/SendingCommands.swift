@@ -10,8 +10,8 @@ extension Command {
     static let dispatch = Command(
         name: "dispatch", summary: "sends what is queued now",
         details: """
-            With --wait it reports after each request: good and how many events wait still, no_data and why, or error. \
-            It then ends with 0 when all of it went, and with 75 when something cannot go.
+            With --wait it reports after each request: good and how many events still wait, no_data and why, or error. \
+            It then exits with 0 if everything was sent, and with 75 if something cannot be.
             """,
         options: [Option(name: "wait", help: "wait, and report the result of each request"), destination, .json]
     ) { invocation in
@@ -26,11 +26,13 @@ extension Command {
     static let drain = Command(
         name: "drain", summary: "sends until nothing is left, an error occurs or time runs out",
         details: """
-            Ends with 0 only if nothing waits any more, with 75 and the reason if something cannot go or collection is \
-            disabled, with 124 when time ran out. Periodic dispatch stands still meanwhile and is restored after.
+            Exits with 0 only if nothing waits any more, with 75 and the reason if something cannot be sent or \
+            collection is disabled, with 124 when time ran out. Periodic dispatch stops meanwhile and is restored \
+            afterwards.
             """,
         options: [
-            Option(name: "timeout", value: "DURATION", help: "how long to go on; default 30s"), destination, .json,
+            Option(name: "timeout", value: "DURATION", help: "how long to keep sending; default 30s"), destination,
+            .json,
         ]
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
@@ -43,14 +45,14 @@ extension Command {
     }
 
     static let pause = Command(
-        name: "pause", summary: "holds sending back until `resume`; collecting goes on",
+        name: "pause", summary: "stops sending until `resume`; collecting continues",
         details: """
-            Whoever pauses holds a token; sending goes on when no token is held. The same token counts once. A pause \
+            Each pause holds a token; sending continues when no token is held. The same token counts once. A pause \
             survives restarts, unless --until-restart.
             """,
         options: [
-            Option(name: "token", value: "TOKEN", help: "who pauses; default manual"),
-            Option(name: "ttl", value: "DURATION", help: "release the token by itself after that time"), destination,
+            Option(name: "token", value: "TOKEN", help: "the pause's token; default manual"),
+            Option(name: "ttl", value: "DURATION", help: "release the token after that time"), destination,
             Option(name: "until-restart", help: "a restart releases the token"),
         ],
         run: asking("POST", "/v1/pause") { invocation in
@@ -63,7 +65,7 @@ extension Command {
         })
 
     static let resume = Command(
-        name: "resume", summary: "ends pauses; without --token all of them, holds and open breakers too",
+        name: "resume", summary: "ends pauses; without --token all of them, and holds and open breakers",
         options: [
             Option(
                 name: "token", value: "TOKEN",
@@ -81,11 +83,12 @@ extension Command {
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
         argumentCount: 1...1, choices: ["off", "default"],
         details: """
-            VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the same) or \
-            `default`, the configured one. It holds for all destinations, those with an interval of their own included, until \
-            `default` gives each its own again. Without --persist a restart brings back what was persisted before.
+            VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the \
+            same) or `default`, the configured one. It applies to all destinations, including those with their own \
+            interval, until `default` restores each one's own. Without --persist a restart brings back what was \
+            persisted before.
             """,
-        options: [Option(name: "persist", help: "keep it beyond a restart; with default, forget what was kept")]
+        options: [Option(name: "persist", help: "keep it across restarts; with default, forget what was kept")]
     ) { invocation in
         let value: JSONValue
         if invocation.arguments[0] == "default" {
@@ -116,7 +119,7 @@ extension Command {
         run: asking("PUT", "/v1/network") { _ in ["on": false] })
 
     static let networkChanged = Command(
-        name: "network-changed", summary: "tells the agent that the network has changed: retries begin anew",
+        name: "network-changed", summary: "tells the agent that the network has changed: retries start over",
         run: asking("POST", "/v1/network/changed") { _ in nil })
 
     /// What a command does that asks the agent for something and prints nothing.

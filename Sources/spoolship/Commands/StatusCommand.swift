@@ -2,15 +2,15 @@ internal import Model
 
 extension Command {
     static let status = Command(
-        name: "status", summary: "shows how the agent stands: what flows, what waits, and why nothing goes",
+        name: "status", summary: "shows the agent's state: what is sent, what waits, and why",
         details: """
             One line for each destination says why; then the ledger, the spool and the queue.
 
-            Ends with 0 when the agent is ready, with 1 when it is not or collection is disabled (--quiet prints nothing),
-            with 69 when no agent answers.
+            Exits with 0 if the agent is ready, with 1 if it is not or collection is disabled (--quiet prints nothing),
+            with 69 if no agent answers.
             """,
         options: [
-            .json, Option(name: "apps", help: "what each app has written since the start, the busiest first"),
+            .json, Option(name: "apps", help: "what was read of each app since the start, the busiest first"),
             Option(name: "quiet", letter: "q", help: "print nothing: only the exit code counts"),
         ]
     ) { invocation in

@@ -3,14 +3,14 @@ internal import Model
 extension Command {
     static let tap = Command(
         name: "tap", summary: "prints events as they pass, without disturbing them",
-        details: "Ends with Ctrl-C. When events pass faster than they are read here, some are missed, and told.",
+        details: "Ends with Ctrl-C. If events pass faster than they are read here, some are missed, which is reported.",
         options: [
             Option(name: "app", value: "APP", help: "only events of this app"),
             Option(
                 name: "priority", value: "PRIORITY", choices: ["normal", "critical"],
                 help: "only normal or only critical ones"),
             Option(name: "name", value: "NAME", help: "only events of this name"),
-            Option(name: "count", letter: "n", value: "N", help: "end after so many"),
+            Option(name: "count", letter: "n", value: "N", help: "exit after N"),
         ]
     ) { invocation in
         let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) } }

@@ -5,11 +5,11 @@ internal import Model
 
 extension Command {
     static let top = Command(
-        name: "top", summary: "shows `status` again and again, with rates and small plots",
+        name: "top", summary: "shows `status` continuously, with rates and small plots",
         details: "Ends with q or Ctrl-C.",
         options: [
             Option(name: "interval", value: "DURATION", help: "how often; default 2s"),
-            Option(name: "count", value: "N", help: "so many times, then end; also where there is no terminal"),
+            Option(name: "count", value: "N", help: "exit after N times; works without a terminal too"),
         ]
     ) { invocation in
         let interval = try invocation.duration("interval") ?? .seconds(2)

@@ -10,24 +10,25 @@ extension Command {
         name: "track", summary: "puts one event into the spool, atomically and durably", arguments: "NAME",
         argumentCount: 1...1,
         details: """
-            No agent needs to run: the event lies in the spool until one does. When the command ends with 0 the event \
-            survives a power cut. It ends with 75, and writes nothing, when the agent has said in the spool \
+            No agent needs to run: the event waits in the spool until one does. If the command exits with 0 the event \
+            survives a power cut. It exits with 75, and writes nothing, if the agent has said in the spool \
             (.spoolship/state) that it does not accept such an event now.
 
-            The spool is --spool, or the configuration's. Who may not read the configuration gets the one that the running \
-            agent names, or else the package's.
+            The spool is --spool, or the configuration's. A user who may not read the configuration gets the one that \
+            the running agent names, or the package's.
 
-            Numbers, true and false keep their type in properties; everything else, and all that --text gives, is text.
+            Numbers, true and false keep their type in properties; everything else, and every --text, is text.
             """,
         options: [
             Option(
-                name: "property", letter: "p", value: "KEY=VALUE", repeats: true, help: "a property, typed by its look"),
+                name: "property", letter: "p", value: "KEY=VALUE", repeats: true,
+                help: "a property; numbers, true and false keep their type"),
             Option(name: "text", letter: "t", value: "KEY=VALUE", repeats: true, help: "a property that is text"),
             Option(name: "critical", help: "give it the priority critical"),
             Option(name: "spool", value: "DIRECTORY", help: "the spool; default the configuration's"),
             Option(
                 name: "app", value: "APP",
-                help: "the app whose it is: its directory in the spool; default incoming/ where there is one"),
+                help: "the event's app: its directory in the spool; default incoming/ if there is one"),
         ]
     ) { invocation in
         let spool = try invocation.spoolDirectory()
