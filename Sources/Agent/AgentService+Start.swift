@@ -177,7 +177,7 @@ extension AgentService {
         do throws(SystemError) {
             clockWatcher = try ClockWatcher(on: loop) { driver.assumeIsolated { $0.clockStepped() } }
         } catch {
-            log.warning("steps of the clock are not told", ["reason": error.description])
+            log.warning("steps of the clock go unnoticed for up to an hour", ["reason": error.description])
         }
     }
 

@@ -247,7 +247,7 @@ public actor AgentService {
         do {
             if !left.memory.isEmpty { _ = try await parts.queue.store(left) }
         } catch {
-            log.warning("calls of functions that were made are made again", ["reason": "\(error)"])
+            log.warning("completed function calls will be repeated", ["reason": "\(error)"])
         }
         parts.functions.stop()
         await parts.network.stop()

@@ -35,8 +35,8 @@ extension DeliveryNote {
             log.warning(
                 "destination asked to wait",
                 ["destination": destination, "reason": failure.summary, "wait": wait.brief])
-        case .offline: log.warning("no route leads to the destination", ["destination": destination])
-        case .online: log.warning("a route leads to the destination again", ["destination": destination])
+        case .offline: log.warning("no route to the destination", ["destination": destination])
+        case .online: log.warning("a route to the destination exists again", ["destination": destination])
         case .split(let batch, let events, let parts, let failure):
             log.info(
                 "batch split",

@@ -42,7 +42,9 @@ struct PulseTests {
         #expect(await eventually { pulse.obstacles == [] })
         #expect(
             await eventually {
-                log.messages.map(\.text) == ["not ready: the agent does not move", "the agent moves again"]
+                log.messages.map(\.text) == [
+                    "not ready: the agent makes no progress", "the agent makes progress again",
+                ]
             })
     }
 

@@ -82,9 +82,9 @@ actor Pulse {
         guard obstacles.isEmpty == isTold else { return }
         isTold.toggle()
         if isTold {
-            log.error("not ready: the agent does not move", ["reason": obstacles.joined(separator: "; ")])
+            log.error("not ready: the agent makes no progress", ["reason": obstacles.joined(separator: "; ")])
         } else {
-            log.warning("the agent moves again")
+            log.warning("the agent makes progress again")
         }
     }
 }

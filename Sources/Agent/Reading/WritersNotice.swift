@@ -69,7 +69,7 @@ final class WritersNotice: Sendable {
                 state.failures += 1
                 return !state.hasFailed
             }
-            if isFirst { log.warning("writers not told", ["hint": error.message]) }
+            if isFirst { log.warning("writers not informed", ["hint": error.message]) }
         }
     }
 }

@@ -80,7 +80,7 @@ actor RestartWatch {
             found = await Task(executorPreference: thread) { RestartWatch.look(path, version, unlike: known) }.value
             thread.stop()
         } catch {
-            return log.warning("cannot look whether a restart would succeed", ["reason": error.description])
+            return log.warning("cannot check whether a restart would succeed", ["reason": error.description])
         }
         // Nothing has changed.
         guard let found else { return }
@@ -88,7 +88,7 @@ actor RestartWatch {
         published.withLock { $0 = found }
         guard found.problem != before else { return }
         if let problem = found.problem {
-            log.error("a restart would fail, the agent goes on with what it has read", ["reason": problem])
+            log.error("a restart would fail, the agent keeps what it has read", ["reason": problem])
         } else {
             log.warning("a restart would succeed again")
         }

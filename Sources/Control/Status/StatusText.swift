@@ -229,9 +229,9 @@ struct StatusText: Sendable {
         let spool = report.spool
         var text = "spool:  "
         if spool.lagBytes == 0, spool.secondTries.isEmpty {
-            text += spool.waits == nil ? "all is read" : "nothing unread"
+            text += spool.waits == nil ? "everything is read" : "nothing unread"
         } else if spool.lagBytes == 0 {
-            text += "nothing unread but files that will be tried again"
+            text += "nothing unread except files that will be tried again"
         } else {
             text +=
                 "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"
@@ -270,7 +270,7 @@ struct StatusText: Sendable {
         text += ", \(HumanText.bytes(queue.fileBytes)) on disk"
         if queue.accepting != "all" {
             let reason = queue.acceptingReason.map { ": \($0)" } ?? ""
-            let what = queue.accepting == "critical" ? "only critical events are taken" : "nothing is taken"
+            let what = queue.accepting == "critical" ? "only critical events are accepted" : "nothing is accepted"
             text += "; " + styled(what + reason, .bad)
         }
         return text

@@ -15,7 +15,7 @@ struct Opening {
         _ options: QueueOptions, _ directory: StateDirectory, now: Timestamp, _ log: Log
     ) throws(QueueError) -> Opening {
         guard options.opener == .agent else { return try inspect(options, directory) }
-        if try directory.finishSalvage(now: now) != nil { log.warning("replacing the damaged queue database went on") }
+        if try directory.finishSalvage(now: now) != nil { log.warning("finished replacing the damaged queue database") }
         do throws(QueueError) {
             // SQLite would read neither, and say nothing.
             if options.durability == .powerLoss, WALImage(directory.database)?.isCutOff(directory.database) ?? false {

@@ -253,7 +253,7 @@ extension QueueStore {
         if file.walBytes > state.bounds.storeBelow { return armRoomTimer() }
         state.refusal = nil
         state.walReader = nil
-        log.warning("storing goes on, the database's reader is gone")
+        log.warning("storing continues, the database's reader is gone")
         publish()
     }
 }

@@ -81,7 +81,7 @@ extension EndToEnd {
             let page = try fetch("http://127.0.0.1:\(bench.statsPort)/readyz")
             #expect(page.status == 503 && page.body.contains("no destination is configured"), "\(page)")
             let status = try bench.command("status").text
-            #expect(status.contains("not ready") && !status.contains("all is read"), "\(status)")
+            #expect(status.contains("not ready") && !status.contains("everything is read"), "\(status)")
             #expect(status.contains("unread, oldest") && status.contains("1 file in"), "\(status)")
             bench.settings.merge(destination) { $1 }
             try reload(bench)
