@@ -17,8 +17,8 @@ internal import Synchronization
 
 /// The running agent: three loops, and what lives on them.
 ///
-/// *reader*: spool, events, compression. *store*: the database, so that a sync stops nobody else. *main*: delivery, the
-/// stats port, the control socket, signals.
+/// *reader*: spool, events, compression. *store*: the database, so that a sync does not stop the others. *main*:
+/// delivery, the stats port, the control socket, signals.
 public actor AgentService {
     /// The main loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

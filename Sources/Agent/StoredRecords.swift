@@ -5,7 +5,7 @@ internal import Glibc
 internal import Logs
 internal import Queue
 
-/// The queue, the dead letters and the quarantine while no agent runs: on the file itself, whose directory nobody else
+/// The queue, the dead letters and the quarantine while no agent runs: in the file itself, whose directory nobody else
 /// owns meanwhile.
 public enum StoredRecords {
     /// Opens the queue of a configuration and hands over what is stored.

@@ -1,6 +1,6 @@
 package import Model
 
-/// All settings of the agent, with their defaults where nobody set them.
+/// All settings of the agent, with defaults for those that are not set.
 public struct Settings: Sendable, Equatable {
     package var agent = AgentSettings()
     package var spool = SpoolSettings()

@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Glibc
 
-/// A configuration that was read: the settings, and what a person should look at.
+/// A configuration that was read: the settings, and what a person should check.
 public struct LoadedSettings: Sendable, Equatable {
     /// The settings, complete and consistent.
     public let settings: Settings

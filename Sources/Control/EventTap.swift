@@ -1,8 +1,8 @@
 public import Model
 internal import Synchronization
 
-/// Shows events to whoever watches, as they pass, without disturbing them: a slow watcher misses events and is told how
-/// many; with nobody watching it costs one load of a number.
+/// Shows passing events to watchers without disturbing them: a slow watcher misses events and learns how many; without
+/// watchers it costs one load of a number.
 ///
 /// Events go to the watchers only, never to the log. Isolation: from any thread.
 public final class EventTap: Sendable {

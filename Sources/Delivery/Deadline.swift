@@ -2,12 +2,12 @@ public import EventLoops
 public import Model
 public import TimeZones
 
-/// By when events must have arrived to count in a view that closes its days at a fixed local time (ga08).
+/// When events must have arrived to count in a view that closes its days at a fixed local time (ga08).
 ///
 /// An event belongs to its local date in the view's zone. It must be acknowledged before the deadline's time on the next
 /// date that exists there: with 04:00, an event of 23:59 has 4 h 1 min, one of 00:00 has 28 h. Where clocks skip that
 /// time, the deadline is the first instant after the gap; where it comes twice, the earlier. A date that a zone skipped
-/// as a whole (Apia, 2011-12-30) is nobody's next date.
+/// as a whole (Apia, 2011-12-30) is no date's next date.
 public struct Deadline: Sendable, Equatable {
     /// The view's name, for counters.
     public let name: String

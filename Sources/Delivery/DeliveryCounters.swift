@@ -1,6 +1,6 @@
 public import Model
 
-/// What a destination was asked and answered, since the start.
+/// The requests to a destination and its answers, since the start.
 public struct DeliveryCounters: Sendable, Equatable {
     /// How an attempt ended; each case with its status, where there was one.
     public struct Answer: Sendable, Hashable {

@@ -1,7 +1,7 @@
 public import EventLoops
 public import Model
 
-/// What delivery does, for `status`, metrics and readiness: a copy that never waits for the delivery loop.
+/// The state of delivery, for `status`, metrics and readiness: a copy that never waits for the delivery loop.
 public struct DeliverySnapshot: Sendable {
     /// One destination's part.
     public struct Destination: Sendable {

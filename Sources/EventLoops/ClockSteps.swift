@@ -1,5 +1,5 @@
-/// Notices when the time of day was set by more than an hour: for ten minutes then nothing should be given up for its age, because
-/// the clock may be set again.
+/// Notices when the time of day was set by more than an hour: then nothing should be given up for its age for ten
+/// minutes, because the clock may be set again.
 public struct ClockSteps {
     private static let large = Duration.seconds(3600)
     private static let distrust = Duration.seconds(600)

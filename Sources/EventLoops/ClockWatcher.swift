@@ -1,9 +1,9 @@
 internal import CLinux
 internal import Glibc
 
-/// Tells when the time of day was set: by a person, by a time service that steps, after a suspended machine's correction.
+/// Reports when the time of day was set: by a person, by a time service that steps, or after a suspended machine's correction.
 ///
-/// A timer of the kernel that never fires, and is cancelled when somebody sets the clock: nothing runs meanwhile.
+/// A kernel timer that never fires, but is cancelled when the clock is set: nothing runs meanwhile.
 ///
 /// Source: timerfd_create(2), TFD_TIMER_CANCEL_ON_SET.
 public final class ClockWatcher {

@@ -64,7 +64,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 }
 
-/// Where time comes from. Whoever needs it takes one of these; tests pass a clock that they move by hand.
+/// Where time comes from. Code that needs time takes one of these; tests pass a clock that they move by hand.
 public protocol TimeSource: Sendable {
     /// Now, on the clock for waits.
     var bootTime: BootInstant { get }

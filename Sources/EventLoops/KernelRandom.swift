@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// The kernel's chance, taken 4 KiB at a time.
+/// The kernel's random numbers, read 4 KiB at a time.
 ///
 /// The standard library's generator asks the kernel for each number: a system call an event. A block costs the same
 /// bytes at a sixteenth of the time. Numbers are as good as the kernel's. A class, because a copy would repeat them; not

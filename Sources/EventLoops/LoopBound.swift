@@ -1,4 +1,4 @@
-/// Something that belongs to a loop, held elsewhere: it is reached on that loop's thread only.
+/// A value that belongs to a loop but is held elsewhere: it can be used only on that loop's thread.
 ///
 /// Unchecked, because the only ways to the value are `use` and `assumeOnLoop`: the first goes to the loop's thread, the second
 /// traps anywhere else.

@@ -4,7 +4,7 @@ internal import Glibc
 /// Signals as something to read, instead of something that interrupts.
 ///
 /// The signals are blocked for the thread that makes the watcher; make it before any other thread is started, so that
-/// they inherit the mask, on the thread whose loop is to be told.
+/// they inherit the mask, on the thread whose loop gets the signals.
 public final class SignalWatcher {
     private let loop: EventLoop
     private let descriptor: Descriptor

@@ -1,7 +1,7 @@
 internal import EventLoops
 public import TimeZones
 
-/// What is known of the machine, ready to be added to events: the `device` member.
+/// The machine's properties, ready to be added to events: the `device` member.
 public struct DeviceText: Sendable, Equatable {
     /// The members with their values, in their order; none for a `device` of the time zone's offset alone.
     public var members: [Member]

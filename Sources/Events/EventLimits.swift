@@ -1,6 +1,6 @@
 public import Model
 
-/// What is limited in an event, by its word in settings and metrics. Closed, because each is a metric label.
+/// What is limited in an event, as settings and metrics name it. Closed, because each is a metric label.
 public enum LimitKind: String, Sendable, CaseIterable {
     /// Distinct event names of an app in a UTC day.
     case eventNames = "event_names"

@@ -1,4 +1,4 @@
-/// Finds out whether a text is one JSON object, as the pass over an event would: by the same scanner.
+/// Checks whether a text is one JSON object, with the same scanner as the pass over an event.
 public struct ObjectCheck: Sendable {
     /// A check needs no setting up.
     public init() {}

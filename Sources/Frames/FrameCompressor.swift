@@ -3,10 +3,10 @@ internal import CZstd
 public import EventLoops
 public import Model
 
-/// Packs bytes, each call into one frame or member.
+/// Compresses bytes, each call into one frame or member.
 ///
-/// It keeps the library's working memory between calls, because making it anew costs a third more for small frames.
-/// Not thread-safe: one for each loop.
+/// It keeps the library's working memory between calls, because allocating it each time costs a third more for small
+/// frames. Not thread-safe: one for each loop.
 public final class FrameCompressor {
     /// How it packs.
     public let compression: Compression

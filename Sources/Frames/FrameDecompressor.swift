@@ -3,7 +3,7 @@ internal import CZstd
 public import EventLoops
 public import Model
 
-/// Unpacks whole frames. Not thread-safe: one for each loop.
+/// Decompresses whole frames. Not thread-safe: one for each loop.
 public final class FrameDecompressor {
     private let zstd: OpaquePointer
     private let gzip: OpaquePointer

@@ -3,9 +3,9 @@ internal import CZstd
 public import EventLoops
 public import Model
 
-/// Unpacks a file piece by piece, in bounded memory: `.gz` (also of several members) and `.zst` (of several frames).
+/// Decompresses a file piece by piece, in bounded memory: `.gz` (also of several members) and `.zst` (of several frames).
 public final class StreamDecompressor {
-    /// How far one step came.
+    /// The result of one step.
     public struct Step: Sendable, Equatable {
         /// Bytes of the input that were used up.
         public let consumed: Int

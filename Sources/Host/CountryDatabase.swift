@@ -2,10 +2,10 @@ internal import CMaxMind
 public import EventLoops
 public import Events
 
-/// Countries of addresses, from a MaxMind database (GeoLite2-Country and its kin).
+/// Countries of addresses, from a MaxMind database (GeoLite2-Country and similar ones).
 ///
-/// libmaxminddb is loaded when a database is opened: who has none needs no library. The database is mapped, not read; a
-/// new one is taken up by opening it anew.
+/// libmaxminddb is loaded when a database is opened: without one no library is needed. The database is mapped, not
+/// read; to use a new one, open it.
 public final class CountryDatabase {
     private let database: OpaquePointer
 

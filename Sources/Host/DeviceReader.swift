@@ -7,7 +7,7 @@ public import Events
 internal import Glibc
 public import TimeZones
 
-/// Finds out what the machine says of itself (ac22).
+/// Reads the machine's properties (ac22).
 public struct DeviceReader: Sendable {
     /// The members of `device`, in the order in which they are written. `time_zone_offset` is not among them: it depends on
     /// the event.

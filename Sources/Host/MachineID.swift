@@ -1,4 +1,4 @@
-/// What tells a machine from its copies: an image that is started twice gets two of them.
+/// Distinguishes a machine from its copies: an image that is started twice gets two ids.
 ///
 /// Source: machine-id(5). A container has its own, or none.
 public enum MachineID {

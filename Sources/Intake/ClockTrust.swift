@@ -1,12 +1,12 @@
 internal import CLinux
 public import EventLoops
 
-/// Whether the time of day can be trusted: nothing expires or is quarantined by its time while it cannot.
+/// Whether the time of day can be trusted: while it cannot, nothing expires or is quarantined for its time.
 ///
 /// It cannot while the kernel says that the clock is not synchronised, nor within ten minutes after a step of more than
-/// an hour (a machine that starts in 1970, a correction by hand). Where a sandbox forbids to ask the kernel (as the unit's
-/// `ProtectClock=` does), a time service gets the machine's first ten minutes, and a clock that is behind what is known to
-/// be past is not trusted. The kernel is asked once a minute at most.
+/// an hour (a machine that starts in 1970, a correction by hand). If a sandbox forbids asking the kernel (as the unit's
+/// `ProtectClock=` does), a time service gets the machine's first ten minutes, and a clock that is behind a time known
+/// to be past is not trusted. The kernel is asked once a minute at most.
 public final class ClockTrust {
     private static let lookUpEvery = Duration.seconds(60)
     private static let timeToSynchronise = BootInstant(nanoseconds: 600_000_000_000)

@@ -1,6 +1,6 @@
 public import Model
 
-/// Who is shown events as they pass. From any thread.
+/// Sees events as they pass. From any thread.
 public protocol EventAudience: AnyObject, Sendable {
     /// Whether anybody watches: asked before anything is prepared for `offer`.
     var isWatched: Bool { get }

@@ -11,7 +11,7 @@ public import Logs
 public import Model
 public import Spool
 
-/// Takes lines from the spool, makes events of them, and hands them to the queue: the hot path between the two.
+/// Takes lines from the spool, turns them into events, and hands them to the queue: the hot path between the two.
 ///
 /// It lives on the reader's loop. What it holds in memory is bounded by what the spool takes between two commits.
 public final class Intake: SpoolSink {

@@ -1,6 +1,6 @@
 internal import Model
 
-/// Why what was brought beside the spool was not taken.
+/// Why input from outside the spool was refused.
 public struct IntakeError: Error, Sendable, Equatable {
     /// The kind of failure.
     public enum Code: String, Sendable, CaseIterable {

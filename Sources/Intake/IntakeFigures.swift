@@ -3,7 +3,7 @@ public import Events
 public import Model
 internal import Synchronization
 
-/// What the intake counts since the start, for metrics: written by the reader's loop, read from any thread.
+/// The intake's counts since the start, for metrics: written by the reader's loop, read from any thread.
 public final class IntakeFigures: Sendable {
     /// The counts at one moment.
     public struct Counts: Sendable {

@@ -1,6 +1,6 @@
 public import Events
 
-/// What the intake needs of the configuration.
+/// The part of the configuration that the intake needs.
 public struct IntakeSettings: Sendable, Equatable {
     /// For the pass over each line.
     public var events: EventOptions

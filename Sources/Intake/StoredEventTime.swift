@@ -1,7 +1,7 @@
 public import EventLoops
 internal import Events
 
-/// Tells when a stored event happened: for the queue, which looks at events only where some of a chunk have expired.
+/// Gives the time of a stored event: for the queue, which looks at events only if some of a chunk have expired.
 public enum StoredEventTime {
     /// By the event's own time, else by its acceptance; nil if the line is no event any more.
     public static func time(of line: [UInt8], acceptedAt: Timestamp) -> Timestamp? {

@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// What is known of the reading of a journal.
+/// The state of reading a journal.
 public struct JournalFigures: Sendable, Equatable {
     /// Entries that became lines, since the start.
     public var entries = 0

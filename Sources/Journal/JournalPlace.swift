@@ -41,7 +41,7 @@ extension JournalPlace {
     }
 }
 
-/// Entries that were made lines of, and how far the journal is read with them.
+/// Entries turned into lines, and how far the journal is read with them.
 public struct JournalPiece: Sendable {
     /// One line an entry, each with its line feed. May be empty: then only the place has changed.
     public var lines: [UInt8] = []

@@ -4,10 +4,10 @@ public import Logs
 internal import Model
 internal import Synchronization
 
-/// Reads one journal, entry after entry, for whoever asks for the next piece.
+/// Reads one journal, entry by entry, when the next piece is asked for.
 ///
-/// It lives on a loop on which nothing else waits: the library reads files, which may take as long as a disk does. Without new entries
-/// it sleeps until journald writes some.
+/// It lives on a loop on which nothing else depends: the library reads files, which may take as long as a disk does.
+/// Without new entries it sleeps until journald writes some.
 public actor JournalReader {
     /// The executor is the loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

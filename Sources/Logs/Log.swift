@@ -54,7 +54,7 @@ public protocol LogSink: Sendable {
     func write(_ message: LogMessage)
 }
 
-/// What code writes its messages to.
+/// Takes the messages of the code.
 public struct Log: Sendable {
     /// Where messages go.
     public let sink: any LogSink

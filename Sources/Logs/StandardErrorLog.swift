@@ -9,7 +9,7 @@ internal import Synchronization
 /// With a loop attached, what had to wait is written as soon as it can be; without one, with the next message. Nothing
 /// wakes up an idle process: there is a timer only while a repeated message waits for its count to be written.
 ///
-/// Messages are written as they come: keeping secrets out of them is their makers' duty.
+/// Messages are written as they come: the callers must keep secrets out of them.
 /// Isolation: from any thread.
 public final class StandardErrorLog: LogSink {
     private struct State: ~Copyable {

@@ -1,10 +1,10 @@
-/// Who can tell figures: reads what others have published, never waits.
+/// Supplies figures: reads what others have published, never waits.
 public protocol MetricCollector: Sendable {
     /// Adds samples of any families.
     func collect(into exposition: inout Exposition)
 }
 
-/// The samples of one answer, gathered from all collectors, then written in the order of the table.
+/// The samples of one answer, collected from all collectors, then written in the order of the table.
 ///
 /// Bounded whatever the collectors do: a family has at most `MetricFamily.seriesLimit` series, a closed label only its
 /// own values (others become `other`), and a series that is given twice keeps the last figure.

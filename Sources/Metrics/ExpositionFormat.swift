@@ -1,4 +1,4 @@
-/// How figures are written: negotiated with who asks.
+/// How figures are written: negotiated with the client.
 ///
 /// Source: Prometheus, "Exposition formats" (text 0.0.4); OpenMetrics 1.0.
 public enum ExpositionFormat: Sendable, CaseIterable {

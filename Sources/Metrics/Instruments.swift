@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Counters told apart by labels: one family.
+/// Counters distinguished by labels: one family.
 ///
 /// The lock is held for a dictionary's access, never while anything waits.
 public final class CounterSet: MetricCollector {

@@ -24,7 +24,7 @@ private func gauge(_ name: String, _ help: String, _ labels: [MetricFamily.Label
     MetricFamily(.gauge, "spoolship_\(name)", help, labels)
 }
 
-/// The table: what a family counts is said in its help.
+/// The table: each family's help says what it counts.
 package struct MetricTable: Sendable {
     // MARK: Ledger (durable: counts since the database was made)
 

@@ -5,8 +5,8 @@
 
 /// One metric: its name, what it means, and which labels tell its series apart.
 ///
-/// All families are declared in one table, which the golden file, the documentation, the dashboard and the alerts are
-/// held to.
+/// All families are declared in one table, with which the golden file, the documentation, the dashboard and the alerts
+/// are compared.
 /// Source: prometheus.io, "Metric and label naming".
 public struct MetricFamily: Sendable, Hashable {
     /// What kind of number it is.
@@ -21,7 +21,7 @@ public struct MetricFamily: Sendable, Hashable {
         case info
     }
 
-    /// What tells series apart.
+    /// Distinguishes series.
     public struct Label: Sendable, Hashable {
         /// The label's name.
         public let name: String

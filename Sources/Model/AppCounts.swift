@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// What an app has written, since the agent's start.
+/// What was read of an app since the agent's start.
 public struct AppCounts: Sendable, Equatable {
     /// Events and records that were read, those that were refused, expired or discarded included.
     public var events = 0

@@ -1,4 +1,4 @@
-/// How far a file has been taken.
+/// How far a file has been read.
 public struct BackfillState: Sendable, Equatable {
     /// Where the last piece ended; nil when none was taken.
     public let place: String?
@@ -64,7 +64,7 @@ public struct BackfillPiece: Sendable, Equatable {
     }
 }
 
-/// What became of a piece's events: `read` is the sum of the others.
+/// The result of a piece's events: `read` is the sum of the others.
 public struct BackfillResult: Sendable, Equatable {
     /// Events read.
     public let read: Int

@@ -52,7 +52,7 @@ public struct BatchHeader: Sendable, Hashable {
     }
 }
 
-/// Events on their way to one destination, in their order.
+/// Events in flight to one destination, in order.
 public struct Batch: Sendable {
     /// A run of events of one stored frame.
     public struct Part: Sendable {

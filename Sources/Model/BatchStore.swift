@@ -28,7 +28,7 @@ public protocol BatchStore: Sendable {
     func flush() async throws
 }
 
-/// What a request for several batches gave.
+/// The answer to a request for several batches.
 public struct LeasedBatches: Sendable {
     /// Those that are leased, in order.
     public var batches: [Batch] = []
@@ -39,7 +39,7 @@ public struct LeasedBatches: Sendable {
     public init() {}
 }
 
-/// Which batch is wanted.
+/// The batch that is wanted.
 public struct LeaseRequest: Sendable, Equatable {
     /// Whose.
     public var destination: DestinationName

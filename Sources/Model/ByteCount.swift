@@ -1,7 +1,7 @@
 internal import EventLoops
 
-/// How many bytes: never negative, and sums end at the end of the range. A file's size is what its owner says it is, up to
-/// 2^63-1 for one that holds nothing, so two are enough to pass what 64 bits hold.
+/// A number of bytes: never negative, and sums saturate. A file's size is under its owner's control, up to 2^63-1 for
+/// an empty one, so two are enough to overflow 64 bits.
 public struct ByteCount: Sendable, Hashable, Comparable, ExpressibleByIntegerLiteral {
     /// The number, from 0.
     public let value: Int64

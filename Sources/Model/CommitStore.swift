@@ -38,7 +38,7 @@ public enum WaitReason: String, Sendable, CaseIterable {
     case moved
 }
 
-/// Why a store could not store.
+/// Why a store failed to store.
 public protocol StoreFailure: Error {
     /// The kind of failure: one of the store's closed set of words.
     var word: String { get }

@@ -1,4 +1,4 @@
-/// How bytes are packed: in the queue, and in a request's body.
+/// How bytes are compressed: in the queue, and in a request's body.
 public enum Compression: UInt8, Sendable, CaseIterable {
     /// As they are.
     case none = 0

@@ -1,6 +1,6 @@
-/// How a destination stands, as reports, metrics, status and the control API call it.
+/// The state of a destination, as reports, metrics, status and the control API call it.
 ///
-/// What stands higher wins, and of several reasons why nothing goes it is told; everything is sent in the last one only.
+/// Of several reasons why nothing is sent, the first in this list is reported; only in the last state is everything sent.
 public enum DestinationStateName: String, Sendable, CaseIterable {
     /// Collection is disabled.
     case disabled
@@ -26,7 +26,7 @@ public enum DestinationStateName: String, Sendable, CaseIterable {
     case active
 }
 
-/// What `dispatch --wait` and `drain` tell after each request.
+/// What `dispatch --wait` and `drain` report after each request.
 ///
 /// Source: Google Analytics' dispatch results good, no data and error (ga05).
 public enum DispatchReport: Sendable, Equatable {

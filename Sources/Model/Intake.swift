@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// Events on their way into the queue: of one priority, for the same destinations, in their order.
+/// Events on their way into the queue: of one priority, for the same destinations, in order.
 public struct NewChunk: Sendable {
     /// The priority of all of its events.
     public var priority: Priority
@@ -111,8 +111,7 @@ public struct SpoolProgress: Sendable, Equatable {
     public init() {}
 }
 
-/// A line or a file that could not be read as an event: kept whole where it is small enough, and never thrown away
-/// unseen.
+/// A line or a file that could not be read as an event: kept whole if it is small enough, and never silently discarded.
 public struct QuarantineRecord: Sendable, Equatable {
     /// Why; closed, because it is a metric label.
     public enum Reason: String, Sendable, CaseIterable {

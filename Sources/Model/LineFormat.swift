@@ -1,4 +1,4 @@
-/// What becomes of lines that are no JSON.
+/// What happens to lines that are not JSON.
 public enum TextHandling: String, Sendable, CaseIterable {
     /// They are quarantined.
     case quarantine
@@ -11,7 +11,7 @@ public enum TextHandling: String, Sendable, CaseIterable {
     public static let mostBlockBytes = 64 << 10
 }
 
-/// What a container's runtime wraps lines in. It writes a long line of a program as several.
+/// The format in which a container's runtime wraps lines. It writes a long line of a program as several.
 public enum LineFormat: String, Sendable, CaseIterable {
     /// Docker's json-file, `{"log": …, "stream": …, "time": …}`: `log` ends with a line feed in the last line of a record.
     case docker

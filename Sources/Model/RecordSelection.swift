@@ -8,7 +8,7 @@ public enum RecordStore: String, Sendable, CaseIterable {
     case quarantine
 }
 
-/// Which records are meant; nil means all.
+/// A filter for records; nil means all.
 public struct RecordSelection: Sendable, Equatable {
     /// Only of this destination (queue, dead letters).
     public var destination: DestinationName?

@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// An identifier that sorts by the time it was made: 48 bits of milliseconds, a counter, then chance.
+/// An identifier that sorts by the time it was made: 48 bits of milliseconds, a counter, then random bits.
 ///
 /// Ids made one after the other share most of their text, which makes events smaller once compressed.
 /// Source: RFC 9562, section 5.7 and method 1 of section 6.2.
@@ -70,7 +70,7 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     }
 }
 
-/// Makes ids, each greater than the one before, also when the clock is set back.
+/// Makes ids, each greater than the one before, even if the clock is set back.
 public struct UUIDv7Generator: Sendable {
     private var millisecond: UInt64 = 0
     private var counter: UInt64 = 0

@@ -1,7 +1,7 @@
 public import EventLoops
 public import Model
 
-/// Looks into the events of stored batches, for those who count them by their time.
+/// Looks into the events of stored batches, for counting them by their time.
 public final class BatchEvents {
     private let builder: BodyBuilder
 

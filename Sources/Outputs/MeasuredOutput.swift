@@ -1,7 +1,7 @@
 public import EventLoops
 package import Model
 
-/// What every kind of destination tells besides what became of a batch.
+/// What every kind of destination reports besides the outcome of a batch.
 package protocol MeasuredOutput: BatchSender, Actor {
     /// What was told of since the last attempt, and what is known of certificates.
     var measures: OutputMeasures { get set }
@@ -19,7 +19,7 @@ extension MeasuredOutput {
     }
 }
 
-/// What attempts took.
+/// Figures of attempts.
 package struct OutputMeasures: Sendable {
     /// The bytes that were handed over: bodies as they go over the wire; for Kafka keys and events before they are packed.
     package var sentBytes = 0
@@ -29,7 +29,7 @@ package struct OutputMeasures: Sendable {
     package var certificates = OutputCertificates()
 }
 
-/// What a person may want to know of a destination's certificates.
+/// Facts about a destination's certificates, for a person.
 public struct OutputCertificates: Sendable, Equatable {
     /// When the first of the agent's own certificates expires; nil without one.
     public var ownExpiry: Timestamp?

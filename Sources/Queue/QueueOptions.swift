@@ -1,6 +1,6 @@
 public import Model
 
-/// How a queue is to be run.
+/// How a queue runs.
 public struct QueueOptions: Sendable, Equatable {
     /// Who opens the queue.
     public enum Opener: Sendable, Equatable {

@@ -24,7 +24,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         public var deadLetters = 0
     }
 
-    /// What a new event would meet.
+    /// What would happen to a new event.
     public enum Accepting: Sendable, Equatable {
         /// Everything is stored.
         case all
@@ -56,7 +56,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var quarantine = Kept()
     /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths, by what names them.
     public var unkept: [String: String] = [:]
-    /// What a new event would meet.
+    /// What would happen to a new event.
     public var accepting = Accepting.all
     /// Who reads the database beside us and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing
     /// waits for that; nil otherwise, or if it cannot be told.
@@ -89,7 +89,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         public var purged = 0
     }
 
-    /// Events that a rule, disabled collection or a person took out.
+    /// Events that a rule, disabled collection or a person removed.
     public struct Discarded: Sendable, Equatable {
         /// Who would have got them; nil when no destination wanted them.
         public var destination: DestinationName?
@@ -119,7 +119,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     }
 }
 
-/// What the agent goes on from after a start.
+/// The state from which the agent continues after a start.
 public struct RestoredState: Sendable {
     /// How far each file of the spool was read.
     public var checkpoints: [Checkpoint] = []

@@ -1,7 +1,7 @@
 internal import Glibc
 public import Model
 
-/// What lies in a state directory's queue, read without an agent and without changing it.
+/// The content of a state directory's queue, read without an agent and without changing it.
 public struct StoredQueue: Sendable, Equatable {
     /// What the queue holds, as `queue.max_size` counts it, in bytes; nil when it cannot be told.
     public var storedBytes: Int?

@@ -12,7 +12,7 @@ public final class CertificateAuthority {
         public var key: String
     }
 
-    /// What is certified.
+    /// What the certificate is for.
     public struct Request: Sendable, Equatable {
         /// The owner's name, for people.
         public var commonName: String

@@ -2,7 +2,7 @@ public import EventLoops
 internal import Glibc
 internal import Model
 
-/// The certificates of a development receiver: made on first use, kept in a directory, made anew before they expire.
+/// The certificates of a development receiver: made on first use, kept in a directory, renewed before they expire.
 public struct DevelopmentCertificates: Sendable, Equatable {
     /// The file that clients must trust.
     public let caFile: String

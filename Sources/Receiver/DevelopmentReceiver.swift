@@ -6,7 +6,7 @@ internal import Synchronization
 /// An HTTPS server that takes batches: for `make run`, for trying out an agent, and for tests.
 ///
 /// `POST` to any path takes a batch (NDJSON or JSON; gzip, zstd or plain); `GET /stats` answers with its figures. Serves
-/// on threads of its own until it is stopped or let go.
+/// on its own threads until it is stopped or released.
 public final class DevelopmentReceiver: Sendable {
     /// The port that it listens on.
     public let port: UInt16

@@ -1,6 +1,6 @@
 internal import Model
 
-/// Files that are read where they lie: never claimed, renamed, created, locked or removed.
+/// Files that are read in place: never claimed, renamed, created, locked or removed.
 public struct ReadPlace: Sendable, Hashable {
     /// Whose lines they are.
     public let app: String

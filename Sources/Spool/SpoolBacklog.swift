@@ -1,7 +1,7 @@
 public import EventLoops
 public import Model
 
-/// What waits in a spool that nobody reads: counted by looking, not by reading.
+/// The backlog of a spool that is not read: counted without reading it.
 public struct SpoolBacklog: Sendable, Equatable {
     /// Files that hold, or may hold, events.
     public private(set) var files = 0

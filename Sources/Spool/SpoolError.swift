@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// Why the spool cannot be read at all. What goes wrong with one file is a figure and a log line, not an error.
+/// Why the spool cannot be read at all. A problem with one file is a figure and a log line, not an error.
 public struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Closed, because each code is a metric label.
     public enum Code: String, Sendable, CaseIterable {

@@ -28,7 +28,7 @@ public enum SpoolRefusal: String, Sendable, CaseIterable {
     case tooDeep = "too_deep"
 }
 
-/// How reading the spool goes. A snapshot: read it from any thread, as often as you like.
+/// The state of reading the spool. A snapshot: read it from any thread, as often as you like.
 public struct SpoolFigures: Sendable, Equatable {
     /// Which directory is read, whatever has its name now.
     public struct Root: Sendable, Equatable {

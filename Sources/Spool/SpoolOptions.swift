@@ -1,6 +1,6 @@
 public import Model
 
-/// What the spool starts from: what the queue has kept.
+/// What the spool starts from: the state kept in the queue.
 public struct SpoolStart: Sendable {
     /// How far each file had been read.
     public var checkpoints: [Checkpoint]
@@ -16,7 +16,7 @@ public struct SpoolStart: Sendable {
 
 /// How the spool is read.
 public struct SpoolOptions: Sendable, Equatable {
-    /// What becomes of a file all of whose events are queued.
+    /// What happens to a file all of whose events are queued.
     public enum AfterRead: Sendable, Equatable {
         /// It is removed.
         case delete

@@ -6,7 +6,7 @@
 
 public import Model
 
-/// Where lines come from, as the taker needs to know it.
+/// Where lines come from, for the sink.
 public struct SpoolSource: Sendable, Equatable {
     /// The app: the name of its directory; `default` at the top; the name of the file's owner in `incoming/`.
     public var app: String
@@ -30,7 +30,7 @@ public struct SpoolSource: Sendable, Equatable {
     }
 }
 
-/// Who takes what the spool reads. It lives on the reader's loop; every call comes on that loop's thread.
+/// Takes what the spool reads. It lives on the reader's loop; every call comes on that loop's thread.
 public protocol SpoolSink: AnyObject {
     /// Takes whole lines.
     ///

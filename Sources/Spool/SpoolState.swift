@@ -1,10 +1,10 @@
 internal import EventLoops
 internal import Glibc
 
-/// What the agent accepts now, as it tells writers: in `.spoolship/state` in the spool, readable by all (ac08).
+/// What the agent accepts now, for writers: in `.spoolship/state` in the spool, readable by all (ac08).
 ///
-/// The first line is one word, `all`, `critical` or `none`; the second says why, for a person. Writers may look there before
-/// they write; no file, or a word that is not known, means `all`, because writing needs no agent.
+/// The first line is one word, `all`, `critical` or `none`; the second says why, for a person. Writers may read it
+/// before they write; a missing file, or an unknown word, means `all`, because writing needs no agent.
 public struct SpoolState: Sendable, Equatable {
     /// What is accepted.
     public enum Accepting: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-/// Why an event, or a setting, was not taken.
+/// Why an event, or a setting, was not accepted.
 public struct AnalyticsError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What went wrong.
     public enum Code: String, Sendable, CaseIterable {

@@ -1,6 +1,6 @@
 /// How a client writes.
 public struct ClientSettings: Sendable, Equatable {
-    /// What the client makes of events.
+    /// How the client writes events.
     public enum Style: Sendable, Equatable {
         /// Appends lines to a file of this process: the least work, and the agent reads on as it grows.
         case append

@@ -3,7 +3,7 @@ internal import Model
 internal import Outputs
 internal import Synchronization
 
-/// What is published at an address now, fetched as an agent fetches it: for commands, which have no loop of their own.
+/// The document now published at an address, fetched as an agent fetches it: for commands, which have no loop.
 public struct PublishedDocument: Sendable {
     /// Why there is none.
     public struct Failure: Error {

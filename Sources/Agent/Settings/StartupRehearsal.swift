@@ -5,9 +5,9 @@ public import Model
 internal import Outputs
 internal import Queue
 
-/// What a start makes of a configuration, without starting: for `check`.
+/// How a start would treat a configuration, without starting: for `check`.
 public struct StartupRehearsal: Sendable {
-    /// Why a start does not take up a setting.
+    /// Why a start refuses a setting.
     public struct Refusal: Sendable, Equatable {
         /// The setting that it is about: `destination.main.url`.
         public let setting: String

@@ -1,6 +1,6 @@
 package import Logs
 
-/// `[agent]`: the process: its state, its log, its end.
+/// `[agent]`: the process: its state directory, its log, how it stops.
 public struct AgentSettings: Sendable, Equatable {
     package var stateDirectory = "/var/lib/spoolship"
     package var runtimeDirectory = "/run/spoolship"

@@ -1,6 +1,6 @@
 package import Model
 
-/// `[apps.NAME]`: what holds for one app. What is nil follows the general settings.
+/// `[apps.NAME]`: settings for one app. Those that are nil follow the general settings.
 public struct AppSettings: Sendable, Equatable {
     package var read: [String]?
     package var journal: Bool?
@@ -40,7 +40,7 @@ public struct AppSettings: Sendable, Equatable {
     }
 }
 
-/// How severe an entry of the journal is, in journalctl's words, the most severe first.
+/// The severity of a journal entry, in journalctl's words, the most severe first.
 public enum JournalPriority: String, SettingChoice {
     /// The system is unusable.
     case emerg

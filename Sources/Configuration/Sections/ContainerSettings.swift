@@ -2,7 +2,7 @@ package import Model
 
 /// `[[container]]`: a remotely managed container.
 public struct ContainerSettings: Sendable, Equatable {
-    /// What must rule before events are read.
+    /// What must be in force before events are read.
     public enum Requirement: String, SettingChoice {
         /// Any document that is published or a default.
         case document

@@ -1,6 +1,6 @@
 internal import Model
 
-/// `[[deadline]]`: by when events must have arrived: those of a local date, before a time of the next one.
+/// `[[deadline]]`: when events must have arrived: those of a local date, before a time of the next one.
 public struct DeadlineSettings: Sendable, Equatable {
     package var name = ""
     package var time = TimeOfDay(hour: 4, minute: 0)

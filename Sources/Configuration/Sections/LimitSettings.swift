@@ -19,8 +19,8 @@ public enum LimitPreset: String, SettingChoice {
     case appCenter = "app_center"
 }
 
-/// `[limits]` and `[apps.NAME.limits]`: limits of events; of an app what is nil follows `[limits]`. There are none by default, and
-/// 0 turns one off.
+/// `[limits]` and `[apps.NAME.limits]`: limits of events; an app's limits that are nil follow `[limits]`. There are
+/// none by default, and 0 turns one off.
 public struct LimitSettings: Sendable, Equatable {
     package var like: LimitPreset?
     package var eventNames = LimitSetting()

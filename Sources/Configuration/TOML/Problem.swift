@@ -20,7 +20,7 @@ public struct Problem: Error, Sendable, Equatable {
         case environment
     }
 
-    /// Whether the configuration can be used all the same.
+    /// Whether the configuration can still be used.
     public enum Severity: String, Sendable {
         /// It cannot.
         case error

@@ -3,8 +3,8 @@ internal import Model
 
 /// `${NAME}` in the strings of the configuration: the value of a variable of the environment.
 ///
-/// `${NAME:-text}` is `text` where the variable is unset or empty, `$${` is `${` itself, any other `$` is a dollar sign. What a
-/// variable holds is taken as it is: `${` in it means nothing. Keys, numbers and what containers set are left alone.
+/// `${NAME:-text}` is `text` if the variable is unset or empty, `$${` is a literal `${`, any other `$` is a dollar
+/// sign. A variable's value is taken as it is: `${` in it means nothing. Keys, numbers and values of containers are not expanded.
 public enum Variables {
     /// The value of a variable of this process; nil when it is unset, or not UTF-8.
     public static func ofProcess(_ name: String) -> String? {

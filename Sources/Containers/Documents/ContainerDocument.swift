@@ -5,9 +5,9 @@ public import Model
 /// A container's document as it was published: parsed, checked, immutable.
 ///
 /// JSON (RFC 8259) with the members `id`, `version`, `expires`, `description`, `values`, `macros`, `rules`, `tags` and
-/// `tests`; `id` and `version` are needed, unknown members are errors. What is in hand was checked as a whole: every name
-/// that it mentions is there, no macro stands behind itself, `DocumentLimits` are kept. Regular expressions are compiled,
-/// and refused, by `CompiledContainer`.
+/// `tests`; `id` and `version` are needed, unknown members are errors. A value of this type was checked as a whole:
+/// every name in it is defined, no macro needs itself, `DocumentLimits` are kept. `CompiledContainer` compiles, and
+/// refuses, regular expressions.
 public struct ContainerDocument: Sendable, Equatable {
     /// Which container it is: 1 to 64 of A-Z, a-z, 0-9, - and _.
     public let id: String

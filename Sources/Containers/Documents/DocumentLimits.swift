@@ -1,4 +1,4 @@
-/// What a document may hold. Fixed, so that a document good on one server is good on all.
+/// What a document may contain. Fixed, so that a document that is valid on one server is valid on all.
 public enum DocumentLimits {
     /// Bytes of the whole text: 1 MiB.
     public static let bytes = 1 << 20

@@ -1,6 +1,6 @@
 public import Model
 
-/// A named value that is worked out when it is asked for (tm13). What is not known is null.
+/// A named value that is computed when it is needed (tm13). An unknown value is null.
 public struct Macro: Sendable, Equatable {
     /// Its name, unique in its document.
     public let name: String

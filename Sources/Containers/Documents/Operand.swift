@@ -1,6 +1,6 @@
 public import Model
 
-/// A value in a document: as it stands, or that of a macro.
+/// A value in a document: a literal, or that of a macro.
 public enum Operand: Sendable, Hashable {
     /// The value itself.
     case constant(JSONValue)
@@ -10,7 +10,7 @@ public enum Operand: Sendable, Hashable {
 
 /// Where a member is in an event, from its top: `["properties", "Category"]`.
 ///
-/// Written `"properties.Category"`, or as a list where a name has a dot in it. Only members of objects can be named.
+/// Written `"properties.Category"`, or as a list if a name contains a dot. Only members of objects can be named.
 public struct MemberPath: Sendable, Hashable, CustomStringConvertible {
     /// The names, outermost first; not empty.
     public let names: [String]

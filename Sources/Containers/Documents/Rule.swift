@@ -1,6 +1,6 @@
 internal import Model
 
-/// Conditions that must all hold (tm12). A rule that is an expression (`when`) is several of one name: one of them must hold.
+/// Conditions that must all hold (tm12). A rule that is an expression (`when`) is several with one name, one of which must hold.
 public struct Rule: Sendable, Equatable {
     /// Its name, unique in its document: discards stand under it in the ledger and in metrics.
     public let name: String

@@ -11,7 +11,7 @@ public struct Tag: Sendable, Equatable {
     /// What it does.
     public let action: Action
 
-    /// What a tag does. Tags act in their order; each sees the event as those before left it.
+    /// What a tag does. Tags act in order; each sees the event as those before left it.
     public enum Action: Sendable, Equatable {
         /// The event goes to these destinations only; what several tags name adds up.
         case ship(destinations: [String])

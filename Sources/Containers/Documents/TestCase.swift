@@ -1,6 +1,6 @@
 public import Model
 
-/// A case that a document tests itself with: an event and what must become of it. `container test` runs it.
+/// A test case of a document: an event and the expected result. `container test` runs it.
 public struct TestCase: Sendable, Equatable {
     /// What it shows; unique in its document.
     public let name: String

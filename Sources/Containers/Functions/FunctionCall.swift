@@ -18,8 +18,8 @@ public struct FunctionCall: Sendable, Hashable {
     public var request: JSONValue { ["function": .string(function), "parameters": parameters] }
 }
 
-/// Who runs functions. The evaluation of an event never waits: where a result is missing it ends and says which calls it
-/// needs; whoever asked then waits for these, and evaluates the event again with the results in hand.
+/// Runs functions. The evaluation of an event never waits: if a result is missing it ends and says which calls it
+/// needs; the caller then waits for these, and evaluates the event again with the results.
 ///
 /// It lives on the reader's loop: every call, and every answer, comes on that loop's thread.
 public protocol FunctionCaller: AnyObject {

@@ -20,7 +20,7 @@ public enum FunctionResult: String, Sendable, CaseIterable {
     case busy
 }
 
-/// A call of a function that came to nothing.
+/// A call of a function that failed.
 public struct FunctionFailure: Sendable, Equatable {
     /// Which function.
     public var function: String

@@ -4,8 +4,7 @@ public import Model
 internal import Synchronization
 
 /// Runs the functions that the configuration names (tm14): no shell, one JSON value in, one out, bounded in time, number
-/// and size. The loop never waits: a function that hangs, dies, prints rubbish or forks costs its own call, and null is
-/// the answer.
+/// and size. The loop never waits: a function that hangs, dies, prints rubbish or forks affects only its own call, whose answer is null.
 ///
 /// It lives on the loop that it is given; `figures` may be read from any thread.
 ///

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The containers whose rules apply now, in configuration order (tm17): written by whoever opens and refreshes them, read
-/// by the intake between two events.
+/// The containers whose rules apply now, in configuration order (tm17): written by the code that opens and refreshes
+/// them, read by the intake between two events.
 ///
 /// Any thread may do either. A new version takes over as a whole.
 public final class ContainersInForce: Sendable {
@@ -11,7 +11,7 @@ public final class ContainersInForce: Sendable {
     }
     private let published: Mutex<State>
 
-    /// What is in force, and what is waited for.
+    /// What is in force, and what is awaited.
     public struct Current: Sendable {
         /// The containers, in configuration order.
         public var containers: [CompiledContainer]
@@ -53,7 +53,7 @@ public final class ContainersInForce: Sendable {
     }
 }
 
-/// A container without which events are not to be read: it is required, or being opened, and no document of it rules.
+/// A container without which events must not be read: it is required, or being opened, and no document of it is in force.
 public struct AwaitedContainer: Sendable, Equatable {
     /// Its id; empty while the configuration is being taken up.
     public let id: String

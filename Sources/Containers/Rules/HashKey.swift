@@ -4,7 +4,7 @@ internal import Events
 internal import Glibc
 internal import Model
 
-/// The secret of a machine, or of a fleet, that `hash` tags make their digests with. No document carries it, and nothing shows it.
+/// The secret of a machine, or of a fleet, with which `hash` tags make digests. No document contains it, and nothing shows it.
 public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     private let code: HMAC
 

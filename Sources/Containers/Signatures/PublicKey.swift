@@ -1,7 +1,7 @@
 internal import COpenSSL
 internal import Digests
 
-/// Whose signature is believed: an Ed25519 public key.
+/// A trusted key: an Ed25519 public key.
 ///
 /// Source: RFC 8032.
 public struct PublicKey: Sendable, Hashable {

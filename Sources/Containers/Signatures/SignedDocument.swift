@@ -4,15 +4,15 @@ public import EventLoops
 /// A document with its signatures, as one file that any web server can serve.
 ///
 /// The first line is `Spoolship-Container-Signature: ed25519 SIGNATURE`, with further signatures after it, separated by
-/// spaces, each 64 bytes in base64; it ends with one line feed. All bytes after it are the document, and just these are
-/// signed: nothing is normalised, so nothing can be read in two ways. `tail -n +2` gives the document back.
+/// spaces, each 64 bytes in base64; it ends with one line feed. All bytes after it are the document, and exactly these
+/// are signed: nothing is normalised, so nothing is ambiguous. `tail -n +2` extracts the document.
 ///
-/// A draft is signed for previews only: its first line begins with `Spoolship-Container-Preview:`, and what is signed is
-/// `Spoolship-Container-Preview`, a line feed and the document. No document begins so, and a signature of one purpose is none
-/// of the other: whoever controls the web server cannot publish a draft, nor preview what was published once.
+/// A draft is signed for previews only: its first line begins with `Spoolship-Container-Preview:`, and the signature
+/// covers `Spoolship-Container-Preview`, a line feed and the document. No document begins like this, and a signature
+/// for one purpose is not valid for the other: someone who controls the web server can neither publish a draft nor
+/// preview an old document.
 ///
-/// Several signatures let a key be replaced: signed by the old key and by the new one, a document is taken by agents that
-/// know either.
+/// Several signatures let a key be replaced: agents that know either key accept a document signed by the old and the new one.
 public struct SignedDocument: Sendable, Equatable {
     /// The largest file that is taken, in bytes.
     public static let largest = 1 << 20

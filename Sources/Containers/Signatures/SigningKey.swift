@@ -2,9 +2,9 @@ internal import COpenSSL
 public import EventLoops
 internal import Glibc
 
-/// What containers are signed with: an Ed25519 private key, kept in a file that its owner alone may read.
+/// Signs containers: an Ed25519 private key, kept in a file that only its owner may read.
 ///
-/// The file is PKCS #8 in PEM, which `openssl pkey` reads as well. A key never stands on a command line.
+/// The file is PKCS #8 in PEM, which `openssl pkey` also reads. A key never appears on a command line.
 public final class SigningKey {
     /// The key that verifies what this one signs.
     public let publicKey: PublicKey

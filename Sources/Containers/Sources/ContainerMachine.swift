@@ -1,7 +1,7 @@
 public import EventLoops
 public import Model
 
-/// When things happen: waits go by the one clock, ages and dates by the other.
+/// A moment on two clocks: waits use one, ages and dates the other.
 public struct ContainerMoment: Sendable {
     /// The clock for waits.
     public var boot: BootInstant
@@ -17,10 +17,10 @@ public struct ContainerMoment: Sendable {
     }
 }
 
-/// Decides which document of a container is in force, and when it is fetched: no I/O, no clock, no chance of its own.
+/// Decides which document of a container is in force, and when it is fetched: no I/O, no clock, no randomness of its own.
 ///
 /// There are three sources (tm01): the default file, the saved copy of the last good fetch, the network. Opening (tm03,
-/// tm04) ends within the timeout whatever they do; what comes later takes over. What was found bad changes nothing.
+/// tm04) ends within the timeout whatever they do; a later document takes over. A bad document changes nothing.
 ///
 /// Source: Google Tag Manager for iOS v3 (tm01 to tm08, tm16).
 public struct ContainerMachine: Sendable {
@@ -68,7 +68,7 @@ public struct ContainerMachine: Sendable {
         case stopOpening
     }
 
-    /// What reading the saved copy came to.
+    /// The result of reading the saved copy.
     public enum Saved: Sendable {
         /// A good one, with the tag of its fetch, and when it was last confirmed.
         case copy(ContainerCopy, etag: String?, confirmed: Timestamp)
@@ -80,7 +80,7 @@ public struct ContainerMachine: Sendable {
         case refused(ContainerError, version: Int)
     }
 
-    /// What a fetch came to.
+    /// The result of a fetch.
     public enum Fetched: Sendable {
         /// A document that is signed and well formed.
         case copy(ContainerCopy, etag: String?)

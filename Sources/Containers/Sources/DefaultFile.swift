@@ -3,11 +3,11 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// A container's default file (tm02): what serves until the first fetch.
+/// A container's default file (tm02), used until the first fetch.
 ///
 /// It is named by the container's id: `GTM-1234`, a complete document; `GTM-1234.plist` and `GTM-1234.json`, values only.
-/// Where several lie side by side the complete one wins, then plist, then json. It is not signed: it is trusted because
-/// nobody but root and the agent's own user can change it.
+/// If there are several, the complete one wins, then plist, then json. It is not signed: it is trusted because only
+/// root and the agent's own user can change it.
 public struct DefaultFile: Sendable {
     /// The document.
     public let document: ContainerDocument

@@ -44,7 +44,7 @@ public enum RefreshResult: String, Sendable, CaseIterable {
     }
 }
 
-/// What happens in the life of a container, to be told: log, counters, `container watch`.
+/// What happens in the life of a container, for the log, counters and `container watch`.
 public enum ContainerNote: Sendable, Equatable {
     /// A refresh begins.
     case began(RefreshType)

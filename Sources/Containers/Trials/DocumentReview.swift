@@ -1,7 +1,7 @@
 internal import Events
 internal import Model
 
-/// All that is wrong with a document, at once, with the lines.
+/// All mistakes of a document at once, with their lines.
 public struct DocumentReview: Sendable {
     /// What was found, each with its line and column, from 1.
     public let findings: [(line: Int, column: Int, finding: DocumentFinding)]

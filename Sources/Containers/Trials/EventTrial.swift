@@ -2,7 +2,7 @@ public import EventLoops
 internal import Events
 public import Model
 
-/// What a container does to one event, and why: without an agent, with nothing remembered but what was tried before.
+/// What a container does to one event, and why: without an agent, remembering only earlier trials.
 public struct EventTrial: Sendable, Equatable {
     /// The event as the agent takes it: what the app wrote, with what is added.
     public let before: String
@@ -24,7 +24,7 @@ public struct EventTrial: Sendable, Equatable {
 
 /// Tries a container on events, and runs a document's own tests.
 public final class ContainerTrials {
-    /// An event that the agent would not take.
+    /// An event that the agent would not accept.
     public struct Refusal: Error, Sendable, Equatable {
         /// One line for a person.
         public let message: String

@@ -1,6 +1,6 @@
 public import Model
 
-/// Why the agent does not do what a request asks.
+/// Why the agent refuses a request.
 public struct ControlRefusal: Error, Sendable, Equatable {
     /// The HTTP status: 400 what was asked makes no sense, 404 there is no such thing, 409 not now, 500 it failed.
     public let status: Int
@@ -16,13 +16,13 @@ public struct ControlRefusal: Error, Sendable, Equatable {
     }
 }
 
-/// Who can tell how the agent stands.
+/// Reports the agent's state.
 public protocol StatusSource: Sendable {
     /// The state at this moment, from published figures.
     func status() async -> StatusReport
 }
 
-/// What can be asked of sending.
+/// Requests that concern sending.
 public protocol SendingControl: Sendable {
     /// Sends what waits now and returns; nil: to all destinations.
     func dispatch(to destination: DestinationName?) async throws(ControlRefusal)
@@ -57,7 +57,7 @@ public protocol SendingControl: Sendable {
     func setInterval(_ interval: Duration?, persist: Bool) async throws(ControlRefusal) -> String
 }
 
-/// What can be asked of the agent as a whole.
+/// Requests that concern the agent as a whole.
 public protocol CollectionControl: Sendable {
     /// Turns collection on or off; durable. Off deletes what is queued.
     ///
@@ -79,7 +79,7 @@ public protocol CollectionControl: Sendable {
     func reload() async throws(ControlRefusal) -> ReloadResult
 }
 
-/// What a reload came to; a configuration with mistakes is a refusal instead.
+/// The result of a reload; a configuration with mistakes is a refusal instead.
 public struct ReloadResult: Sendable, Equatable {
     /// Settings that are in force now: `queue.max_size: 10MiB → 20MiB`.
     public let changed: [String]
@@ -95,7 +95,7 @@ public struct ReloadResult: Sendable, Equatable {
     }
 }
 
-/// What can be asked of the stores. Requests run on the store's loop and may take a while.
+/// Requests that concern the stores. They run on the store's loop and may take a while.
 public protocol RecordControl: Sendable {
     /// Records in the order of the queue, or the oldest first; never their content.
     ///

@@ -1,6 +1,6 @@
 public import Model
 
-/// What can be asked of a backfill: old files go through the queue after everything else.
+/// Requests of a backfill: old files go through the queue after everything else.
 public protocol BackfillControl: Sendable {
     /// How far a file has been taken, and how large the next piece may be.
     func state(of key: String) async throws(ControlRefusal) -> BackfillState

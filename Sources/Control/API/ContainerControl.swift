@@ -1,6 +1,6 @@
 public import Model
 
-/// What can be asked of the containers.
+/// Requests that concern the containers.
 public protocol ContainerControl: Sendable {
     /// How all containers stand, in configuration order.
     func list() async -> [JSONValue]

@@ -1,8 +1,8 @@
 package import Model
 
-/// The paths of the control API, and what of the agent answers them.
+/// The paths of the control API, and the part of the agent that answers each.
 ///
-/// `docs/control-api.md` describes each; a test holds the page to the routes.
+/// `docs/control-api.md` describes each; a test compares the page with the routes.
 public enum ControlAPI {
     /// The routes of what an agent can do; what it cannot do yet is nil and has none.
     public static func routes(

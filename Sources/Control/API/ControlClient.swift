@@ -2,9 +2,9 @@ public import EventLoops
 internal import Glibc
 public import Model
 
-/// Asks the agent over its Unix socket: what the commands use. Blocking, one connection a request.
+/// Asks the agent over its Unix socket, for the commands. Blocking, one connection a request.
 ///
-/// It speaks HTTP/1.0, so that an answer is what follows the headers until its length or the connection's end.
+/// It speaks HTTP/1.0, so that an answer ends at its length or at the connection's end.
 public struct ControlClient: Sendable {
     /// An answer, complete.
     public struct Answer: Sendable, Equatable {

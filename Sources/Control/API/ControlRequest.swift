@@ -1,6 +1,6 @@
 public import Model
 
-/// Who sends a request over the Unix socket, as the kernel vouches for it.
+/// The sender of a request over the Unix socket, according to the kernel.
 public struct PeerCredentials: Sendable, Equatable {
     /// The process that connected.
     public let processID: Int32

@@ -4,7 +4,7 @@ public import Metrics
 
 /// The control API: HTTP on a Unix socket, for root, the agent's own user and the members of one group.
 ///
-/// The kernel keeps others out by the socket's mode (0660) and vouches for who connects; both are asked.
+/// The kernel keeps others out by the socket's mode (0660) and identifies the caller; both are checked.
 public final class ControlServer: Sendable {
     private let socket: String
     private let group: UInt32?

@@ -1,4 +1,4 @@
-/// What is said of events that wait for a destination which the configuration does not name.
+/// The text about events that wait for a destination that the configuration does not name.
 public enum OrphanText {
     /// For `check`, a reload and the log: how many wait, and the ways out.
     ///

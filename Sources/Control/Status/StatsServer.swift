@@ -3,7 +3,7 @@ internal import Glibc
 public import Metrics
 internal import Synchronization
 
-/// The stats port: metrics, health, readiness and the status page. It only tells; nothing can be changed through it.
+/// The stats port: metrics, health, readiness and the status page. It is read-only.
 public final class StatsServer: Sendable {
     private let host: String
     private let port: UInt16

@@ -2,10 +2,9 @@ public import EventLoops
 internal import Model
 internal import Synchronization
 
-/// The last hour in figures, about one sample a minute: what the plots of the status page and the guess when the cap is
-/// reached are made of.
+/// The last hour in figures, about one sample a minute: for the plots of the status page and the estimate of when the cap is reached.
 ///
-/// A pure value. Nobody wakes up to sample: whoever has figures at hand gives them, and an idle hour has few samples.
+/// A pure value. Nothing wakes up to sample: code that has figures adds them, and an idle hour has few samples.
 public struct StatusHistory: Sendable, Equatable {
     /// The figures of one moment.
     public struct Sample: Sendable, Equatable {

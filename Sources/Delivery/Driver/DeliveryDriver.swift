@@ -3,7 +3,7 @@ public import Logs
 public import Model
 internal import Synchronization
 
-/// Does what the delivery machine wants: asks the queue, lets destinations be sent to, keeps the one timer.
+/// Carries out what the delivery machine decides: asks the queue, sends to destinations, keeps the one timer.
 ///
 /// It lives on the delivery loop. Results come back to it as inputs; between two inputs nothing changes. Its snapshot
 /// can be read from anywhere at any time.

@@ -1,7 +1,7 @@
 internal import Glibc
 public import Model
 
-/// Where a destination is, as far as routes are concerned.
+/// A destination's location, for routing.
 public enum NetworkTarget: Sendable, Hashable {
     /// An address, as its 4 or 16 bytes.
     case address([UInt8])
@@ -32,7 +32,7 @@ public enum NetworkTarget: Sendable, Hashable {
     }
 }
 
-/// What the network's state means for delivery.
+/// The meaning of the network's state for delivery.
 public struct NetworkNews: Sendable, Equatable {
     /// The default route has appeared or changed (ac15).
     public var hasChanged: Bool

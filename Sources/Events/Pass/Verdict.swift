@@ -61,7 +61,7 @@ public struct Problem: Sendable, Equatable {
     public let detail: String
 }
 
-/// What an event or a line said that was corrected or passed over. Closed, because each is a metric label.
+/// What was corrected or ignored in an event or a line. Closed, because each is a metric label.
 public enum Oddity: String, Sendable, CaseIterable {
     /// A priority that is neither `normal` nor `critical`; such an event is normal.
     case unknownPriority = "unknown_priority"
@@ -94,7 +94,7 @@ public enum Oddity: String, Sendable, CaseIterable {
     case wrappedText = "wrapped_text"
 }
 
-/// What happened to the events that were read; each figure is a counter that grows.
+/// What happened to the events that were read; each figure is a counter that never decreases.
 public struct EventCounts: Sendable, Equatable {
     /// Events beyond a limit, by what became of them; of cuts one for each name, key or value cut, and for each property left out.
     public var limited: [LimitConsequence: [LimitKind: Int]] = [:]

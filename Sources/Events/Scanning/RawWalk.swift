@@ -3,7 +3,7 @@ public import CScan
 internal import Glibc
 internal import Model
 
-/// Where a member lies in a line, in bytes from its beginning.
+/// Where a member is in a line, in bytes from its beginning.
 public struct RawMember {
     /// The text of its name, quotes excluded.
     public var name: Range<Int>
@@ -31,8 +31,8 @@ public struct RawMember {
 
 /// Walks over the members of an object of JSON text, as of a line that the pass has accepted.
 ///
-/// It does not validate, and does not recur: whatever the text is, all that it loads lies before `end`, and it takes time in
-/// proportion to it. It works on a pointer because each event that rules look into goes through it.
+/// It neither validates nor recurses: whatever the text is, it loads only bytes before `end`, and takes time in
+/// proportion to them. It works on a pointer because each event that rules look into goes through it.
 public struct RawWalk {
     @usableFromInline let base: UnsafePointer<UInt8>
     @usableFromInline let end: Int

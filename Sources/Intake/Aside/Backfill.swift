@@ -4,11 +4,10 @@ public import Logs
 public import Model
 internal import Spool
 
-/// Takes old files piece by piece, after everything else, and remembers how far each was taken.
+/// Accepts old files piece by piece, after everything else, and remembers how far each was read.
 ///
-/// A piece's events and the place where it ends go into one transaction: whoever sends the pieces may be interrupted at any
-/// moment and goes on where the queue says. It has an intake of its own, because a commit of the spool's must hold just
-/// what its checkpoints cover.
+/// A piece's events and the place where it ends go into one transaction: the sender may be interrupted at any moment
+/// and resumes where the queue says. It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
 public actor Backfill {
     /// The reader's loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

@@ -6,9 +6,9 @@ public import Logs
 public import Model
 internal import Spool
 
-/// Reads quarantined lines again, beside the spool: what is an event now is accepted, the rest is quarantined anew.
+/// Rereads quarantined lines, beside the spool: those that are now events are accepted, the rest is quarantined again.
 ///
-/// It has an intake of its own, because a commit of the spool's must hold just what its checkpoints cover.
+/// It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
 public actor Rereader {
     /// The reader's loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

@@ -126,7 +126,7 @@ public struct ChunkLimits: Sendable, Equatable {
     }
 }
 
-/// Who gets an app's events, and how chunks for them are packed.
+/// The destinations of an app's events, and how chunks for them are compressed.
 public struct Route: Sendable, Equatable {
     /// In the order of the configuration; empty: nobody.
     public let destinations: [DestinationName]

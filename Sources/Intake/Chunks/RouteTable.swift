@@ -1,8 +1,8 @@
 package import Model
 
-/// How chunks for a set of destinations are packed, whoever names the set: the configuration or a container's tag.
+/// How chunks for a set of destinations are compressed, whether the configuration or a container's tag names the set.
 public struct RouteTable: Sendable, Equatable {
-    /// A destination, and what it wants bodies packed with.
+    /// A destination, and the compression that it wants.
     public struct Destination: Sendable, Equatable {
         let name: String
         let compression: Compression

@@ -3,9 +3,9 @@ internal import EventLoops
 internal import Model
 
 /// The containers' part of reading: the engine, and the functions' answers that events wait for. All intakes share one,
-/// because throttles and data layers are one agent's.
+/// because throttles and data layers belong to the agent as a whole.
 ///
-/// Unchecked, because it belongs to the reader's loop, as all who use it do.
+/// Unchecked, because it belongs to the reader's loop, like everything that uses it.
 public final class IntakeRules: @unchecked Sendable {
     let engine: RuleEngine
     let functions: (any FunctionCaller)?

@@ -1,4 +1,4 @@
-/// Whom requests to AWS are signed for: `[destination.aws]`, and part of `[destination.s3]`.
+/// How requests to AWS are signed: `[destination.aws]`, and part of `[destination.s3]`.
 public struct AWSSettings: Sendable, Equatable {
     /// Where credentials come from.
     public enum Credentials: String, Sendable, CaseIterable {

@@ -26,7 +26,7 @@ public enum SeverityScale: String, Sendable, CaseIterable {
     case python
 }
 
-/// Who starts sessions. The word is a metric label, too.
+/// What starts sessions. The word is also a metric label.
 public enum SessionMode: String, Sendable, CaseIterable {
     /// The agent: one for each producer, and a new one when it was silent and is gone.
     case automatic
@@ -115,7 +115,7 @@ public enum OTLPEncoding: String, Sendable, CaseIterable {
     case json
 }
 
-/// Encryption by S3, where the bucket's own default is not enough.
+/// Encryption by S3, if the bucket's default is not enough.
 public enum S3Encryption: String, Sendable, CaseIterable {
     /// With keys of the service.
     case service = "AES256"
@@ -132,7 +132,7 @@ public enum NATSContent: String, Sendable, CaseIterable {
     case event
 }
 
-/// How a password is proved to Kafka's brokers.
+/// How Kafka's brokers verify a password.
 public enum KafkaMechanism: String, Sendable, CaseIterable {
     /// The password itself.
     case plain = "PLAIN"

@@ -1,4 +1,4 @@
-/// `[[destination]]`: where events go. What each setting is for, and within which bounds, is said by its entry in the table of settings.
+/// `[[destination]]`: where events go. The table of settings says what each is for, and within which bounds.
 public struct DestinationSettings: Sendable, Equatable {
     /// How a destination is reached.
     public enum Kind: String, Sendable, CaseIterable {
@@ -36,7 +36,7 @@ public struct DestinationSettings: Sendable, Equatable {
         case appCenter = "app_center"
     }
 
-    /// The version of HTTP that is spoken.
+    /// The version of HTTP.
     public enum HTTPVersion: String, Sendable, CaseIterable {
         /// HTTP/1.1, which costs less for one request at a time.
         case http1 = "1.1"

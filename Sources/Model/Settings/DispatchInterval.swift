@@ -1,4 +1,4 @@
-/// When events go by themselves: not at all, or at the latest so long after they were accepted.
+/// When events are sent unprompted: never, or at the latest this long after they were accepted.
 ///
 /// Source: Google Analytics' dispatch interval and App Center's transmission interval (ac02, ga02).
 public enum DispatchInterval: Sendable, Hashable, CustomStringConvertible {

@@ -1,6 +1,6 @@
-/// The parts of a URL that the configuration has to judge.
+/// The parts of a URL that the configuration checks.
 ///
-/// Its description hides what may be secret in it: a password, the values of the query.
+/// Its description hides its secrets: a password, the values of the query.
 public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// The whole text, as it was written: for the library that connects.
     public let text: String

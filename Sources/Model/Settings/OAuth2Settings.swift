@@ -1,4 +1,4 @@
-/// `[destination.oauth2]`: the server that gives access tokens, and who asks for them.
+/// `[destination.oauth2]`: the server that issues access tokens, and its client.
 public struct OAuth2Settings: Sendable, Equatable {
     package var tokenURL: EndpointURL?
     package var clientID = ""

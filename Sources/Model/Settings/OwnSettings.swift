@@ -1,4 +1,4 @@
-/// What a `[[destination]]` sets for itself of `[dispatch]` and `[queue]`; nil where those hold for it too.
+/// Settings of `[dispatch]` and `[queue]` that a `[[destination]]` overrides; nil where the general ones apply.
 public struct OwnSettings: Sendable, Equatable {
     package var interval: DispatchInterval?
     package var batchEvents: Int?
@@ -9,7 +9,7 @@ public struct OwnSettings: Sendable, Equatable {
     package var maxAge: Duration?
     package var whenBehind = WhenBehind.wait
 
-    /// What becomes of a destination's events where they alone keep those of others out of a full queue.
+    /// What happens to a destination's events if they alone keep those of others out of a full queue.
     public enum WhenBehind: String, Sendable, CaseIterable {
         /// They stay, and reading waits.
         case wait

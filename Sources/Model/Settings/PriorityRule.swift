@@ -1,4 +1,4 @@
-/// Gives a priority to the events it fits (ac26).
+/// Gives a priority to the events it matches (ac26).
 public struct PriorityRule: Sendable, Equatable {
     /// The app; nil fits every one.
     public var app: String?

@@ -1,6 +1,6 @@
 /// A text that must not be shown: a token, a password.
 ///
-/// Its descriptions, its reflection and what is interpolated from it show nothing of it; the text itself is had by asking for it.
+/// Its descriptions, reflection and interpolations show nothing of it; only an explicit call returns the text.
 public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     private let text: String
 

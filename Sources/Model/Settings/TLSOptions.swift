@@ -1,6 +1,6 @@
-/// How a destination is known, and how the agent makes itself known to it.
+/// How the agent verifies a destination, and how it authenticates to it.
 public struct TLSOptions: Sendable, Equatable {
-    /// The least version that is spoken.
+    /// The lowest version that is accepted.
     public enum Version: String, Sendable, CaseIterable {
         /// TLS 1.2; 1.3 is spoken where it is offered.
         case tls12 = "1.2"

@@ -4,11 +4,11 @@ public import Model
 
 /// Appends batches to a file, an event a line, durable before each acknowledgement.
 ///
-/// The file may be rotated at any time by renaming or deleting it: the next batch goes to a new file of the name. A batch
-/// that could not be written whole leaves nothing of it; only a crash in the midst of a write can leave a cut line, which
-/// is then ended by a line feed of its own, and the batch follows whole. After a crash between writing and
-/// acknowledging, a batch comes twice: a file remembers no keys.
-/// Lives on the loop that it is given, and blocks it while the disk writes: no other business should be there.
+/// The file may be rotated at any time by renaming or deleting it: the next batch goes to a new file of the same name.
+/// A batch that could not be written completely leaves nothing behind; only a crash during a write can leave a cut
+/// line, which is then ended by a line feed, and the whole batch follows. After a crash between writing and
+/// acknowledging, a batch is written twice: a file remembers no keys. Lives on the loop that it is given, and blocks it
+/// while the disk writes: nothing else should run there.
 public actor FileOutput: MeasuredOutput {
     /// The executor is the loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

@@ -4,10 +4,10 @@ public import Model
 
 /// Writes batches to the agent's standard output, an event a line: for containers and pipes.
 ///
-/// A batch counts as acknowledged when the pipe, the terminal or the file has taken all of it; what a reader does with it
-/// then is beyond the agent. A reader that does not read costs the destination's `request_timeout`; a batch that was cut
-/// by that goes on where it was cut, before anything else is written, so that no line is ever torn.
-/// Lives on the loop that it is given, and blocks it while nobody reads: no other business should be there.
+/// A batch counts as acknowledged when the pipe, the terminal or the file has taken all of it; what a reader does with
+/// it afterwards is beyond the agent's control. A reader that does not read costs the destination's `request_timeout`;
+/// a batch that was cut by that continues where it was cut, before anything else is written, so that no line is ever
+/// torn. Lives on the loop that it is given, and blocks it while nobody reads: nothing else should run there.
 public actor StandardOutput: MeasuredOutput {
     /// The executor is the loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

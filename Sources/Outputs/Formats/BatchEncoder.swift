@@ -1,7 +1,7 @@
 package import EventLoops
 package import Model
 
-/// What a format is, whatever the events are.
+/// The properties of a format, independent of the events.
 package struct FormatTraits: Sendable {
     /// The body's `Content-Type`.
     var contentType = "application/json"
@@ -68,7 +68,7 @@ package protocol BatchEncoder: Sendable {
     ) -> Outcome?
 }
 
-/// A question that is repeated until the destination says that it has a batch for good.
+/// A question that is repeated until the destination confirms that it has a batch for good.
 package struct Confirmation: Sendable {
     let url: String
     let body: [UInt8]

@@ -2,8 +2,8 @@ public import Model
 
 /// What each HTTP status means for the events that were sent.
 ///
-/// Source: the table in the guarantees: 2xx acknowledges; what may pass is retried; 413 splits; 400 and 422 bisect;
-/// everything else says that the destination or its settings are wrong, and the events are kept.
+/// Source: the table in the guarantees: 2xx acknowledges; temporary failures are retried; 413 splits; 400 and 422
+/// bisect; everything else means that the destination or its settings are wrong, and the events are kept.
 public struct AnswerTable: Sendable, Equatable {
     /// What a destination means otherwise, by status (`404`) or class (`4xx`). A person's word: it stands above the table.
     private let outcomes: [String: AnswerMeaning]

@@ -1,7 +1,7 @@
 public import EventLoops
 public import Model
 
-/// Compares a ClickHouse table with what is sent to it, by `DESCRIBE TABLE`: nothing is written.
+/// Compares a ClickHouse table with the members sent to it, by `DESCRIBE TABLE`: nothing is written.
 public enum ClickHouseProbe {
     /// What an address of ClickHouse inserts into, and how.
     private struct Insert {

@@ -2,7 +2,7 @@ public import EventLoops
 internal import Glibc
 public import Model
 
-/// What a document is fetched with.
+/// How a document is fetched.
 public struct FetchOptions: Sendable, Equatable {
     /// Where it is: `https://…`; plain `http://` only on loopback.
     public var url: String
@@ -20,7 +20,7 @@ public struct FetchOptions: Sendable, Equatable {
     package init(url: String) { self.url = url }
 }
 
-/// What a fetch came to.
+/// The result of a fetch.
 public enum FetchResult: Sendable, Equatable {
     /// A document, whole, with the tag that the server gave it.
     case document([UInt8], etag: String?)
@@ -34,7 +34,7 @@ public enum FetchResult: Sendable, Equatable {
     case failed(Failure)
 }
 
-/// Fetches one document again and again: over TLS, without redirects, bounded in size and time.
+/// Fetches one document repeatedly: over TLS, without redirects, bounded in size and time.
 ///
 /// Lives on the loop that it is given; between fetches nothing runs, and the connection is left to time out.
 public actor DocumentFetcher {

@@ -1,6 +1,6 @@
 public import Model
 
-/// How one HTTP destination is reached: by its settings, and by what no setting says.
+/// How one HTTP destination is reached: its settings, and options without a setting.
 public struct HTTPOptions: Sendable, Equatable {
     /// The destination's settings.
     public var settings = DestinationSettings()

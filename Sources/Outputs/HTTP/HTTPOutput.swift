@@ -272,7 +272,7 @@ public actor HTTPOutput: MeasuredOutput {
     }
 }
 
-/// Asks for what shows that the agent may write, where that is fetched, and sends nothing to the destination.
+/// Fetches the credentials that authorise the agent, if they are fetched, and sends nothing to the destination.
 public enum AuthorizationProbe {
     /// One attempt. Blocks, for the options' `requestTimeout` at most.
     ///

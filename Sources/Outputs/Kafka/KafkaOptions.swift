@@ -1,7 +1,7 @@
 internal import EventLoops
 public import Model
 
-/// How batches become records of one Kafka topic: by the settings, and with a patience that no setting says.
+/// How batches become records of one Kafka topic: its settings, and timeouts without a setting.
 public struct KafkaOptions: Sendable, Equatable {
     /// The destination's settings.
     public var settings: DestinationSettings

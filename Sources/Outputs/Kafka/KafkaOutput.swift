@@ -6,7 +6,7 @@ public import Model
 ///
 /// Each record carries the batch's id and the event's; a batch is acknowledged when all replicas in sync have every record.
 /// Within one producer the brokers recognise a repeat; after a crash, or with another producer, a record may be there twice,
-/// under the same event id. Lives on the loop that it is given, which nothing else should need: librdkafka may hold it up
+/// under the same event id. Lives on the loop that it is given, which nothing else should use: librdkafka may block it
 /// for milliseconds.
 public actor KafkaOutput: MeasuredOutput {
     package var measures = OutputMeasures()

@@ -3,9 +3,9 @@ internal import Model
 
 /// The template of an object's key: what a batch is called in a bucket.
 ///
-/// The key is made from what is fixed when a batch is formed, never from the time of an attempt: each attempt, in this
-/// process or a later one, writes the same object. The ending tells what is in it and is always added: `.jsonl`,
-/// `.jsonl.gz` or `.jsonl.zst`.
+/// The key is made from facts that are fixed when a batch is formed, never from the time of an attempt: each attempt,
+/// in this process or a later one, writes the same object. The ending shows the content's format and is always added:
+/// `.jsonl`, `.jsonl.gz` or `.jsonl.zst`.
 public struct ObjectKey: Sendable, Equatable {
     /// What a template may name in braces.
     public enum Field: String, Sendable, CaseIterable {

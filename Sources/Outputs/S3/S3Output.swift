@@ -186,7 +186,7 @@ public actor S3Output: MeasuredOutput {
     }
 }
 
-/// Asks an object store as sending would, with the credentials, and writes nothing.
+/// Sends an object store a request with the credentials, as a delivery would, but writes nothing.
 public enum S3Probe {
     /// One attempt. Blocks, for the options' `requestTimeout` at most.
     ///

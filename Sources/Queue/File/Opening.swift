@@ -159,7 +159,7 @@ extension QueueFile {
         }
     }
 
-    /// What the agent goes on from after a start.
+    /// The state from which the agent continues after a start.
     func restore() throws(QueueError) -> RestoredState {
         var state = RestoredState()
         let checkpoints = try statement("SELECT key, path, offset, state FROM checkpoint")

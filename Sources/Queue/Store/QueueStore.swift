@@ -8,11 +8,11 @@ internal import Synchronization
 /// Its callers rely on four properties:
 /// - **Exact hand-over**: a commit's chunks, figures, checkpoints and memory become durable together or not at all.
 /// - **Stable batches**: a batch keeps its id and its events through retries, restarts and crashes.
-/// - **Order**: critical events first, then by acceptance; eviction the other way about.
+/// - **Order**: critical events first, then by acceptance; eviction in reverse.
 /// - **Balance**: `Ledger.balances` for each destination and priority, at every instant that a crash may choose.
 ///
-/// Calls that write and wait at the same time share a transaction (group commit). It lives on a loop of its own, so
-/// that an fsync stops nobody else.
+/// Calls that write and wait at the same time share a transaction (group commit). It lives on a separate loop, so that
+/// an fsync does not stop the others.
 public actor QueueStore: BatchStore, CommitStore {
     /// The loop it lives on.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -100,7 +100,7 @@ public actor QueueStore: BatchStore, CommitStore {
     /// What the queue holds now; from any thread, without waiting for the store.
     public nonisolated var snapshot: QueueSnapshot { published.withLock { $0 } }
 
-    /// What the agent goes on from after a start.
+    /// The state from which the agent continues after a start.
     public func restore() throws(QueueError) -> RestoredState {
         let restored = try reading { file throws(QueueError) in try file.restore() }
         // Answers go out together; before a transaction, which may wait for the disk, they are sent (`transact`).

@@ -3,12 +3,12 @@ internal import Frames
 internal import Glibc
 public import Model
 
-/// An old file that is read once, by hand, from where an earlier reading ended; it stays as it is.
+/// An old file that is shipped by hand, from where an earlier reading ended; it stays as it is.
 ///
-/// It holds lines, or a JSON text (`.json`) of one object or many; packed (`.gz`, `.zst`) or not, by its name. Nobody
-/// writes to it any more: a last line without a line feed is whole. Memory is bounded by the longest event.
+/// It holds lines, or a JSON text (`.json`) of one object or many; compressed (`.gz`, `.zst`) or not, by its name.
+/// Nobody writes to it any more: a last line without a line feed is complete. Memory is bounded by the longest event.
 public final class BackfillFile {
-    /// Some whole events, or something that can be none.
+    /// Some complete events, or bytes that cannot be one.
     public struct Piece: Sendable, Equatable {
         /// Lines, each with its line feed; of a problem its bytes, at most the first 4 KiB of them.
         public var bytes: [UInt8]

@@ -1,4 +1,4 @@
-/// Something that is wrong with a document, or weak, though it can be read.
+/// A mistake or a weakness of a document that can be read.
 public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
     /// Whether the document does not do what it says; otherwise it is advice.
     public let isMistake: Bool

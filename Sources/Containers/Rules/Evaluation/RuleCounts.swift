@@ -1,4 +1,4 @@
-/// What the rules have done so far; each figure is a counter that grows.
+/// What the rules have done so far; each figure is a counter that never decreases.
 public struct RuleCounts: Sendable, Equatable {
     /// Tags fired, by container.
     public var fired: [String: Int] = [:]
@@ -8,7 +8,7 @@ public struct RuleCounts: Sendable, Equatable {
     package init() {}
 }
 
-/// What a tag could not do as it says. Closed, because each is a metric label.
+/// Why a tag could not be applied. Closed, because each is a metric label.
 public enum RuleProblem: String, Sendable, CaseIterable {
     /// An event that tags made too large; it is not sent.
     case tooLarge = "event_too_large"

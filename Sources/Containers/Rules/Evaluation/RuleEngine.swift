@@ -5,12 +5,12 @@ public import Model
 
 /// Applies the containers in force to events, one event at a time: the pure part of what a container does.
 ///
-/// Values in, values out: time and chance are given to it, functions are somebody else's, nothing is waited for. It belongs
-/// to one thread.
+/// Values in, values out: time and random numbers are passed in, functions run elsewhere, nothing is waited for. It
+/// belongs to one thread.
 ///
-/// An event first becomes part of its app's data layer. Then each container in turn, in configuration order (tm17), works
-/// out which of its tags fire, on the event as it came to this container, and these act in their order. The next
-/// container sees what they left.
+/// An event first becomes part of its app's data layer. Then each container in turn, in configuration order (tm17),
+/// decides which of its tags fire, on the event as it came to this container, and these act in order. The next
+/// container sees the result.
 public final class RuleEngine {
     /// What is to become of an event.
     public enum Fate: Equatable {

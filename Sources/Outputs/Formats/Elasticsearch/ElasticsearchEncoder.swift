@@ -4,8 +4,8 @@ package import Model
 
 /// `_bulk`, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
 ///
-/// Every event is a `create` with the event's own id, so that one that is sent again is told to be there already, and is
-/// not there twice. `@timestamp`, which data streams want, is added from the event's time.
+/// Every event is a `create` with the event's own id, so that a repeated one is answered as existing and is not stored
+/// twice. `@timestamp`, which data streams require, is added from the event's time.
 /// Source: Elasticsearch reference, "Bulk API".
 package struct ElasticsearchEncoder: BatchEncoder {
     private let index: String?

@@ -4,9 +4,9 @@ package import Model
 /// Google Analytics 4, Measurement Protocol: at most 25 events a request, all of one client.
 ///
 /// Properties, and members of an event's own beside them (`message`, `level`, those of a record), are parameters.
-/// Names are brought into the form that is taken, since others vanish without a word: letters, digits and `_`, beginning
-/// with a letter, at most 40 of them. The protocol acknowledges everything: what it does with an event only its own
-/// debug view tells.
+/// Names are converted to the accepted form, because others vanish silently: letters, digits and `_`, beginning with a
+/// letter, at most 40 characters. The protocol acknowledges everything: only its own debug view shows what it does with
+/// an event.
 /// Source: Google Analytics developer guides, "Measurement Protocol": "Sending events", "Limitations".
 package struct GA4Encoder: BatchEncoder {
     /// The most events that a request may hold.

@@ -4,12 +4,12 @@ package import Model
 
 /// Grafana Loki's push API: a stream for each app, one entry an event, the event itself as its line.
 ///
-/// The labels are the settings', the host and the app. Apps are few (directories of the spool); should a batch name more,
-/// the others share a stream: a label with many values makes a stream for each of them. What has many values (the
-/// session, the event's id), and how serious an event is, goes as structured metadata, which is found without an index.
-/// Loki refuses what is far behind the newest entry of its stream (an hour by default). Critical events, which go first, have a
-/// stream of their own; and where it refuses a batch for that, the batch goes once more into a stream for each hour, in which
-/// nothing is far behind.
+/// The labels are the settings', the host and the app. Apps are few (directories of the spool); if a batch names more,
+/// the others share a stream: a label with many values makes a stream for each of them. Members with many values (the
+/// session, the event's id), and the severity, go into structured metadata, which is found without an index. Loki
+/// refuses entries far behind the newest of their stream (an hour by default). Critical events, which go first, have a
+/// separate stream; and if Loki refuses a batch for that reason, the batch is sent once more into a stream for each
+/// hour, in which nothing is far behind.
 /// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata"; Loki's
 /// `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
 package struct LokiEncoder: BatchEncoder {
