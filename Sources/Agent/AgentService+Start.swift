@@ -275,7 +275,7 @@ extension AgentService {
         }
     }
 
-    /// What reads files that lie elsewhere.
+    /// What reads files that are elsewhere.
     private func makePlaces(_ restored: RestoredState, _ intake: (String) -> LoopBound<Intake>) -> PlaceReaders {
         let pairs = settings.placeOptions.map { ($0, intake(($0.place?.app ?? "") + $0.directory)) }
         return PlaceReaders(pairs, checkpoints: restored.checkpoints, on: readerLoop, time: time, log: log)

@@ -36,7 +36,7 @@ public actor AgentService {
     }
     /// What is in force, for other threads.
     nonisolated let sharedSettings: Mutex<Settings>
-    /// Whoever changes the settings takes turns.
+    /// Changes of the settings take turns.
     let configurationTurn = Turnstile()
     var isContainerRoundWanted = false
     var toldRefusals: [String: [String: String]] = [:]
@@ -107,7 +107,7 @@ public actor AgentService {
     ///   - loaded: the configuration.
     ///   - path: where it was read from, for reload.
     ///   - program: what runs.
-    ///   - task: what is done once the control socket answers, on a thread of its own. With it the spool is not read, the
+    ///   - task: runs once the control socket answers, on its own thread. With it the spool is not read, the
     ///     stats port stays closed, the log keeps to warnings, and the agent ends when it returns.
     /// - Throws: `AgentError` if it cannot start; what had started is stopped by then.
     public static func run(
@@ -191,7 +191,7 @@ public actor AgentService {
         taskLoop?.stop()
     }
 
-    /// Has the task done on a thread of its own, because it blocks.
+    /// Runs the task on its own thread, because it blocks.
     private func begin(_ task: @escaping @Sendable () -> Void) throws(AgentError) {
         let taskLoop = try relaying(try EventLoop(name: "task"), AgentError.init(start:))
         try relaying(try taskLoop.start(), AgentError.init(start:))

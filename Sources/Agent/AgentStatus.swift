@@ -12,7 +12,7 @@ internal import Model
 internal import Queue
 internal import Spool
 
-/// Tells how the agent stands, from what the modules have published.
+/// Reports the agent's state, from what the modules have published.
 struct AgentStatus: StatusSource {
     let program: ProgramIdentity
     let settings: @Sendable () -> Settings
@@ -47,7 +47,7 @@ struct AgentStatus: StatusSource {
         return report
     }
 
-    /// Tells systemd how the agent stands, if that is something else than before.
+    /// Tells systemd the agent's state, if it has changed.
     func notify() async {
         await ports.check()
         await pulse.check()

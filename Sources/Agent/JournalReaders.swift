@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// Reads journald's entries: a reader and an intake for each app that names a journal.
 ///
-/// The intakes live on the reader's loop; the journals are read on a loop of their own, because the library waits for the disk. The
+/// The intakes live on the reader's loop; the journals are read on their own loop, because the library waits for the disk. The
 /// place in a journal is committed with the events of the entries before it.
 actor JournalReaders {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

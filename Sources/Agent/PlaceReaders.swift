@@ -5,9 +5,9 @@ internal import Model
 internal import Spool
 internal import Synchronization
 
-/// Reads files where they lie: a reader and an intake for each directory that `read` names. They live on the reader's loop.
+/// Reads files in place: a reader and an intake for each directory that `read` names. They live on the reader's loop.
 ///
-/// Each has an intake of its own, because a commit must hold just what its checkpoints cover.
+/// Each has its own intake, because a commit must hold just what its checkpoints cover.
 actor PlaceReaders {
     /// How often a directory is looked for that is not there.
     private static let look = Duration.seconds(10)
@@ -78,12 +78,12 @@ actor PlaceReaders {
     }
 }
 
-/// All that reads: the spool's reader, those of files that are read where they lie, and those of journals.
+/// All that reads: the spool's reader, those of files that are read in place, and those of journals.
 struct Reading: Sendable {
     let spool: SpoolReader
     let places: PlaceReaders
     let journals: JournalReaders
-    /// The intake of the spool, and those of all that lies elsewhere.
+    /// The intake of the spool, and those of all that is elsewhere.
     let intakes: (spool: LoopBound<Intake>, others: [LoopBound<Intake>])
 
     /// The figures of all of them together.
@@ -95,7 +95,7 @@ struct Reading: Sendable {
         await journals.start()
     }
 
-    /// Takes up changed settings: those for the spool, and those for what lies elsewhere.
+    /// Takes up changed settings: those for the spool, and those for what is elsewhere.
     func configure(_ settings: IntakeSettings, others: IntakeSettings) async {
         await intakes.spool.use { $0.configure(settings) }
         for intake in intakes.others { await intake.use { $0.configure(others) } }

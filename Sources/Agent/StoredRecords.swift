@@ -55,7 +55,7 @@ public enum StoredRecords {
             return
         }
         guard information.st_uid != 0 else { return }
-        // As root these set the saved ids as well: there is no way back.
+        // As root these set the saved ids too: there is no way back.
         guard setgroups(0, nil) == 0, setgid(information.st_gid) == 0, setuid(information.st_uid) == 0 else {
             throw AgentError(.io, "cannot become the owner of \(directory) (\(SystemError("setuid")))")
         }

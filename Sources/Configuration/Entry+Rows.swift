@@ -38,7 +38,7 @@ extension Entry {
         setting(name, place, type.optional(), why, example: example, restart: restart)
     }
 
-    /// A section that stands once: `[name]`.
+    /// A section that occurs once: `[name]`.
     static func section<Section: SettingsSection>(
         _ name: String, _ place: any WritableKeyPath<Owner, Section> & Sendable, _ why: String
     ) -> Entry {
@@ -52,7 +52,7 @@ extension Entry {
         }
     }
 
-    /// A section that stands once for each: `[[name]]`, told apart by the text of one of its keys, or by number.
+    /// A section that occurs once for each: `[[name]]`, told apart by the text of one of its keys, or by number.
     static func list<Section: SettingsSection>(
         _ name: String, _ place: any WritableKeyPath<Owner, [Section]> & Sendable,
         key: String, _ type: ValueType<String>, _ identity: @escaping @Sendable (Section) -> String, _ why: String
@@ -91,7 +91,7 @@ extension Entry {
         }
     }
 
-    /// A section that stands once for each name: `[name.NAME]`.
+    /// A section that occurs once for each name: `[name.NAME]`.
     static func named<Section: SettingsSection>(
         _ name: String, _ place: any WritableKeyPath<Owner, [String: Section]> & Sendable, _ why: String
     ) -> Entry {

@@ -24,7 +24,7 @@ struct Entry<Owner: Sendable>: Sendable {
 public indirect enum EntryDescription: Sendable {
     /// A setting.
     case setting(SettingDescription)
-    /// A section, with settings of its own.
+    /// A section, with its own settings.
     case section(SectionDescription)
 
     /// The key.
@@ -78,7 +78,7 @@ public struct SectionDescription: Sendable {
 
 /// A section as it is in a configuration.
 public struct SectionPlace: Sendable, Hashable {
-    /// Its path, with the names of what stands more than once: `queue`, `destination.main.tls`; empty for the root.
+    /// Its path, with the names of what is given more than once: `queue`, `destination.main.tls`; empty for the root.
     public let path: String
     /// How TOML begins it: `[queue]`, `[[destination]]`, `[destination.tls]`.
     public var heading: String { isList ? "[[\(dotted)]]" : "[\(dotted)]" }

@@ -18,7 +18,7 @@ enum DeliveryInput: Sendable {
     case drain(CommandID, DestinationName?, timeout: Duration)
     /// The command's client is gone.
     case cancel(CommandID)
-    /// Sending stands still while the token is held.
+    /// Sending stops while the token is held.
     case pause(token: String, DestinationName?, ttl: Duration?, untilRestart: Bool)
     /// Releases a token; without one all of them, and whatever else the destination waits for.
     case resume(token: String?, DestinationName?)

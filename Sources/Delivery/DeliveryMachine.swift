@@ -69,7 +69,7 @@ struct DeliveryMachine: Sendable {
     /// The interval in force where a destination has none of its own.
     var interval: DispatchInterval { intervalOverride ?? options.interval }
 
-    /// The interval in force for a destination: a command's stands above its own.
+    /// The interval in force for a destination: a command's takes precedence over its own.
     func interval(of name: DestinationName) -> DispatchInterval {
         intervalOverride ?? destinations.look(name) { $0.options.interval } ?? options.interval
     }
@@ -181,7 +181,7 @@ struct DeliveryMachine: Sendable {
         return next.point
     }
 
-    // MARK: What stands above a destination
+    // MARK: What takes precedence over a destination
 
     /// What the switches allow a destination.
     func gate(_ name: DestinationName) -> DestinationMachine.Gate {
@@ -195,7 +195,7 @@ struct DeliveryMachine: Sendable {
         } else if leaving.contains(name) || stop?.isOver == true {
             gate.block = .stopping
         }
-        // Periodic dispatch stands still while a command waits for its own requests (ga05, ga06).
+        // Periodic dispatch stops while a command waits for its own requests (ga05, ga06).
         let isStandingStill = stop != nil || commands.values.contains { $0.destinations.contains(name) }
         if !isStandingStill, case .every(let interval) = interval(of: name) {
             let delay = destinations.look(name) { $0.options.criticalDelay } ?? options.criticalDelay

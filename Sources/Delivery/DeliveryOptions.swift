@@ -37,7 +37,7 @@ public struct DestinationOptions: Sendable, Equatable {
     public enum Order: Sendable, Equatable {
         /// Any: each goes as soon as it may.
         case free
-        /// One at a time, the oldest first; another one only to learn whether a failing destination is well again.
+        /// One at a time, the oldest first; another one only to learn whether a failing destination has recovered.
         case kept
         /// One at a time, the oldest first, whatever happens.
         case promised

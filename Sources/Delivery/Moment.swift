@@ -18,10 +18,10 @@ struct Moment: Sendable, Hashable {
     }
 }
 
-/// The earliest of some points that lie ahead.
+/// The earliest of some points that are ahead.
 struct NextPoint {
     private let now: BootInstant
-    /// Nil: none lies ahead.
+    /// Nil: none is ahead.
     private(set) var point: BootInstant?
 
     init(after now: BootInstant) { self.now = now }

@@ -63,7 +63,7 @@ struct PauseTokens: Sendable {
         let key = Key(
             destination: destination.isEmpty ? nil : DestinationName(String(destination)),
             token: String(rest[rest.index(after: slash)...]))
-        // A value that cannot be read still means that somebody wanted sending to stand still.
+        // A value that cannot be read still means that somebody wanted sending to stop.
         take(key, until: KeptWait.left(of: value, at: now).map { now.boot + $0 })
         return true
     }

@@ -1,8 +1,8 @@
 /// A few values by their keys, in the keys' order.
 ///
 /// A dictionary moves a value out of its table and in again to change it, and hands out copies of those that are looked
-/// at. Destinations and attempts are large, and looked at dozens of times a batch: here they lie in an array, and are looked
-/// at and changed where they lie. To find one takes a look at each key, which for a dozen is the quickest way.
+/// at. Destinations and attempts are large, and looked at dozens of times a batch: here they are in an array, and are looked
+/// at and changed in place. To find one takes a look at each key, which for a dozen is the quickest way.
 struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// All keys, ascending.
     private(set) var keys: [Key] = []
@@ -46,17 +46,17 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// Whether there is a value for the key.
     func contains(_ key: Key) -> Bool { index(of: key) != nil }
 
-    // MARK: Where they lie
+    // MARK: Where they are
 
     // An array's own subscript may copy what it hands out, a buffer's never does.
 
-    /// Changes a value where it lies; does nothing when there is none.
+    /// Changes a value in place; does nothing when there is none.
     @inline(__always)
     mutating func update(_ key: Key, _ change: (inout Value) -> Void) {
         if let index = index(of: key) { change(&values[index]) }
     }
 
-    /// Changes all values where they lie.
+    /// Changes all values in place.
     @inline(__always)
     mutating func updateAll(_ change: (Key, inout Value) -> Void) {
         for index in keys.indices { change(keys[index], &values[index]) }

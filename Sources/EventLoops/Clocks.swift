@@ -32,12 +32,12 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// A point so many nanoseconds after 1970-01-01T00:00:00Z.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// A point so many milliseconds after 1970-01-01T00:00:00Z; what lies beyond the range becomes its end.
+    /// A point so many milliseconds after 1970-01-01T00:00:00Z; what is beyond the range becomes its end.
     public init(milliseconds: Int64) {
         nanoseconds = milliseconds.multipliedSaturating(by: 1_000_000)
     }
 
-    /// A point as the kernel gives it, of a clock or a file; what lies beyond the range becomes its end.
+    /// A point as the kernel gives it, of a clock or a file; what is beyond the range becomes its end.
     ///
     /// Anyone may date a file to any second of 64 bits.
     public init(seconds: Int, nanoseconds: Int) {

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 
 extension EventLoop {
-    /// Gives the loop a thread of its own, which ends at `stop`.
+    /// Gives the loop its own thread, which ends at `stop`.
     ///
     /// Every signal is blocked on it: signals are read from a descriptor (`SignalWatcher`), never handled in passing.
     /// - Throws: `SystemError` when the process may have no more threads.

@@ -243,7 +243,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
     /// Runs what is in the inbox; false when it was empty.
     ///
-    /// The two arrays change places, so that neither is allocated anew.
+    /// The two arrays change places, so that neither is allocated again.
     private func runJobs() -> Bool {
         inbox.withLock { inbox in
             inbox.isAsleep = false

@@ -21,7 +21,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
         }
     }
 
-    /// The value, for who is on the loop's thread; traps elsewhere.
+    /// The value, on the loop's thread; traps elsewhere.
     public func assumeOnLoop<Result>(_ body: (Value) throws -> Result) rethrows -> Result {
         loop.checkIsolated()
         return try body(value)

@@ -27,7 +27,7 @@ extension Timestamp: CustomStringConvertible {
             text[place + width] = mark
             place += width + 1
         }
-        // A time in nanoseconds lies between 1677 and 2262: a year has four digits.
+        // A time in nanoseconds is between 1677 and 2262: a year has four digits.
         put(year, 4, then: UInt8(ascii: "-"))
         put(month, 2, then: UInt8(ascii: "-"))
         put(day, 2, then: UInt8(ascii: "T"))

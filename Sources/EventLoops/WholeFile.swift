@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Files that are read and replaced as a whole: a reader of one that is being replaced finds the old content or the new one.
 public enum WholeFile {
-    /// Puts new content in the place of a file, or makes the file; by `PATH.new`, which is replaced as well.
+    /// Puts new content in the place of a file, or makes the file; by `PATH.new`, which is replaced too.
     ///
     /// - Parameters:
     ///   - mode: the new file's, as far as the umask lets it be.

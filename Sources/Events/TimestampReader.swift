@@ -34,7 +34,7 @@ struct TimestampReader {
         guard let time = TimestampText.parse(text) else { return nil }
         guard let p = UnsafeRawPointer(text.baseAddress), let ofDay = TimestampReader.timeOfDay(p) else { return time }
         let midnight = time.nanoseconds.subtractingReportingOverflow(ofDay)
-        // Where the day does not lie within what a time can say, each of its times is looked at by itself.
+        // Where the day is not within what a time can say, each of its times is looked at by itself.
         guard !midnight.overflow, midnight.partialValue % TimestampReader.day == 0,
             midnight.partialValue <= .max - TimestampReader.day
         else { return time }

@@ -6,7 +6,7 @@ public enum TimestampText {
     /// The time that a text says, by RFC 3339: `2026-11-20T10:00:00.123Z`, any offset, any number of digits after the
     /// point (those beyond nanoseconds are not looked at).
     ///
-    /// `t`, `z` and a blank between date and time are taken as well. A leap second is the second after it. Years beyond
+    /// `t`, `z` and a blank between date and time are taken too. A leap second is the second after it. Years beyond
     /// what `Timestamp` can say become its ends.
     /// - Returns: nil for anything else.
     public static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {

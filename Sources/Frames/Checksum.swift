@@ -2,7 +2,7 @@ internal import CGzip
 
 /// The CRC-32 of gzip and PNG, by the processor's carry-less multiplication: some 20 GB/s.
 ///
-/// It tells damage, not malice.
+/// It detects damage, not malice.
 /// - Parameters:
 ///   - bytes: what is summed.
 ///   - initial: the sum of what came before; 0 at the beginning.

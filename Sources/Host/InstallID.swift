@@ -63,7 +63,7 @@ public struct InstallID: Sendable, Equatable {
         in stateDirectory: String, using random: inout some RandomNumberGenerator
     ) throws(HostError) -> InstallID {
         let path = "\(stateDirectory)/install-id"
-        // Version 4: nothing but chance.
+        // Version 4: only random bits.
         let id = UUIDv7(high: random.next() & ~0xF000 | 0x4000, low: random.next() & ~(3 << 62) | 1 << 63)
         let text = id.description
         do {

@@ -133,7 +133,7 @@ extension Intake {
         room.end()
     }
 
-    /// One log line for what went to the quarantine, at most every ten seconds: where the first one lies, how many there were
+    /// One log line for what went to the quarantine, at most every ten seconds: where the first one is, how many there were
     /// for the same reason since the last line, and how many for others.
     private func report(_ records: [QuarantineRecord]) {
         for record in records { unreported[record.reason, default: 0] += 1 }

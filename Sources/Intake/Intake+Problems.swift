@@ -62,7 +62,7 @@ extension Intake {
             source, offset, max(line.count, content.count + 1), content)
     }
 
-    /// Events that tags made too large since the last log line, and where the last one lies.
+    /// Events that tags made too large since the last log line, and where the last one is.
     struct MadeTooLarge {
         var count: Int
         var app: String

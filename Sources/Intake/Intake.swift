@@ -1,7 +1,7 @@
 //  Intake: what becomes of a line between the spool and the queue: the event's pass, the containers' rules, the route, the
-//  open chunk, the commit; old files and quarantined lines that are read again go the same way, each with an intake of its own.
+//  open chunk, the commit; old files and quarantined lines that are read again go the same way, each with its own intake.
 //  Promise: a commit holds just what its checkpoints cover, in order; a line is taken, or offered again, never both.
-//  It knows nothing of SQL, of sending, or of who asks: the queue is a `CommitStore`, who watches an `EventAudience`.
+//  It knows nothing of SQL, of sending, or of who asks: the queue is a `CommitStore`, whoever watches is an `EventAudience`.
 
 internal import Containers
 public import EventLoops
@@ -65,7 +65,7 @@ public final class Intake: SpoolSink {
     /// Whose lines an intake takes. But for the spool's it remembers nothing of its events for later ones.
     enum Kind {
         case spool
-        /// Those of files that are read where they lie, and of journals.
+        /// Those of files that are read in place, and of journals.
         case place
         /// Old files: they go in the normal lane, and their age counts from now (ac12).
         case backfill
@@ -78,7 +78,7 @@ public final class Intake: SpoolSink {
 
     var isBackfill: Bool { kind == .backfill }
 
-    /// The intake of a spool, or of files that are read where they lie. That keeps sessions and names for this life of the process
+    /// The intake of a spool, or of files that are read in place. That keeps sessions and names for this life of the process
     /// only.
     ///
     /// - Parameters:
@@ -231,7 +231,7 @@ public final class Intake: SpoolSink {
                             UnsafeRawBufferPointer(rebasing: lines[start..<position]), source, offset + Int64(start))
                         continue
                     }
-                    // Huge for this queue: it gets a commit of its own, so that the commit fits.
+                    // Huge for this queue: it gets its own commit, so that the commit fits.
                     guard !holdsEvents || isWithinLine else { return start }
                 }
                 if verdict.startsSession { writeSessionStart(routeIndex, source, offset + Int64(start), at: now) }

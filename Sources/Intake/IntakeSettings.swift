@@ -6,7 +6,7 @@ public struct IntakeSettings: Sendable, Equatable {
     public var events: EventOptions
     /// Who gets what: the first is for apps that have no route of their own.
     public var routes: [Route]
-    /// Apps with a route of their own, by place in `routes`.
+    /// Apps with their own route, by place in `routes`.
     public var routeOfApp: [String: Int] = [:]
     /// All destinations, for tags that name some.
     public var table: RouteTable

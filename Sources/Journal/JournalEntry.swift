@@ -14,7 +14,7 @@ struct JournalEntry {
     }
 
     private let fields: [JournalField]
-    /// Their names, one after the other, and where each lies: each field of each entry is looked for in them.
+    /// Their names, one after the other, and where each is: each field of each entry is looked for in them.
     private let names: [UInt8]
     private let places: [(start: Int, count: Int)]
     /// The entry in which each field was last taken, and this one's number.

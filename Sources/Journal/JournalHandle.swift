@@ -86,7 +86,7 @@ struct JournalHandle: ~Copyable {
     /// Goes to the entry before; false at the beginning.
     func previous() throws(JournalError) -> Bool { try checked(cjournal_previous(raw)) > 0 }
 
-    /// Whether the entry is the one that a cursor names, or its copy: a journal that moves from memory to the disk is copied, and counted anew.
+    /// Whether the entry is the one that a cursor names, or its copy: a journal that moves from memory to the disk is copied, and counted again.
     func isAt(_ cursor: String) -> Bool { self.cursor.map { JournalPlace.isSameEntry($0, cursor) } ?? false }
 
     // MARK: The entry

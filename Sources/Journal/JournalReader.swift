@@ -114,7 +114,7 @@ public actor JournalReader {
     private func read() throws(JournalError) -> JournalPiece? {
         let open = try opened()
         guard let before = place else {
-            // Durable before anything is read: a kill would begin anew elsewhere.
+            // Durable before anything is read: a kill would begin again elsewhere.
             let first = JournalPiece(place: try firstPlace(open.handle))
             place = first.place
             open.hasOtherFiles = false
@@ -212,7 +212,7 @@ public actor JournalReader {
             first.within == last.within, first.number > last.number
         {
             atMost = first.number - last.number - 1
-            // Nothing lies between two neighbours, however long it was silent.
+            // Nothing is between two neighbours, however long it was silent.
             if atMost == 0 { return nil }
         }
         return JournalGap(from: place.seenUntil, until: times.from, atMost: atMost)

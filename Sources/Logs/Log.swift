@@ -1,6 +1,6 @@
 //  Logs: the agent's own messages. One line each, a verb phrase and fields.
 //  Promise: never event content, never a secret; writing never blocks; repeated messages collapse with a count.
-//  It knows nothing of who writes.
+//  It does not know who writes.
 
 /// How much a message matters; the settings `error` to `verbose`.
 public enum LogLevel: Int, Sendable, CaseIterable, Comparable {

@@ -10,11 +10,11 @@ struct LogPipe: ~Copyable {
     private enum Way {
         /// A socket (the journal's): a flag for each write says so.
         case socket
-        /// A pipe or a terminal, opened anew: non-blocking for us alone.
+        /// A pipe or a terminal, opened again: non-blocking for us alone.
         case ownDescription
         /// A regular file, or `/dev/null`: never waits for a reader.
         case file
-        /// A pipe that cannot be opened anew: asked first, then given what fits for certain.
+        /// A pipe that cannot be opened again: asked first, then given what fits for certain.
         case asked
     }
 

@@ -1,4 +1,4 @@
-//  Metrics: what the agent tells of itself in numbers.
+//  Metrics: the agent's figures.
 //  Promise: every family is in one table (MetricFamily+All.swift); labels are bounded; collecting reads published
 //  figures and never waits for another loop.
 //  It knows nothing of HTTP, nor of who counts.

@@ -81,7 +81,7 @@ public struct Batch: Sendable {
 
     /// What is known of it without its events.
     public let header: BatchHeader
-    /// Where its events lie, in their order.
+    /// Where its events are, in their order.
     public let parts: [Part]
 
     package init(header: BatchHeader, parts: [Part]) {

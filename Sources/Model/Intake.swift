@@ -127,7 +127,7 @@ public struct QuarantineRecord: Sendable, Equatable {
         case tooLong = "too_long"
         /// Nested more deeply than the reader goes.
         case tooDeep = "too_deep"
-        /// The event's time lies more than three days ahead.
+        /// The event's time is more than three days ahead.
         case timeAhead = "time_ahead"
         /// Larger than the whole queue may be.
         case neverFits = "never_fits"
@@ -145,7 +145,7 @@ public struct QuarantineRecord: Sendable, Equatable {
         case unknown
     }
 
-    /// Why it lies here.
+    /// Why it is here.
     public var reason: Reason
     /// What exactly, for a person: `expected a value at byte 17`. Never the content.
     public var detail: String

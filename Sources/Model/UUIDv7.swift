@@ -7,7 +7,7 @@ public import EventLoops
 public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The first eight bytes, big-endian: time, version, counter.
     public let high: UInt64
-    /// The last eight bytes, big-endian: variant, chance.
+    /// The last eight bytes, big-endian: variant, random bits.
     public let low: UInt64
 
     /// An id of known halves, as read back from the database.

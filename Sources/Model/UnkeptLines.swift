@@ -9,7 +9,7 @@ public struct UnkeptLines: Sendable, Equatable {
     public var app: String
     /// The file as it was called then, relative to the spool.
     public var path: String
-    /// Where they lie in the unpacked file; neighbours are one.
+    /// Where they are in the unpacked file; neighbours are one.
     public private(set) var ranges: [Range<Int64>] = []
 
     /// None of a file.
@@ -28,7 +28,7 @@ public struct UnkeptLines: Sendable, Equatable {
         }
     }
 
-    /// Leaves out what lies before an offset: it has been read again.
+    /// Leaves out what is before an offset: it has been read again.
     public mutating func drop(before offset: Int64) {
         ranges = ranges.compactMap { $0.upperBound > offset ? max($0.lowerBound, offset)..<$0.upperBound : nil }
     }

@@ -65,7 +65,7 @@ final class BodyBuilder {
         return lines
     }
 
-    /// Some events of a batch as a batch of their own, under the same id.
+    /// Some events of a batch as a separate batch, under the same id.
     func piece(_ events: [Int], of batch: Batch) throws(OutputError) -> Batch {
         let lines = try lines(of: batch)
         let all = lines.split(separator: UInt8(ascii: "\n"))
@@ -82,7 +82,7 @@ final class BodyBuilder {
         return Batch(header: header, parts: [part])
     }
 
-    /// Where a run of lines lies; nil when there are not as many.
+    /// Where a run of lines is; nil when there are not as many.
     static func bytes(of events: Range<Int>, in frame: [UInt8]) -> Range<Int>? {
         frame.withUnsafeBytes { raw in
             guard let base = raw.baseAddress else { return events.isEmpty ? 0..<0 : nil }

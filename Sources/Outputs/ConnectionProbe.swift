@@ -2,7 +2,7 @@ internal import EventLoops
 internal import Model
 internal import Synchronization
 
-/// Tries a connection on a loop of its own, which runs on the calling thread for as long.
+/// Tries a connection on its own loop, which runs on the calling thread for as long.
 enum ConnectionProbe {
     /// - Parameter make: makes what connects, on that loop.
     /// - Returns: what it found; nil only if the loop was stopped by somebody else.

@@ -61,8 +61,8 @@ extension NewChunk {
 /// What a dead letter or a quarantined line counts for in its bound.
 func keptCost(_ content: Int) -> Int { content + rowCost }
 
-/// What a row of a table with keys of its own costs: a large one leaves most of a page to itself.
+/// What a row of a table with its own keys costs: a large one leaves most of a page to itself.
 func placeCost(_ content: Int) -> Int { content + rowCost + (content > largePlace ? 4_096 : 0) }
 
-/// From this size on a row of such a table has a page of its own, at the least page size.
+/// From this size on a row of such a table has its own page, at the least page size.
 let largePlace = 900

@@ -152,7 +152,7 @@ struct Totals: Equatable {
         ]
     }
 
-    /// Those that cannot be counted anew, in the order in which their second copy has them.
+    /// Those that cannot be counted again, in the order in which their second copy has them.
     static var copied: [WritableKeyPath<Totals, Int>] {
         [
             \.lastChunk, \.maxSize, \.intake.read, \.intake.accepted, \.intake.refused, \.intake.quarantined,

@@ -11,7 +11,7 @@ public struct QueueOptions: Sendable, Equatable {
         case command
     }
 
-    /// Where the database lies; made if it is missing (its parent is not).
+    /// Where the database is; made if it is missing (its parent is not).
     public var stateDirectory: String
     /// Who gets events, in the order of the configuration. Others in the database are orphans.
     public var destinations: [DestinationName]
@@ -21,7 +21,7 @@ public struct QueueOptions: Sendable, Equatable {
     public var whenFull = WhenFull.wait
     /// Events older than that expire. Default 25 days.
     public var maxAge = Duration.seconds(25 * 86_400)
-    /// The same, for destinations that have a maximum of their own.
+    /// The same, for destinations that have their own maximum.
     public var maxAges: [DestinationName: Duration] = [:]
     /// Destinations that give up their oldest events where storing would wait for them: while they hold more than an equal part of
     /// what is queued. Default none.

@@ -79,7 +79,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     /// Transactions since the start.
     public var transactions = 0
 
-    /// Rows with a bound of their own.
+    /// Rows with their own bound.
     public struct Kept: Sendable, Equatable {
         /// How many.
         public var count = 0

@@ -23,7 +23,7 @@ public struct StoredQueue: Sendable, Equatable {
 
     /// Looks into the queue of a state directory.
     ///
-    /// Where the agent runs, or ended in the middle of something, changes lie in the WAL: it is read as well, which needs
+    /// Where the agent runs, or ended in the middle of something, changes are in the WAL: it is read too, which needs
     /// the file's owner. Takes no lock that an agent would meet.
     /// - Returns: nil when there is no queue, or it cannot be read: the start will say why.
     public static func look(in stateDirectory: String) -> StoredQueue? {

@@ -96,7 +96,7 @@ public final class CertificateAuthority {
         var isMade = false
         defer { if !isMade { X509_free(certificate) } }
         X509_set_version(certificate, 2)
-        // 63 bits of chance: no two certificates of an authority share a serial number.
+        // 63 random bits: no two certificates of an authority share a serial number.
         ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), UInt64.random(in: 1...UInt64(Int64.max)))
         ASN1_TIME_set(X509_getm_notBefore(certificate), Int(request.notBefore.milliseconds / 1000))
         ASN1_TIME_set(X509_getm_notAfter(certificate), Int(request.notAfter.milliseconds / 1000))

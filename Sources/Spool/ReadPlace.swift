@@ -44,7 +44,7 @@ public struct ReadPlace: Sendable, Hashable {
         }
     }
 
-    /// Whether a file of it may lie in that directory, or below it.
+    /// Whether a file of it may be in that directory, or below it.
     public func reaches(into directory: String) -> Bool {
         let parts = directory.split(separator: "/").map { String($0) }
         return whole.contains { pattern in

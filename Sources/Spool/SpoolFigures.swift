@@ -22,7 +22,7 @@ public enum SpoolRefusal: String, Sendable, CaseIterable {
     case hardLink = "hard_link"
     /// A FIFO, socket or device.
     case notRegular = "not_regular"
-    /// It lies on another file system.
+    /// It is on another file system.
     case otherFileSystem = "other_file_system"
     /// Directories within directories, deeper than the reader goes.
     case tooDeep = "too_deep"

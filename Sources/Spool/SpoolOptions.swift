@@ -33,7 +33,7 @@ public struct SpoolOptions: Sendable, Equatable {
 
     /// The spool: an absolute path.
     public var directory: String
-    /// What is read where it lies; nil for a spool, whose files are the reader's.
+    /// What is read in place; nil for a spool, whose files are the reader's.
     public var place: ReadPlace?
     /// What the lines of append files are wrapped in; nil, the default, where each is a record.
     public var format: LineFormat?

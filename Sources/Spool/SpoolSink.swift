@@ -39,7 +39,7 @@ public protocol SpoolSink: AnyObject {
     ///     left to the taker, as are lines that are empty. No line is longer than `SpoolOptions.maxEventSize` without
     ///     its LF. Valid only during the call. From a `.json` file it is always one event, brought to one line.
     ///   - source: the file.
-    ///   - offset: where the first byte lies in the file (uncompressed).
+    ///   - offset: where the first byte is in the file (uncompressed).
     /// - Returns: how many bytes were taken: all, or up to the end of some line (0 included) when the taker wants a
     ///   commit first. The rest is offered again after a commit has begun, so a taker that has nothing to commit must
     ///   take at least one line, or `park`.

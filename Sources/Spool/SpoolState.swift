@@ -51,7 +51,7 @@ public struct SpoolState: Sendable, Equatable {
 
     /// Tells writers, replacing what was told before: whoever reads finds the old state or the new one.
     ///
-    /// Not synced: after a power cut the agent tells it anew.
+    /// Not synced: after a power cut the agent tells it again.
     /// - Parameter spool: the spool's directory; `.spoolship` is made in it where it is missing.
     /// - Throws: `SpoolError` with code `cannotWrite`.
     public func publish(in spool: String) throws(SpoolError) {

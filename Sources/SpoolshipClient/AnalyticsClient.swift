@@ -117,8 +117,8 @@ public final class AnalyticsClient: Sendable {
 
     // MARK: Sessions and country
 
-    /// Leaves sessions to the app: from now on `startSession` alone begins them. The agent should be told as well
-    /// (`[session] mode = "manual"`), or it gives events a session of its own until the first one is started.
+    /// Leaves sessions to the app: from now on `startSession` alone begins them. The agent should be told too
+    /// (`[session] mode = "manual"`), or it gives events an automatic session until the first one is started.
     public func enableManualSessionTracker() { state.withLock { $0.isManual = true } }
 
     /// Begins a session: later events carry its id, which always wins over the agent's.

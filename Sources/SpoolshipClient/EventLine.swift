@@ -73,7 +73,7 @@ struct EventLine {
     ///
     /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
     static func text(ofTime milliseconds: Int64) -> String {
-        // Years 0 to 9999: what lies beyond cannot be written.
+        // Years 0 to 9999: what is beyond cannot be written.
         let clamped = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
         let days = clamped >= 0 ? clamped / 86_400_000 : -((-(clamped + 1)) / 86_400_000) - 1
         let rest = Int(clamped - days * 86_400_000)

@@ -106,7 +106,7 @@ struct SpoolFiles {
         try syncDirectory()
     }
 
-    /// Each piece becomes a file of its own, complete at once.
+    /// Each piece becomes its own file, complete at once.
     private mutating func drop(_ lines: [UInt8]) throws(AnalyticsError) {
         number += 1
         let temporary = "\(settings.directory)/.\(stem)-\(number).json.tmp"

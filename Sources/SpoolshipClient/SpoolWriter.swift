@@ -32,7 +32,7 @@ final class SpoolWriter: @unchecked Sendable {
     private var failure: AnalyticsError?
     /// Bytes that the thread is writing now; they count against the buffer until they are in the spool.
     private var writing = 0
-    /// What the agent accepts, when that was read, and whether somebody wants to know it anew.
+    /// What the agent accepts, when that was read, and whether somebody wants to know it again.
     private var state: SpoolState
     private var stateReadAt: Int64
     private var isStateWanted = false

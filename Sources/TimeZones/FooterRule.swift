@@ -16,7 +16,7 @@ struct FooterRule: Sendable, Equatable {
         }
 
         var day: Day
-        /// Seconds after midnight of local time before the change; may lie beyond the day.
+        /// Seconds after midnight of local time before the change; may be beyond the day.
         var time = 2 * 3600
 
         /// The change's local time in a year, as if it were UTC, in seconds since 1970.

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Reads zone files of the system (package `tzdata`).
 public struct TimeZoneLoader: Sendable {
-    /// Where the zone files lie.
+    /// Where the zone files are.
     public let directory: String
     /// The file, or link to one, that says the machine's zone.
     public let localFile: String
@@ -26,7 +26,7 @@ public struct TimeZoneLoader: Sendable {
 
     /// The machine's zone; UTC when it does not say one.
     ///
-    /// - Parameter variable: the value of `TZ`, which stands above the machine's: a zone's name, the path of its file, or a rule
+    /// - Parameter variable: the value of `TZ`, which takes precedence over the machine's: a zone's name, the path of its file, or a rule
     ///   such as `CET-1CEST,M3.5.0,M10.5.0/3`; empty for UTC; nil where it is not set.
     /// - Throws: `TimeZoneError` when the file that says it cannot be read or is damaged, or `variable` names none.
     public func loadLocal(_ variable: String? = nil) throws(TimeZoneError) -> TimeZoneRules {

@@ -1,6 +1,6 @@
 internal import Configuration
 
-/// Tells options from arguments, in any order.
+/// Separates options from arguments, in any order.
 ///
 /// `--name value`, `--name=value`, `-l value` and `-lvalue` are the same; `--` ends the options; `-` and negative
 /// numbers are arguments.

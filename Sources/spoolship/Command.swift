@@ -6,7 +6,7 @@ struct Command: Sendable {
     let name: String
     /// What it does, in one line that ends without a full stop.
     let summary: String
-    /// What stands behind it, as usage shows it: `NAME [-p KEY=VALUE]…`; options are added by themselves.
+    /// What follows it, as usage shows it: `NAME [-p KEY=VALUE]…`; options are added by themselves.
     var arguments = ""
     /// How many arguments it takes.
     var argumentCount: ClosedRange<Int> = 0...0
@@ -31,7 +31,7 @@ struct Command: Sendable {
         var value: String?
         /// The words that its value can be, for completion.
         var choices: [String] = []
-        /// Whether it may stand more than once.
+        /// Whether it may be given more than once.
         var repeats = false
         /// What it does, in one line.
         let help: String
@@ -64,7 +64,7 @@ struct Command: Sendable {
 struct Invocation: Sendable {
     static let defaultConfiguration = "/etc/spoolship/spoolship.toml"
 
-    /// What stands behind the command and is no option.
+    /// What follows the command and is no option.
     let arguments: [String]
     /// The values of the options by their long names; an option without a value has one empty value each time.
     let options: [String: [String]]
@@ -75,10 +75,10 @@ struct Invocation: Sendable {
     /// Whether the process is the command's alone.
     var ownsProcess = false
 
-    /// Whether an option without a value stands there.
+    /// Whether an option without a value is given.
     func has(_ option: String) -> Bool { options[option] != nil }
 
-    /// The value of an option; the last one if it stands more than once.
+    /// The value of an option; the last one if it is given more than once.
     func value(_ option: String) -> String? { options[option]?.last }
 
     /// All values of an option.

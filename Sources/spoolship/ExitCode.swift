@@ -1,4 +1,4 @@
-/// What a command's end tells its caller.
+/// The exit codes of commands.
 ///
 /// Source: sysexits(3); 124 as timeout(1) has it.
 enum ExitCode: Int32, Sendable, CaseIterable {

@@ -7,7 +7,7 @@ internal import Model
 
 /// Records by way of the agent; on the queue's file when none runs.
 extension Invocation {
-    /// Asks for records, whoever has them.
+    /// Asks for records, from the agent or the file.
     ///
     /// - Throws: `CommandFailure`: 77 with the line to run for who may not ask, and what a refusal means.
     func askForRecords(

@@ -3,7 +3,7 @@ internal import Containers
 internal import EventLoops
 internal import Metrics
 
-/// How the containers stand, and what their functions do.
+/// The state of the containers, and what their functions do.
 struct ContainerCollector: MetricCollector {
     let keeper: ContainerKeeper
     let functions: FunctionDesk

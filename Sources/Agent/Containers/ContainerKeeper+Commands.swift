@@ -63,7 +63,7 @@ extension ContainerKeeper: ContainerControl {
 
     /// Lets a draft of any version rule for a time (tm16). It is not kept: a restart ends it.
     func preview(_ id: String?, _ content: [UInt8], for time: Duration) throws(ControlRefusal) -> JSONValue {
-        // A signed file is a draft as well; here a person vouches for it.
+        // A signed file is a draft too; here a person vouches for it.
         let draft = SignedDocument.document(in: content)
         let document = try relaying(try ContainerDocument(reading: draft), ControlRefusal.badDocument)
         guard let slot = slots.first(where: { $0.settings.id == document.id }), id == nil || id == document.id else {
@@ -148,7 +148,7 @@ extension ControlRefusal {
 }
 
 extension ContainerState {
-    /// How the container stands, without its values.
+    /// The container's state, without its values.
     func json(by time: any TimeSource) -> JSONValue {
         let refreshes = refreshes.map { type, result, count -> JSONValue in
             ["type": .string(type.rawValue), "result": .string(result.rawValue), "count": .integer(count)]

@@ -58,7 +58,7 @@ actor ContainerKeeper {
         self.log = log
     }
 
-    /// How all containers stand, in configuration order. From any thread.
+    /// The state of all containers, in configuration order. From any thread.
     nonisolated var states: [ContainerState] { publishedStates.withLock { $0 } }
 
     /// How those of other settings stand that are known already, with what these let them set. From any thread.
@@ -80,7 +80,7 @@ actor ContainerKeeper {
     // MARK: Settings
 
     /// Takes the containers of a configuration: new ones are opened, those that are gone rule no longer. One whose sources
-    /// have changed (address, keys, file) is opened anew; what it held stays in force until then.
+    /// have changed (address, keys, file) is opened again; what it held stays in force until then.
     ///
     /// - Returns: what changes beside the settings' own values, a line each: the order, and the content of default files.
     @discardableResult
@@ -196,7 +196,7 @@ actor ContainerKeeper {
         if slot.isClosed { slot.answer(RefreshEnd(result: .unknownError, message: "the container was closed")) }
     }
 
-    // MARK: How they stand
+    // MARK: Their state
 
     /// Why events are not read, for `ready`. From any thread.
     nonisolated var obstacles: [String] {
@@ -207,7 +207,7 @@ actor ContainerKeeper {
         }
     }
 
-    /// Publishes how all stand.
+    /// Publishes the state of all.
     func publish() {
         let states = slots.map(\.state)
         publishedStates.withLock { $0 = states }

@@ -8,7 +8,7 @@ internal import Outputs
 ///
 /// Unchecked, because the keeper and its tasks touch it on the keeper's loop only.
 final class ContainerSlot: @unchecked Sendable {
-    /// How it stands: what others are shown.
+    /// Its state, as others see it.
     var state: ContainerState
     let fetcher: DocumentFetcher?
     let keys: [PublicKey]

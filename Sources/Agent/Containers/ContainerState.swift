@@ -4,7 +4,7 @@ internal import Control
 internal import EventLoops
 internal import Model
 
-/// How a container stands: the keeper's, of which it publishes copies, read from any thread.
+/// The state of a container: the keeper's, of which it publishes copies, read from any thread.
 struct ContainerState: Sendable {
     /// Its settings; a change of more than timing makes a new slot.
     var settings: ContainerSettings
@@ -71,7 +71,7 @@ struct ContainerState: Sendable {
 }
 
 extension ContainerState {
-    /// How it stands, for `status` and the status page.
+    /// Its state, for `status` and the status page.
     func report(by time: any TimeSource) -> StatusReport.Container {
         let refusals = refused.sorted { $0.key < $1.key }.map(\.value)
         return StatusReport.Container(

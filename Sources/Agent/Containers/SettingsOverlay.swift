@@ -21,7 +21,7 @@ struct SettingsOverlay {
     ///
     /// - Parameters:
     ///   - base: the settings of the file.
-    ///   - containers: how they stand, in configuration order: what each may set, and says.
+    ///   - containers: their state, in configuration order: what each may set, and says.
     init(_ base: Settings, _ containers: [ContainerState]) {
         settings = base
         for container in containers {

@@ -7,7 +7,7 @@ internal import Model
 /// replaced as a whole: whoever reads it finds the old values or the new ones.
 ///
 /// A file of that name that an agent of this user did not write stays, and the values are not published.
-/// Not synced: after a power cut the agent tells them anew.
+/// Not synced: after a power cut the agent tells them again.
 struct ValuesFile {
     /// The file's path.
     let path: String

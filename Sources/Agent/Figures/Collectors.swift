@@ -61,7 +61,7 @@ struct AllIntakes: Sendable {
     let spool: IntakeFigures
     /// Those of old files that were taken by hand.
     let backfill: IntakeFigures
-    /// Those of files that are read where they lie, and of journals.
+    /// Those of files that are read in place, and of journals.
     let places: [IntakeFigures]
 
     /// What was read as it came.
@@ -202,7 +202,7 @@ struct DeliveryCollector: MetricCollector {
 }
 
 extension DestinationStateName {
-    /// How a destination stands: what is in its way, or that its last attempts failed, or nothing.
+    /// The state of a destination: what is in its way, or that its last attempts failed, or nothing.
     init(_ destination: DeliverySnapshot.Destination) {
         if let obstacle = destination.obstacle {
             self = obstacle

@@ -35,7 +35,7 @@ struct ProgressWatch {
         var destinations: [DestinationName: Sending] = [:]
     }
 
-    /// How long what should move may stand still: longer than any wait that is within a module's rights.
+    /// How long something that should move may be stuck: longer than any wait that is within a module's rights.
     static let patience = Duration.seconds(150)
 
     /// How long a request may take, for each destination.
@@ -50,7 +50,7 @@ struct ProgressWatch {
 
     init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
 
-    /// What stands still although it should move: nothing when all is well. To be called now and then.
+    /// What is stuck although it should move: nothing when all is well. To be called now and then.
     ///
     /// - Parameters:
     ///   - state: the pipeline now.

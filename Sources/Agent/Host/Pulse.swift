@@ -2,9 +2,9 @@ internal import EventLoops
 internal import Logs
 internal import Synchronization
 
-/// Whether the agent moves, for whoever asks (`/readyz`, `status`, a scrape), by the facts that the watchdog goes by.
+/// Whether the agent makes progress, for `/readyz`, `status` and scrapes, by the same facts as the watchdog.
 ///
-/// The other loops are asked to answer, and what stands still is looked at. Nothing wakes up for it. It lives on the main loop.
+/// The other loops are asked to answer, and what is stuck is looked at. Nothing wakes up for it. It lives on the main loop.
 actor Pulse {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 

@@ -2,7 +2,7 @@ internal import EventLoops
 internal import Logs
 internal import Synchronization
 
-/// Feeds systemd's watchdog while the agent makes progress, and only then: a process whose pipeline stands still lives and
+/// Feeds systemd's watchdog while the agent makes progress, and only then: a process whose pipeline is stuck lives and
 /// is worth nothing.
 ///
 /// It lives on the main loop, which proves itself by feeding; the other loops have to answer a knock between two meals. A
@@ -13,7 +13,7 @@ final class Watchdog {
     private let loop: EventLoop
     private let others: [(loop: EventLoop, answers: Answers)]
     private let log: Log
-    /// What stands still now.
+    /// What is stuck now.
     private let stalls: () -> [String]
     private var round: UInt64 = 0
     private var timer: EventLoop.TimerID?
@@ -30,7 +30,7 @@ final class Watchdog {
     ///   - limit: how long systemd waits for a meal (`WatchdogSec=`).
     ///   - loop: the main loop.
     ///   - others: the loops that must answer.
-    ///   - stalls: what of the pipeline stands still; asked on the main loop, once a round.
+    ///   - stalls: what of the pipeline is stuck; asked on the main loop, once a round.
     init(
         limit: Duration, manager: ServiceManager, on loop: EventLoop, others: [EventLoop], log: Log,
         stalls: @escaping () -> [String]

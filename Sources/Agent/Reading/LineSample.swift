@@ -44,7 +44,7 @@ public struct LineSample: Sendable {
 
     /// Whose lines they are.
     public let app: String
-    /// Whether the configuration reads the file: by a pattern of `read`, or because it lies in the spool.
+    /// Whether the configuration reads the file: by a pattern of `read`, or because it is in the spool.
     public let isRead: Bool
     /// The lines.
     public private(set) var lines: [Line] = []

@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// Tells delivery and the intake that the queue has changed; there is a queue before there is either.
 final class QueueRelay: Sendable {
-    /// A closure in a generic container (a `Mutex` of an optional, here) is wrapped anew each time that it is taken out and
-    /// put back, and the wrappings stay: calls would grow deeper and slower until the stack ends. So it lies in an object.
+    /// A closure in a generic container (a `Mutex` of an optional, here) is wrapped again each time that it is taken out and
+    /// put back, and the wrappings stay: calls would grow deeper and slower until the stack ends. So it is in an object.
     private final class Listener: Sendable {
         let tell: @Sendable (QueueSnapshot) -> Void
         init(_ tell: @escaping @Sendable (QueueSnapshot) -> Void) { self.tell = tell }

@@ -10,7 +10,7 @@ extension Settings {
     /// - Parameters:
     ///   - cap: the storage cap in force, which may differ from the configured one.
     ///   - isCollecting: whether events are collected at all.
-    ///   - country: the country set by command, which stands above the configured one.
+    ///   - country: the country set by command, which takes precedence over the configured one.
     ///   - host: what is known of the machine.
     func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
         var events = eventOptions(host)
@@ -34,7 +34,7 @@ extension Settings {
             countryDatabase: self.country.database)
     }
 
-    /// The same for files that are read where they lie, and for journals: their lines are records, text included, unless the
+    /// The same for files that are read in place, and for journals: their lines are records, text included, unless the
     /// app says otherwise.
     func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
         var settings = settings
@@ -164,6 +164,6 @@ extension Configuration.AppSettings {
 }
 
 extension LimitSettings {
-    /// How far ahead an event's time may lie.
+    /// How far ahead an event's time may be.
     fileprivate var ahead: Duration { maxTimeAhead == .zero ? .seconds(1 << 40) : maxTimeAhead ?? .seconds(3 * 86_400) }
 }

@@ -21,7 +21,7 @@ extension Settings {
         options.quarantineMaxSize = spool.quarantineMaxSize
         options.batchEvents = chunksByDefault.events
         options.batchBytes = chunksByDefault.bytes
-        // Events come about in the order of their times, but apps have delays of their own; a deadline goes by the time.
+        // Events come about in the order of their times, but apps have their own delays; a deadline goes by the time.
         options.eventTimeLookahead = deadlines.isEmpty ? 1 : 64
         return options
     }

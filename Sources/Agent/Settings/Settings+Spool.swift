@@ -29,7 +29,7 @@ extension Settings {
         return options
     }
 
-    /// How files are read that lie elsewhere.
+    /// How files are read that are elsewhere.
     var placeOptions: [SpoolOptions] {
         places.map { place in
             var options = spoolOptions

@@ -23,7 +23,7 @@ public struct Position: Sendable, Hashable {
 public enum Origin: Sendable, Hashable, CustomStringConvertible {
     /// Nobody set it.
     case standard
-    /// Nobody set it, and destinations of this type or format have a default of their own: `type s3`.
+    /// Nobody set it, and destinations of this type or format have their own default: `type s3`.
     case type(String)
     /// A configuration file.
     case file(Position)

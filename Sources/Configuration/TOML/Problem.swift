@@ -10,7 +10,7 @@ public struct Problem: Error, Sendable, Equatable {
         case unknownKey = "unknown_key"
         /// A value of another type is wanted.
         case wrongType = "wrong_type"
-        /// The value lies outside what is allowed.
+        /// The value is outside what is allowed.
         case outOfRange = "out_of_range"
         /// Something must be there and is not.
         case missing

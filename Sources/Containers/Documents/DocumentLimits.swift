@@ -10,7 +10,7 @@ public enum DocumentLimits {
     public static let values = 1000
     /// Macros.
     public static let macros = 500
-    /// How many macros may stand behind each other, as a function's parameter that is a function's result.
+    /// How many macros may follow each other, as a function's parameter that is a function's result.
     public static let macroChain = 16
     /// Rules.
     public static let rules = 500

@@ -64,7 +64,7 @@ public enum StandardMacro: String, Sendable, CaseIterable {
     case containerVersion = "container_version"
     /// A number from 0 to below 100: the machine's place in rollouts of this container, always the same one.
     case rolloutShare = "rollout_share"
-    /// A whole number from 0 to 2147483647, drawn anew for each event.
+    /// A whole number from 0 to 2147483647, drawn for each event.
     case randomNumber = "random_number"
 }
 

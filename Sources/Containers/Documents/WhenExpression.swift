@@ -253,7 +253,7 @@ struct WhenExpression {
         return String(decoding: text[start..<place], as: UTF8.self)
     }
 
-    /// In double quotes as in JSON, in single ones as it stands.
+    /// In double quotes as in JSON, in single ones as it is.
     private mutating func string() throws(ContainerError) -> String {
         let start = place
         let quote = text[place]

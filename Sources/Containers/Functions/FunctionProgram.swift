@@ -7,7 +7,7 @@ public enum FunctionProgram {
     /// Why a program is not to be run; nil when it may be.
     ///
     /// It and each directory on the way to it must belong to root or the agent's user and be writable by nobody else; links are
-    /// followed where that holds for them as well.
+    /// followed where that holds for them too.
     ///
     /// - Parameters:
     ///   - path: the program's absolute path.

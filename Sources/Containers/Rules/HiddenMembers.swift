@@ -60,7 +60,7 @@ struct HiddenMembers {
         }
     }
 
-    /// The paths, and those from which earlier tags may have renamed what stands there.
+    /// The paths, and those from which earlier tags may have renamed what is there.
     private static func all(
         _ paths: [[[UInt8]]], before renames: [(from: [[UInt8]], to: [[UInt8]])]
     ) -> [[[UInt8]]] {
@@ -75,7 +75,7 @@ struct HiddenMembers {
         return all
     }
 
-    /// Where a layer may hold it: an event's properties stand at its top, those of a push may be named as in an event.
+    /// Where a layer may hold it: an event's properties are at its top, those of a push may be named as in an event.
     private static func layerPaths(_ names: [[UInt8]]) -> [[[UInt8]]] {
         switch names.first {
         case "properties".bytes, PathSteps.anyName: [names, Array(names.dropFirst())]

@@ -15,7 +15,7 @@ struct WantedValues {
         var found: Int?
     }
 
-    /// All that a document may change, in objects of their own.
+    /// All that a document may change, in their own objects.
     private static let most = DocumentLimits.changes * 2
     /// The event, then its members and theirs.
     private var nodes = [Node(name: [], key: 0)]

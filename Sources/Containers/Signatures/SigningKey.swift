@@ -63,7 +63,7 @@ public final class SigningKey {
         defer { ERR_clear_error() }
         let memory = shim_openssl_copy(pem, pem.count)
         defer { BIO_free(memory) }
-        // Without a callback of its own the library would ask for a password on the terminal.
+        // Without its own callback the library would ask for a password on the terminal.
         guard let key = PEM_read_bio_PrivateKey(memory, nil, { _, _, _, _ in -1 }, nil) else {
             throw SigningError(.badKey, "\(path) holds no private key; `spoolship container keygen` makes one")
         }

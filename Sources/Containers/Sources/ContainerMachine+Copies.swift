@@ -102,7 +102,7 @@ extension ContainerMachine {
         }
     }
 
-    /// Whether a document rolls out to a share that this machine is not in. One that has none yet takes it all the same: any
+    /// Whether a document rolls out to a share that this machine is not in. One that has none yet takes it anyway: any
     /// published document is better than none.
     private func isForOthers(_ copy: ContainerCopy) -> Bool {
         guard let percent = copy.rollout, let saved, saved.copy.version < copy.version else { return false }

@@ -57,7 +57,7 @@ public struct DefaultFile: Sendable {
     }
 
     /// What is wrong with the signature of a file that was published; nil for a good one, for a file without any, and without
-    /// keys. Such a file rules all the same, because only who is trusted can change it: but nobody has tested what it says.
+    /// keys. Such a file is in force anyway, because only those who are trusted can change it: but nobody has tested what it says.
     public func signatureProblem(_ keys: [PublicKey]) -> String? {
         guard !keys.isEmpty, let signed = try? SignedDocument(bytes) else { return nil }
         do throws(ContainerError) {

@@ -48,7 +48,7 @@ public protocol SendingControl: Sendable {
     /// Allows or forbids connections; durable.
     func setNetwork(on: Bool) async throws(ControlRefusal)
 
-    /// The network has changed: retries begin anew.
+    /// The network has changed: retries begin again.
     func networkChanged() async throws(ControlRefusal)
 
     /// Changes the dispatch interval; nil: back to the configured one, zero: off.

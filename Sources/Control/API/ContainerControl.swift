@@ -2,10 +2,10 @@ public import Model
 
 /// Requests that concern the containers.
 public protocol ContainerControl: Sendable {
-    /// How all containers stand, in configuration order.
+    /// The state of all containers, in configuration order.
     func list() async -> [JSONValue]
 
-    /// How one stands, with its values.
+    /// The state of one, with its values.
     func show(_ id: String) async throws(ControlRefusal) -> JSONValue
 
     /// A value by its key, as a type (`string`, `integer`, `double`, `boolean`), of one container or of the last one that

@@ -24,7 +24,7 @@ public struct ControlRequest: Sendable {
     public let accept: String?
     /// The body; at most what the server's bound allows.
     public let body: [UInt8]
-    /// Who asks; nil on the stats port.
+    /// The caller; nil on the stats port.
     public let peer: PeerCredentials?
     /// What is in the path where its route has a name in braces.
     public internal(set) var parameters: [String: String] = [:]

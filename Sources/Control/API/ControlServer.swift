@@ -14,7 +14,7 @@ public final class ControlServer: Sendable {
     /// A server that does not listen yet.
     ///
     /// - Parameters:
-    ///   - socket: where the socket lies; its directory must exist.
+    ///   - socket: where the socket is; its directory must exist.
     ///   - group: whose members may control the agent; nil means the agent's own.
     ///   - largestBody: of a request, in bytes; default 1 MiB.
     /// - Throws: `ControlError` when there is no such group.
@@ -85,7 +85,7 @@ extension ControlServer: SelfAnswering {
         }
     }
 
-    /// Makes the socket anew.
+    /// Makes the socket again.
     public func openAgain() async throws(ControlError) {
         // Only ours goes: one that another process answers at stays.
         if let other = UnixSocket.connect(to: socket, waits: false) {

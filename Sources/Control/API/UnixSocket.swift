@@ -93,7 +93,7 @@ package enum UnixSocket {
     /// `SO_PEERGROUPS`. Source: asm-generic/socket.h, Linux 4.13.
     private static let peerGroups: Int32 = 59
 
-    /// Who is at the other end; nil when this is no Unix socket.
+    /// The process at the other end; nil if this is not a Unix socket.
     static func peer(of descriptor: Int32) -> PeerCredentials? {
         // struct ucred: pid, uid, gid.
         var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)

@@ -16,7 +16,7 @@ final class HTTPConnection {
 
     let id: UInt
     let socket: Descriptor
-    /// Who is at the other end, where the kernel vouches for it.
+    /// The process at the other end, if the kernel identifies it.
     let peer: PeerCredentials?
     /// Whom it is counted for: a user, or an address.
     let owner: String

@@ -156,7 +156,7 @@ struct HTTPRequestHead: Sendable {
         }
     }
 
-    /// The host without its port, in small letters; brackets go as well.
+    /// The host without its port, in small letters; brackets go too.
     private static func host(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) -> String {
         let text = text(bytes).lowercased()
         if text.hasPrefix("[") {

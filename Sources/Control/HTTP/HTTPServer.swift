@@ -20,11 +20,11 @@ struct ServerFigures: Sendable {
     func cut(_ reason: String) { cuts.add([server, reason]) }
 }
 
-/// An HTTP/1.1 server on an event loop, without a thread of its own.
+/// An HTTP/1.1 server on an event loop, without its own thread.
 ///
-/// It accepts always: where all places are taken, the connection that has the least right to its place is cut: of whoever
+/// It accepts always: where all places are taken, the connection with the weakest claim to its place is cut: of whoever
 /// has the most connections, the one that has said nothing for longest, else the one whose request is longest under way.
-/// So clients that are slow, silent or many hold up nobody who asks in one go. Each request, each answer and each silence
+/// So clients that are slow, silent or many do not delay one that sends its request at once. Each request, each answer and each silence
 /// has a bound in time; one timer serves all of them, and there is none while there is no connection.
 actor HTTPServer {
     typealias Handler = @Sendable (ControlRequest) async -> ControlResponse

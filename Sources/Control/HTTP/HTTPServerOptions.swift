@@ -13,6 +13,6 @@ struct HTTPServerOptions: Sendable {
     var bodyBytes = 1_048_576
     /// Bytes of a streaming answer that may wait for a slow client.
     var streamBytes = 262_144
-    /// Whether the kernel must say who asks; who it is not known of gets no answer.
+    /// Whether the kernel must identify the caller; otherwise there is no answer.
     var needsPeer = false
 }

@@ -8,6 +8,6 @@ public protocol SelfAnswering: Sendable {
     var name: String { get }
     /// Asks through the kernel, as a client would.
     func isAnswering() async -> Bool
-    /// Listens anew; connections that are there stay.
+    /// Listens again; connections that are there stay.
     func openAgain() async throws(ControlError)
 }

@@ -123,7 +123,7 @@ extension StatsServer: SelfAnswering {
     /// Whether the port answers.
     public func isAnswering() async -> Bool { await server.isAnsweringItself() }
 
-    /// Listens at the same port anew.
+    /// Listens at the same port again.
     public func openAgain() async throws(ControlError) {
         await server.closeListener()
         try await start()

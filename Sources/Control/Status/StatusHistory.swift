@@ -31,10 +31,10 @@ public struct StatusHistory: Sendable, Equatable {
     /// How far it goes back.
     public static let length: Duration = .seconds(3600)
 
-    /// The samples, oldest first; the first may lie before the hour, so that its first minute has a beginning.
+    /// The samples, oldest first; the first may be before the hour, so that its first minute has a beginning.
     public private(set) var samples: [Sample] = []
 
-    /// Takes a sample. Within a minute the newest replaces the one before; a clock that was set back starts anew.
+    /// Takes a sample. Within a minute the newest replaces the one before; a clock that was set back starts again.
     public mutating func add(_ sample: Sample) {
         if let last = samples.last, sample.at < last.at { samples.removeAll() }
         if samples.count >= 2, sample.at - samples[samples.count - 2].at <= .seconds(60) { samples.removeLast() }

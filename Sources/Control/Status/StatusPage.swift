@@ -259,7 +259,7 @@ public struct StatusPage: Sendable {
 
     // MARK: Pieces
 
-    /// The reason without the state that stands before it as a label, commands set as such.
+    /// The reason without the state before it as a label, commands set as such.
     private func why(_ destination: StatusReport.Destination) -> String {
         var reason = words.reason(destination)
         let label = StatusPage.label(destination.state).lowercased()

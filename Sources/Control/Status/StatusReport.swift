@@ -11,9 +11,9 @@ public struct StatusReport: Sendable, Equatable {
         public var name: String
         /// Where it is, without user, password, path and query: `https://logs.example`.
         public var address: String?
-        /// How it stands.
+        /// Its state.
         public var state: DestinationStateName
-        /// Since when it stands so, where that is known.
+        /// Since when, if that is known.
         public var since: Timestamp?
         /// When something is next tried by itself.
         public var nextAttempt: Timestamp?
@@ -140,7 +140,7 @@ public struct StatusReport: Sendable, Equatable {
         public var passedOver = 0
         /// What a person should fix: whose files cannot be read and why.
         public var complaints: [String] = []
-        /// Where files are read that lie elsewhere.
+        /// Where files are read that are elsewhere.
         public var places: [Place] = []
         /// The journals that are read.
         public var journals: [Journal] = []

@@ -101,7 +101,7 @@ struct StatusText: Sendable {
         return ["  it says: \(answer)"]
     }
 
-    /// Why a destination stands as it does, and what comes next.
+    /// Why a destination is in its state, and what comes next.
     func reason(_ destination: StatusReport.Destination) -> String {
         let next = next(destination)
         switch destination.state {
@@ -211,7 +211,7 @@ struct StatusText: Sendable {
     }
 
     private func others(_ ledger: Ledger) -> String {
-        // The others have columns of their own.
+        // The others have their own columns.
         let rare = Ledger.figures.filter { !["accepted", "acknowledged", "queued"].contains($0.name) }
         return rare.map { (ledger[keyPath: $0.path], $0.name.replacingAll("_", with: "-")) }
             .filter { $0.0 > 0 }.map { "\(HumanText.count($0.0)) \($0.1)" }.joined(separator: ", ")

@@ -33,7 +33,7 @@ struct TrackedBatch: Sendable {
     var rejectedAt: BootInstant?
     /// Its place among the pieces of a batch that was split, split by split: pieces keep the order of their events.
     var place: [Int] = []
-    /// How often its end was put off because others of the same time were not answered yet.
+    /// How often its end was postponed because others of the same time were not answered yet.
     var postponements = 0
 
     init(_ header: BatchHeader, notBefore: BootInstant) {
@@ -70,7 +70,7 @@ struct TrackedBatch: Sendable {
 /// A place that is taken: a batch is asked for, on its way, or being settled.
 ///
 /// All attempts are looked at some forty times a batch, and to look at one may copy it. So what tells one from another
-/// lies in a few bytes here; the batch and its end, which are long and seldom asked for, lie behind a reference each.
+/// is in a few bytes here; the batch and its end, which are long and seldom asked for, are behind a reference each.
 struct Attempt: Sendable {
     /// How far it is, with what only an attempt that is so far has.
     enum Phase: Sendable {
@@ -115,7 +115,7 @@ struct Attempt: Sendable {
 
     let priority: Priority
     private(set) var phase: Phase
-    /// Tells whether the destination is well again.
+    /// Tells whether the destination has recovered.
     let isProbe: Bool
     /// A command asked for it and is told how it ends.
     var isPushed: Bool

@@ -39,7 +39,7 @@ extension DestinationMachine {
         end(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
     }
 
-    /// What stands above commands ends them at once.
+    /// What takes precedence over commands ends them at once.
     mutating func endPushAtObstacle(_ gate: Gate) {
         guard let push, let obstacle = obstacle(gate) else { return }
         // With the breaker open or a hold, a command has one probe.

@@ -53,7 +53,7 @@ extension DestinationMachine {
         giveBack(batch, number)
     }
 
-    /// How often an event's end is put off before the destination is held.
+    /// How often an event's end is postponed before the destination is held.
     private static let mostPostponements = 3
 
     /// Whether what is known of the destination tells that a rejection is the event's fault.

@@ -205,7 +205,7 @@ extension DestinationMachine {
         return due.min { $0.notBefore < $1.notBefore }.map { .again($0.header.id, isProbe: false) }
     }
 
-    /// What is tried to learn whether the destination is well again: another batch than the last time, if there is
+    /// What is tried to learn whether the destination has recovered: another batch than the last time, if there is
     /// one, and one that was set aside only when there is nothing else.
     private func probe() -> Start? {
         guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }

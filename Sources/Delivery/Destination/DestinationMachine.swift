@@ -3,12 +3,12 @@ internal import Model
 
 /// When and what one destination gets: values in, effects out.
 ///
-/// It reads no clock, and draws its chance from a seed that it is given. After every change `advance` starts
+/// It reads no clock, and draws random numbers from a seed that it is given. After every change `advance` starts
 /// whatever may start, so nothing is ever due and forgotten: there is no timer that must not be lost, only `wakeAt`.
 ///
 /// Sources: App Center's channel (ac01–ac06, ac13–ac18), Google Analytics' dispatch (ga02–ga07).
 struct DestinationMachine: Sendable {
-    /// What stands above the destination's own state.
+    /// What takes precedence over the destination's own state.
     struct Gate: Sendable, Equatable {
         /// When events go by themselves.
         struct Automatic: Sendable, Equatable {
@@ -33,7 +33,7 @@ struct DestinationMachine: Sendable {
 
         /// Nothing goes at all, and why.
         var block: DestinationStateName?
-        /// Nil: nothing goes by itself.
+        /// Nil: nothing is sent unprompted.
         var automatic: Automatic?
     }
 
@@ -51,7 +51,7 @@ struct DestinationMachine: Sendable {
     /// It failed too often.
     struct Breaker: Sendable, Equatable {
         let since: Timestamp
-        /// Nil: no probe goes by itself.
+        /// Nil: no probe is sent unprompted.
         var nextProbe: BootInstant?
     }
 
@@ -176,7 +176,7 @@ struct DestinationMachine: Sendable {
             laneStates[priority].emptyAnswers = 0
             laneStates[priority].takenFree = 0
             laneStates[priority].takenUntil = nil
-            // Without a count yet, or where the queue has begun anew (a damaged file was replaced), it is the queue's.
+            // Without a count yet, or where the queue has begun again (a damaged file was replaced), it is the queue's.
             if laneStates[priority].taken == nil || new[priority].handedOut < lanes[priority].handedOut {
                 laneStates[priority].taken = new[priority].handedOut
             }
@@ -193,7 +193,7 @@ struct DestinationMachine: Sendable {
         if hasNew { offerNew(at: now) }
     }
 
-    /// The settings have changed: what was learned of the old ones is forgotten; a person who has them read again also means
+    /// The settings have changed: what was learned about the old ones is forgotten; a person who has them read again also means
     /// that what held a destination is fixed, a container does not.
     mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
@@ -234,7 +234,7 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// A person says that it is well again, or it has other credentials: holds are lifted, retries begin anew.
+    /// A person says that it has recovered, or it has other credentials: holds are lifted, retries begin again.
     mutating func resume(at now: Moment) {
         liftHold(at: now.boot)
         resetRetries(at: now)
@@ -259,7 +259,7 @@ struct DestinationMachine: Sendable {
 
     // MARK: Small steps
 
-    /// How long to wait before the next look whether all is well again.
+    /// How long to wait before the next look whether everything has recovered.
     mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
 
     mutating func liftHold(at now: BootInstant) {

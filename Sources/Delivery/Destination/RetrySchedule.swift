@@ -11,7 +11,7 @@ public struct RetrySchedule: Sendable, Equatable {
     /// The longest wait before each retry, in order; its count is the number of retries. Empty means none.
     public var intervals: [Duration]
 
-    /// The share of a wait that chance may take away: 0 keeps every wait whole, 1 may shorten it to nothing.
+    /// The random share of a wait: 0 keeps every wait whole, 1 may shorten it to nothing.
     ///
     /// Default 0.5. Without jitter a fleet retries in step, and the receiver that comes back is knocked over again.
     public var jitter: Double

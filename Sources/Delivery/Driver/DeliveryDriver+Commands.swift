@@ -12,7 +12,7 @@ extension DeliveryDriver {
         handle(.lanes(summaries()), .dispatch(nil, destination))
     }
 
-    /// Sends what waits now and tells how each request ended; periodic dispatch stands still meanwhile (ga05).
+    /// Sends what waits now and tells how each request ended; periodic dispatch stops meanwhile (ga05).
     ///
     /// Cancelling the task (its client is gone) restores periodic dispatch; what is in flight ends.
     /// - Throws: `DeliveryError` with code `unknownDestination`.
@@ -35,7 +35,7 @@ extension DeliveryDriver {
         return await command(report) { .drain($0, destination, timeout: timeout) }
     }
 
-    /// Sending stands still while the token is held; collecting goes on (ac16).
+    /// Sending stops while the token is held; collecting goes on (ac16).
     ///
     /// - Parameters:
     ///   - destination: nil for all.
@@ -52,8 +52,8 @@ extension DeliveryDriver {
     /// Releases a token; one that nobody holds changes nothing.
     ///
     /// - Parameters:
-    ///   - token: nil releases all tokens, lifts holds, closes breakers and begins retries anew: a person says that all is
-    ///     well again.
+    ///   - token: nil releases all tokens, lifts holds, closes breakers and begins retries anew: a person says that all
+    ///     has recovered.
     ///   - destination: what holds back this one alone; nil: all that is held, for all destinations and for single ones.
     /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func resume(token: String? = nil, destination: DestinationName? = nil) throws(DeliveryError) {

@@ -11,7 +11,7 @@ public actor DeliveryDriver {
     /// Makes a switch durable; nil removes it. Given the switches back at the next start.
     public typealias Persist = @Sendable (_ name: String, _ value: String?) async throws -> Void
 
-    /// What is told of each request while a command waits.
+    /// What is reported about each request while a command waits.
     public typealias Report = @Sendable (DispatchReport) -> Void
 
     /// Counts the events of a batch whose time is before an instant and that a deadline concerns (its apps).

@@ -35,7 +35,7 @@ extension EventPass {
     /// or no address at all; the answer nil where it is not known. Nil ends it.
     public mutating func useCountries(_ lookup: ((_ address: String) -> CountryCode?)?) { self.lookup = lookup }
 
-    /// Finds the event's address: a member of its own, or else of its properties.
+    /// Finds the event's address: a member of the event itself, or else of its properties.
     @inline(never)
     mutating func findAddress() {
         address = nil

@@ -47,7 +47,7 @@ extension EventPass {
         var keptValue: Int?
     }
 
-    /// Looks at each property: equal names become one, what is too long or too many is cut; writes the object anew if
+    /// Looks at each property: equal names become one, what is too long or too many is cut; writes the object again if
     /// anything of it has changed.
     @inline(never)
     private mutating func exactProperties() -> Bool {

@@ -74,7 +74,7 @@ struct Tail: ~Copyable {
 
     /// Changes the session's id where the one before was as long.
     ///
-    /// - Returns: false when the members must be set anew.
+    /// - Returns: false when the members must be set again.
     mutating func replaceSession(_ id: [UInt8]) -> Bool {
         guard !id.isEmpty, ends.1 - ends.0 == id.count + 16 else { return false }
         memcpy(start + ends.1 - 1 - id.count, id, id.count)
@@ -97,7 +97,7 @@ struct Tail: ~Copyable {
 
     /// Writes the members that are wanted; the id is not one of them here.
     mutating func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        // One after the other: a loop over a list of them makes the list anew for each event.
+        // One after the other: a loop over a list of them makes the list again for each event.
         var out = copy(0, ends.0, if: wanted.contains(.app), to: out)
         out = copy(ends.0, ends.1, if: wanted.contains(.sessionID), to: out)
         out = copy(ends.1, ends.2, if: wanted.contains(.country), to: out)
@@ -120,7 +120,7 @@ struct Tail: ~Copyable {
         return out + 7
     }
 
-    /// The id of a record that has an `id` of its own.
+    /// The id of a record that has its own `id`.
     static func writeRecordIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         memcpy(out, recordIDName.utf8Start, 14)
         return out + 14
@@ -148,7 +148,7 @@ extension EventPass {
 
     /// Writes the event up to its closing bracket, with the edits made and the line breaks between tokens taken out.
     ///
-    /// Line breaks stand between tokens only: inside a string the scanner refuses them.
+    /// Line breaks are between tokens only: inside a string the scanner refuses them.
     @inline(never)
     mutating func copyEdited(to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         edits.sort { $0.from < $1.from }

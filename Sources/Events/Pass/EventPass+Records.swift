@@ -5,11 +5,11 @@ internal import TimeZones
 
 /// Records: objects that were not written for us. All that they have is data; what we know is found in it, or added beside it.
 extension EventPass {
-    /// The longest name in bytes that a record takes from a member of its own; a longer one is no name.
+    /// The longest name in bytes that a record takes from one of its members; a longer one is no name.
     static let mostNameBytes = 256
     /// What `front` holds at most beside the name: the names of its members, a time, a severity and a country.
     static let frontBytes = 128
-    /// 1 January 2000: what lies before it is no time but another number.
+    /// 1 January 2000: what is before it is no time but another number.
     private static let earliest = Timestamp(nanoseconds: 946_684_800_000_000_000)
 
     /// Judges a record: it is accepted, or expired.
@@ -201,7 +201,7 @@ extension EventPass {
 
     // MARK: Paths
 
-    /// Where the value lies that a path leads to.
+    /// Where the value is that a path leads to.
     private mutating func value(of path: Candidates.Path) -> Range<Int>? {
         guard scanner.present & (1 << UInt64(path.slot)) != 0 else { return nil }
         let found = scanner.members[path.slot]

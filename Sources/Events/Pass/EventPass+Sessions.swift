@@ -27,7 +27,7 @@ extension EventPass {
     /// Starts a new session by command.
     ///
     /// - Parameters:
-    ///   - source: whose; a session of the app is the session of its processes as well.
+    ///   - source: whose; a session of the app is the session of its processes too.
     ///   - now: the time of day.
     ///   - isSynchronised: whether the clock can be trusted.
     ///   - random: where ids come from.
@@ -81,7 +81,7 @@ extension EventPass {
     @inline(never)
     mutating func resolveSession(_ time: Timestamp, _ type: EventType) -> Bool {
         if block.evictions != sessions.evictions { forgetPlaces() }
-        // An event may lie ahead of now; its session does not.
+        // An event may be ahead of now; its session may not.
         let time = min(time.nanoseconds, now.nanoseconds)
         if type == .startSession { return startedByEvent(time) }
         guard block.mode == .automatic else {

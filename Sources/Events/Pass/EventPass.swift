@@ -64,7 +64,7 @@ public struct EventPass: ~Copyable {
     var front: [UInt8] = []
     /// Whether it is a record.
     public internal(set) var isRecord = false
-    /// Whether the record has an `id` of its own, which is data: ours is called `record_id` then.
+    /// Whether the record has its own `id`, which is data: ours is called `record_id` then.
     var hasOwnID = false
     /// The line as it is read where its bytes could not be.
     var repaired = LineBuffer(capacity: 1024)
@@ -178,7 +178,7 @@ public struct EventPass: ~Copyable {
     ///   - path: the file, for what its name says of a container.
     ///   - wasClosed: whether a writer has closed that file since the lines before: only then may its producer be gone.
     ///   - now: the time of day; events read until the next `begin` were observed then.
-    ///   - isSynchronised: whether the clock can be trusted; while not, nothing expires and nothing lies ahead.
+    ///   - isSynchronised: whether the clock can be trusted; while not, nothing expires and nothing is ahead.
     ///   - random: where ids come from.
     public mutating func begin(
         _ source: EventSource, producer: [UInt8]? = nil, path: String = "", wasClosed: Bool = true, at now: Timestamp,

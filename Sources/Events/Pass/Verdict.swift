@@ -53,7 +53,7 @@ public struct LineFindings: Sendable, Equatable {
 
 /// What is wrong with a line.
 public struct Problem: Sendable, Equatable {
-    /// Why it lies in quarantine: `refused` for refused lines.
+    /// Why it is in quarantine: `refused` for refused lines.
     public let reason: QuarantineRecord.Reason
     /// The limit that it passes, where that is the reason.
     public let limit: LimitKind?

@@ -9,7 +9,7 @@ extension JSONScanner {
         if isEscaped { return recogniseEscaped(key, length) }
         if length == addressLength, isAddress(key, length) { return MemberName.address.rawValue }
         let word = word(key, length)
-        // Of a longer name the last eight bytes are compared as well.
+        // Of a longer name the last eight bytes are compared too.
         let last = length <= 8 ? 0 : KnownNames.word(key + (length &- 8))
         let entry = known.entry(of: word, last, length)
         guard entry.pointee.word == word, entry.pointee.last == last, entry.pointee.length == length else { return -1 }
@@ -51,7 +51,7 @@ extension JSONScanner {
 }
 
 /// The names of the members that are looked for, found by their first and last eight bytes and their length: a table in which each
-/// has a place of its own.
+/// has its own place.
 struct KnownNames: ~Copyable {
     struct Entry {
         /// The first eight bytes, the lowest byte first; of a shorter name the rest is zero.

@@ -2,7 +2,7 @@ internal import CScan
 
 /// Strings: UTF-8 without overlong forms and surrogates, escapes by the grammar, escaped surrogates in pairs.
 extension JSONScanner {
-    /// Steps over a string; `p` stands after its opening quote, then after its closing one.
+    /// Steps over a string; `p` is after its opening quote, then after its closing one.
     @inline(__always)
     mutating func string(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
         var place = p
@@ -119,7 +119,7 @@ extension JSONScanner {
         return true
     }
 
-    /// The four digits of `\u….`; `p` stands at the backslash, then after the digits.
+    /// The four digits of `\u….`; `p` is at the backslash, then after the digits.
     @inline(__always)
     private mutating func hexUnit(_ p: inout Pointer) -> UInt32? {
         var unit: UInt32 = 0

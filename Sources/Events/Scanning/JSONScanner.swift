@@ -9,7 +9,7 @@ internal import Glibc
 ///
 /// It works on unsafe pointers, sixteen bytes at a time: with bounds checks the pass takes a third longer, and every event
 /// goes through it. What makes that safe: the text ends with a line feed at `end - 1`, which no rule of the grammar
-/// accepts inside a string, a number or a literal, so nothing steps over it; runs of bytes are loaded only where all of them lie before `end`.
+/// accepts inside a string, a number or a literal, so nothing steps over it; runs of bytes are loaded only where all of them are before `end`.
 /// It allocates nothing for a text without repeated members.
 ///
 /// Methods that run for each event are `mutating` even where they change nothing. A method that is not, and that is not
@@ -50,7 +50,7 @@ struct JSONScanner: ~Copyable {
     var open = 0
     /// The closing bracket.
     var close = 0
-    /// Whether line breaks stand between tokens (or carriage returns).
+    /// Whether line breaks are between tokens (or carriage returns).
     var hasLineBreaks = false
     /// How many properties there are, equal names counted each.
     var propertyCount = 0
@@ -89,7 +89,7 @@ struct JSONScanner: ~Copyable {
     @inline(__always) func has(_ name: MemberName) -> Bool { present & name.bit != 0 }
     @inline(__always) func member(_ name: MemberName) -> Member { members[name.rawValue] }
 
-    /// Finds these members as well: their places are those behind `MemberName`'s.
+    /// Finds these members too: their places are those behind `MemberName`'s.
     mutating func watch(_ names: WatchedNames) {
         known = KnownNames(names.names)
         places.forgetMembers()

@@ -17,7 +17,7 @@ enum MemberName: Int, CaseIterable {
     @inline(__always) var bit: UInt64 { 1 << UInt64(truncatingIfNeeded: rawValue) }
 }
 
-/// Where a member lies, in bytes from the beginning of the block.
+/// Where a member is, in bytes from the beginning of the block.
 struct Member {
     /// The opening quote of its name.
     var key = 0
@@ -28,6 +28,6 @@ struct Member {
     /// Whether its value is a string with escapes in it.
     var isEscaped = false
 
-    /// The text of a string value lies between these (quotes excluded).
+    /// The text of a string value is between these (quotes excluded).
     @inline(__always) var text: Range<Int> { Range(uncheckedBounds: (value + 1, end - 1)) }
 }

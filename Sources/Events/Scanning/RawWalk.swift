@@ -131,7 +131,7 @@ public struct RawWalk {
         }
     }
 
-    /// The values of the list that lies there.
+    /// The values of the list that is there.
     package static func elements(_ base: UnsafePointer<UInt8>, _ list: Range<Int>) -> [Range<Int>] {
         var found: [Range<Int>] = []
         var position = list.lowerBound + 1

@@ -6,13 +6,13 @@ public struct ScanFailure: Sendable, Equatable {
         case blank
         /// The text ends inside a value.
         case cutShort
-        /// Something else stands where a value must begin.
+        /// Something else is where a value must begin.
         case expectedValue
-        /// Something else stands where a member's name must begin.
+        /// Something else is where a member's name must begin.
         case expectedName
-        /// Something else stands where a colon must.
+        /// Something else is where a colon must.
         case expectedColon
-        /// Something else stands where a comma or the closing bracket must.
+        /// Something else is where a comma or the closing bracket must.
         case expectedCommaOrEnd
         /// A number that RFC 8259 does not know: `01`, `1.`, `.5`, `+1`, `1e`, `NaN`.
         case badNumber

@@ -231,7 +231,7 @@ public actor Backfill {
             taken += count
             if count > 0 { continue }
             if await intake.waitForRules() { continue }
-            // Only an event that wants a commit of its own ends here, and a piece is cut smaller than that; or the document
+            // Only an event that wants its own commit ends here, and a piece is cut smaller than that; or the document
             // that must rule it has gone meanwhile.
             _ = intake.takeCommit()
             calls.forget(calls.takeNew())

@@ -56,7 +56,7 @@ public actor Rereader {
     /// became of them.
     ///
     /// - Parameters:
-    ///   - path: where the file lies now.
+    ///   - path: where the file is now.
     ///   - key: what names it; another file at this path is not read.
     ///   - rows: what is to be read of it, by the names of the rows.
     /// - Returns: how many were read again; nil if the file, or what is to be read of it, is gone.
@@ -161,7 +161,7 @@ public actor Rereader {
                 taken += more
                 if more > 0 { continue }
                 if await intake.waitForRules() { continue }
-                // It wants a commit of its own, or calls of functions do: what came before goes first.
+                // It wants its own commit, or calls of functions do: what came before goes first.
                 guard !done.isEmpty || taken > 0 else { break }
                 count += try await store(intake, &done, mark)
             }

@@ -50,7 +50,7 @@ final class OpenChunk {
 
     /// Makes a chunk of what it holds, and is empty again.
     ///
-    /// What is enough for a batch of its own is packed now, once: it is sent as it is stored. Less is stored as it is when it is
+    /// Enough for a separate batch is packed now, once: it is sent as it is stored. Less is stored as it is when it is
     /// small, because it will be packed with its neighbours when their batch is formed.
     func close(
         for route: Route, isFull: Bool, with compressors: inout Compressors
@@ -107,7 +107,7 @@ public struct ChunkLimits: Sendable, Equatable {
     /// The limits of chunks that several destinations share; nil without one.
     ///
     /// Those of the smallest batches, so that a full chunk is a batch where it can be: larger batches are joined of chunks.
-    /// But no less than the least that is worth a row of its own: smaller batches are cut from chunks.
+    /// But no less than the least that is worth its own row: smaller batches are cut from chunks.
     init?(shared batches: [ChunkLimits]) {
         guard let first = batches.first else { return nil }
         let least = batches.reduce(first) { ChunkLimits(min($0.events, $1.events), min($0.bytes, $1.bytes)) }

@@ -40,7 +40,7 @@ public enum SessionMode: String, Sendable, CaseIterable {
 public enum LimitConsequence: String, Sendable, CaseIterable {
     /// What is too long is cut, what is too many is left out, and counted. A name too many is refused: it cannot be cut.
     case cut
-    /// The event is refused and counted; its line lies in quarantine.
+    /// The event is refused and counted; its line is in quarantine.
     case refuse
     /// The event is quarantined.
     case quarantine

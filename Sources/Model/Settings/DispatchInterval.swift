@@ -2,7 +2,7 @@
 ///
 /// Source: Google Analytics' dispatch interval and App Center's transmission interval (ac02, ga02).
 public enum DispatchInterval: Sendable, Hashable, CustomStringConvertible {
-    /// Nothing goes by itself; only `dispatch` and `drain` send.
+    /// Nothing is sent unprompted; only `dispatch` and `drain` send.
     case off
     /// Events wait at most so long, from 1 s to 86,400 s.
     case every(Duration)

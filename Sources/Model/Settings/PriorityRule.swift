@@ -4,7 +4,7 @@ public struct PriorityRule: Sendable, Equatable {
     public var app: String?
     /// The event's name; a `*` at its end fits every name that begins so; nil fits every one.
     public var event: String?
-    /// The least severity; nil fits events without one as well.
+    /// The least severity; nil fits events without one too.
     public var level: SeverityLevel?
     /// The priority.
     public var priority: Priority

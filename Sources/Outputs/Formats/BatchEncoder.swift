@@ -61,7 +61,7 @@ package protocol BatchEncoder: Sendable {
     ///
     /// - Parameters:
     ///   - answer: any final one; hostile.
-    ///   - lines: what was encoded; made anew, so only asked for when an answer needs it.
+    ///   - lines: what was encoded; made again, so only asked for when an answer needs it.
     /// - Returns: nil when the status says all.
     func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]

@@ -1,4 +1,4 @@
-/// The errors that servers name by a word of their own, as far as they are known.
+/// The errors that servers name by their own word, as far as they are known.
 ///
 /// A word of an answer goes to the log only when it is one of these: a server, or whoever is in its place, may echo what it
 /// was sent.

@@ -20,7 +20,7 @@ struct EventView {
         time = EventView.time(members, "timestamp") ?? EventView.time(members, "observed_at")
     }
 
-    /// Members with a place of their own in every format, or of the agent's.
+    /// Members with their own place in every format, or of the agent's.
     static let placed: Set<String> = [
         "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "id", "record_id", "session_id",
         "country", "type",
@@ -29,7 +29,7 @@ struct EventView {
     subscript(_ name: String) -> JSONSlice? { members.last { $0.key == name }?.value }
 
     var name: String { self["name"]?.string ?? "" }
-    /// Its id, a text or a number: of a record with an `id` of its own the agent's, in `record_id`.
+    /// Its id, a text or a number: of a record with its own `id` the agent's, in `record_id`.
     var id: String? { identifier("record_id") ?? identifier("id") }
     var sessionID: String? { self["session_id"]?.string }
     var properties: [(key: String, value: JSONSlice)] { self["properties"]?.members ?? [] }

@@ -1,6 +1,6 @@
 internal import Model
 
-/// What a format's answer says of single events, each with a status of its own.
+/// What a format's answer says of single events, each with its own status.
 struct ItemTally {
     private var rejected: [RejectedEvent] = []
     private var retry: [Int] = []

@@ -37,7 +37,7 @@ struct JSONSlice {
         }
     }
 
-    /// The text of the value as it stands.
+    /// The text of the value as it is.
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// The text of a string, unescaped; nil for anything else.

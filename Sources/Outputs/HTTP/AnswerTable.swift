@@ -5,13 +5,13 @@ public import Model
 /// Source: the table in the guarantees: 2xx acknowledges; temporary failures are retried; 413 splits; 400 and 422
 /// bisect; everything else means that the destination or its settings are wrong, and the events are kept.
 public struct AnswerTable: Sendable, Equatable {
-    /// What a destination means otherwise, by status (`404`) or class (`4xx`). A person's word: it stands above the table.
+    /// What a destination means otherwise, by status (`404`) or class (`4xx`). A person's word: it takes precedence over the table.
     private let outcomes: [String: AnswerMeaning]
 
     /// The table, with exceptions.
     public init(_ outcomes: [String: AnswerMeaning] = [:]) { self.outcomes = outcomes }
 
-    /// Whether the settings say what a status means: it stands above all else then.
+    /// Whether the settings say what a status means: it takes precedence over all else then.
     func isOverridden(_ status: Int) -> Bool { override(of: status) != nil }
 
     private func override(of status: Int) -> AnswerMeaning? {
@@ -32,7 +32,7 @@ public struct AnswerTable: Sendable, Equatable {
         }
     }
 
-    /// What a person is told of a status: what it says, and what to look at.
+    /// The text for a status: what it says, and what to check.
     static func message(for status: Int) -> String {
         let hint: String? =
             switch status {

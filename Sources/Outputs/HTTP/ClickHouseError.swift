@@ -39,7 +39,7 @@ struct ClickHouseError {
         }
     }
 
-    /// What a person is told.
+    /// The text for a person.
     func message(for status: Int) -> String {
         let hint: String? =
             switch known?.kind {

@@ -10,7 +10,7 @@ enum Credential: Equatable {
 package enum TokenPlace: Sendable, Equatable {
     /// In `Authorization`, behind this word: `Bearer`, `Splunk`.
     case authorization(scheme: String)
-    /// In a header of its own: `App-Secret`.
+    /// In its own header: `App-Secret`.
     case header(String)
     /// In an argument of the address: `api_secret`.
     case argument(String)

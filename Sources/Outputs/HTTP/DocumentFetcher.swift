@@ -60,7 +60,7 @@ public actor DocumentFetcher {
         http.settings.connectTimeout = options.connectTimeout
         http.settings.requestTimeout = options.timeout
         http.userAgent = options.userAgent
-        // Hours lie between two fetches: no connection is worth keeping.
+        // Two fetches are hours apart: no connection is worth keeping.
         http.settings.maxConnectionAge = .seconds(60)
         try http.check()
         self.options = options

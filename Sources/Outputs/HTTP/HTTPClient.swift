@@ -223,7 +223,7 @@ actor HTTPClient {
     }
 
     /// Ends a connection on which a request was not answered in time: over HTTP/2 the library keeps it, and the next request would
-    /// wait there as well. What else is on its way over it goes again.
+    /// wait there too. What else is on its way over it goes again.
     private func leaveConnection(of easy: UnsafeMutableRawPointer) {
         let socket = shim_curl_active_socket(easy)
         if socket >= 0 { shutdown(socket, Int32(SHUT_RDWR)) }
@@ -270,7 +270,7 @@ actor HTTPClient {
 
     /// Makes sure that the library is called when it wants to be.
     ///
-    /// An armed timer that is early enough stays: it finds nothing to do and is set anew. Moving it with every request,
+    /// An armed timer that is early enough stays: it finds nothing to do and is set again. Moving it with every request,
     /// as the library would have it, is a system call each time.
     private func arm() {
         switch timerWish {

@@ -19,7 +19,7 @@ enum HTTPDate {
             // Sunday, 06-Nov-94 08:49:37 GMT
             let date = words[1].split(separator: "-")
             guard date.count == 3, let short = Int(date[2]), (0...99).contains(short) else { return nil }
-            // RFC 9110: a year that seems more than 50 years ahead lies in the past. By 2070 nobody will send these.
+            // RFC 9110: a year that seems more than 50 years ahead is in the past. By 2070 nobody will send these.
             return point(
                 year: Substring(String(short < 70 ? 2000 + short : 1900 + short)), month: date[1], day: date[0],
                 clock: words[2])

@@ -7,7 +7,7 @@ enum RetryAfter {
 
     /// How long to wait, by the headers of an answer.
     ///
-    /// `x-ms-retry-after-ms`, which says it in milliseconds, stands above `Retry-After`, which says it in seconds or as
+    /// `x-ms-retry-after-ms`, which says it in milliseconds, takes precedence over `Retry-After`, which says it in seconds or as
     /// a date. A date is measured against the answer's own `Date`, so that a clock that is wrong on either side does not
     /// matter.
     /// - Returns: nil when neither header says anything that can be read.

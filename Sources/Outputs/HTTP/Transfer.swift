@@ -92,7 +92,7 @@ final class Transfer {
         serverExpiry = nil
         sent = request.body.count
         errorText.pointee = 0
-        // The library reads the body where it lies until the transfer ends, and an array may not promise to stay.
+        // The library reads the body where it is until the transfer ends, and an array may not promise to stay.
         if body.count < request.body.count {
             body.deallocate()
             body = .allocate(byteCount: request.body.count, alignment: 16)
@@ -216,7 +216,7 @@ final class Transfer {
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
         var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut, isComplete: wholly)
         if method == .get { (result.etag, result.contentRange) = (header("ETag"), header("Content-Range")) }
-        // Of good answers as well: an error is none.
+        // Of good answers too: an error is none.
         result.clickHouseCode = header("X-ClickHouse-Exception-Code")
         // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.
         if status >= 300 {

@@ -115,7 +115,7 @@ public actor KafkaOutput: MeasuredOutput {
         }
     }
 
-    /// A member as a key: a text without its quotes, anything else as it stands; nil when there is none, or it is null.
+    /// A member as a key: a text without its quotes, anything else as it is; nil when there is none, or it is null.
     static func key(_ path: String, of event: EventView) -> [UInt8]? {
         guard let value = event.member(at: path), value.kind != .null else { return nil }
         return value.string.map { Array($0.utf8) } ?? Array(value.bytes)

@@ -44,7 +44,7 @@ final class KafkaProducer {
     private var handle: OpaquePointer?
     private var isWatched = false
 
-    /// Makes one, which connects on threads of its own.
+    /// Makes one, which connects on its own threads.
     ///
     /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
     init(

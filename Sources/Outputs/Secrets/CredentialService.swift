@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Model
 
-/// A service that gives credentials, asked by small requests over connections of its own.
+/// A service that gives credentials, asked by small requests over its own connections.
 struct CredentialService {
     private let client: HTTPClient
     private let name: String

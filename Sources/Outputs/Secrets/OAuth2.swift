@@ -34,7 +34,7 @@ final class OAuth2Client: RequestAuthorizer {
     private var secret: Secret?
     private let temporary = Temporary<AccessToken>()
 
-    /// - Parameter connection: how the destination is reached: its proxy holds for the token endpoint as well.
+    /// - Parameter connection: how the destination is reached: its proxy holds for the token endpoint too.
     /// - Throws: `OutputError`: the address is none.
     init(_ settings: OAuth2Settings, _ connection: HTTPOptions, on loop: EventLoop) throws(OutputError) {
         self.settings = settings

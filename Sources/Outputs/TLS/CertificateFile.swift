@@ -39,7 +39,7 @@ package struct CertificateFile: ~Copyable {
         ERR_clear_error()
         let memory = shim_openssl_copy(pem, pem.count)
         defer { BIO_free(memory) }
-        // Without a callback of its own the library would ask for a password on the terminal.
+        // Without its own callback the library would ask for a password on the terminal.
         let key = PEM_read_bio_PrivateKey(memory, nil, { _, _, _, _ in -1 }, nil)
         defer { EVP_PKEY_free(key) }
         ERR_clear_error()

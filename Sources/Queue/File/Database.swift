@@ -115,7 +115,7 @@ final class Database {
 
     /// Writes what the WAL holds into the database file, as far as readers let it.
     ///
-    /// Once all of it is written, the WAL begins anew with the next commit.
+    /// Once all of it is written, the WAL begins again with the next commit.
     func checkpointWAL() throws(QueueError) {
         // A transaction that only read may still be open; within one SQLite does not checkpoint.
         if sqlite3_get_autocommit(handle) == 0 { try commit() }

@@ -73,7 +73,7 @@ final class Statement {
             // SQLite reads it during the step, and the value is unbound before the array may go.
             sqlite3_bind_blob64(handle, index, raw.baseAddress, UInt64(raw.count), nil)
             let code = sqlite3_step(handle)
-            // Before the value is unbound: that would be an error of its own, and the words would be its.
+            // Before the value is unbound: that would be another error, with its own words.
             let failure = code == SQLITE_DONE ? nil : database.error(code)
             sqlite3_reset(handle)
             sqlite3_bind_null(handle, index)

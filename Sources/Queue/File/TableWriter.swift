@@ -92,7 +92,7 @@ struct TableWriter: ~Copyable {
 
     func delete(_ row: DeliveryRow, from lane: LaneKey) throws(QueueError) {
         try statements.deleteDelivery.run(lane.destination, lane.priority, row.chunk, row.first)
-        // A row that was read and is not found by its key stands on a page where it does not belong.
+        // A row that was read and is not found by its key is on a page where it does not belong.
         guard file.database.changes == 1 else { throw file.database.damage("a delivery's row") }
     }
 }

@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Glibc
 
-/// The pages of a damaged database as they lie on the disk: those of the file, and above them what the WAL holds.
+/// The pages of a damaged database as they are on the disk: those of the file, and above them what the WAL holds.
 ///
 /// Nothing that it reads is trusted: numbers are checked before they are used, and what is missing is nil.
 final class PageImage {

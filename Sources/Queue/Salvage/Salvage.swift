@@ -4,9 +4,9 @@ internal import Glibc
 internal import Logs
 internal import Model
 
-/// Replaces a damaged database: what stands on sound pages goes into a new file, the old one is moved aside.
+/// Replaces a damaged database: rows on intact pages go into a new file, the old one is moved aside.
 ///
-/// A crash in the middle repeats it or ends it: the new file gets a name of its own when it is complete, and takes the
+/// A crash in the middle repeats it or ends it: the new file gets its own name when it is complete, and takes the
 /// database's place when the old one has left.
 enum Salvage {
     /// The switch that says how often nobody knows what was lost.
@@ -34,7 +34,7 @@ enum Salvage {
         return Opening(file: file, figures: figures, recoveries: 1)
     }
 
-    /// Fills a new database with what stands on the pages of an old one.
+    /// Fills a new database with the rows on the pages of an old one.
     private static func build(
         _ path: String, from damaged: String, _ options: QueueOptions
     ) throws(QueueError) -> SalvageBalance.Loss {
@@ -177,7 +177,7 @@ private struct SalvageCopy {
         return checked
     }
 
-    /// Keeps the WAL short; what is half done has a name of its own.
+    /// Keeps the WAL short; what is half done has its own name.
     private func flush() throws(QueueError) {
         try target.database.commit()
         try target.database.checkpointWAL()

@@ -127,7 +127,7 @@ struct SalvageBalance {
 
     // MARK: Deliveries
 
-    /// Makes rows anew for chunks whose rows were lost, the newest first: those before them have most likely been sent.
+    /// Makes rows again for chunks whose rows were lost, the newest first: those before them have most likely been sent.
     ///
     /// - Parameter events: how many events had rows that are lost; where nobody knows, what may have been sent goes again.
     private func fill(

@@ -1,4 +1,4 @@
-/// A row that was found on a page of its own, told by its shape: which columns it has, and what is in them.
+/// A row that was found on some page, recognised by its shape: which columns it has, and what is in them.
 ///
 /// The tables were made so that no two have the same shape in the same kind of tree.
 struct SalvagedRow {

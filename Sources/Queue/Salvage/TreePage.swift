@@ -28,7 +28,7 @@ struct TreePage {
         self.cells = cells
     }
 
-    /// The record of a cell, with what lies on pages of its own; nil if any of it is missing.
+    /// The record of a cell, with what is on overflow pages; nil if any of it is missing.
     func record(_ cell: Int, _ page: [UInt8], _ image: PageImage) -> (row: Int64, values: [RecordValue])? {
         var place = kind == .indexInterior ? cell + 4 : cell
         guard let length = page.packed(at: place) else { return nil }

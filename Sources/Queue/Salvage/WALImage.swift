@@ -9,7 +9,7 @@ struct WALImage {
     private(set) var pages: [Int: Int] = [:]
     /// The highest page in it.
     private(set) var lastPage = 0
-    /// Whether transactions that were complete stand behind a damaged place: SQLite would drop them without a word.
+    /// Whether complete transactions follow a damaged place: SQLite would silently drop them.
     private(set) var isDamaged = false
 
     /// A frame's head, and whether its own bytes are as they were written.

@@ -4,7 +4,7 @@ public import Model
 extension QueueStore {
     /// Deletes everything that is queued and counts it as discarded: what `disable` does (ac17).
     ///
-    /// Batches in flight are gone as well, with `_in_flight` behind their reason; what is settled of them later is counted as late
+    /// Batches in flight are gone too, with `_in_flight` behind their reason; what is settled of them later is counted as late
     /// and changes nothing.
     /// - Parameters:
     ///   - reason: a metric label, such as `disabled`.

@@ -29,7 +29,7 @@ extension Transaction {
             for row in try oldestExpired(lane, atMost: limit) {
                 var rows = [row]
                 if row.isFormed, let id = row.batch {
-                    // A batch goes whole, once; its other rows may be in the list as well.
+                    // A batch goes whole, once; its other rows may be in the list too.
                     guard let batch = try file.lookUp(id), try isExpired(batch.rows, lane) else { continue }
                     rows = batch.rows
                 }

@@ -201,7 +201,7 @@ extension QueueStore {
 }
 
 extension Transaction {
-    /// Gives a batch its rows back that were made anew without its id; nil if they are not all there.
+    /// Gives a batch its rows back that were made again without its id; nil if they are not all there.
     fileprivate mutating func restoreRows(
         of batch: HeldBatch
     ) throws(QueueError) -> (lane: LaneKey, rows: [DeliveryRow])? {

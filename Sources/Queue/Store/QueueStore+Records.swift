@@ -69,7 +69,7 @@ extension QueueStore {
 
     // MARK: Dead letters
 
-    /// Sends dead letters again: they are queued anew for their destinations, and counted as retried.
+    /// Sends dead letters again: they are queued again for their destinations, and counted as retried.
     ///
     /// - Returns: how many.
     /// - Throws: `QueueError` with code `full` when the queue has no room for them; those before it are queued.

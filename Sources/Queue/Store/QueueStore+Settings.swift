@@ -38,7 +38,7 @@ extension QueueStore {
 
     /// Makes durable what was stored with `durability = "crash"`; with `"power_loss"` it is already.
     ///
-    /// A sync a second at most: who asks sooner after the last one waits for the next, together with all others.
+    /// A sync a second at most: a caller that asks sooner waits for the next, together with all others.
     public func sync() async throws(QueueError) {
         guard state.options.durability == .crash else { return }
         _ = try opened()

@@ -6,7 +6,7 @@ internal import Model
 struct Operation {
     /// What it writes, as far as that is worth counting, in bytes.
     let bytes: Int
-    /// What it adds to tables without a bound of their own.
+    /// What it adds to tables without their own bound.
     var places = 0
     /// Whether it brings events, for which there may be room later.
     var bringsEvents = false
@@ -187,7 +187,7 @@ extension QueueStore {
             try endRelief(file)
         } catch {
             if error.code == .corrupt { return failed(error, []) }
-            // The WAL holds everything and the next transaction tries again; the failure is told and counted.
+            // The WAL holds everything and the next transaction tries again; the failure is reported and counted.
             health.count(error)
             log.warning("WAL checkpoint failed", ["code": error.code.rawValue, "error": error.message])
         }

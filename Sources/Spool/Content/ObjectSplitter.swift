@@ -1,4 +1,4 @@
-/// Cuts a JSON text (a value, an array of values, or objects each on lines of its own) into events of one line each, block
+/// Cuts a JSON text (a value, an array of values, or objects that each begin on a new line) into events of one line each, block
 /// by block, in bounded memory. A pure core.
 ///
 /// One rule for whatever comes: the values before the text's first fault are events, each judged by whoever takes it; from

@@ -56,7 +56,7 @@ final class PackedLines {
     private var start = 0
     private var count = 0
 
-    /// Where the first byte of `lines` lies in the unpacked file.
+    /// Where the first byte of `lines` is in the unpacked file.
     private(set) var offset: Int64 = 0
     /// Set once nothing more comes.
     private(set) var end: End?

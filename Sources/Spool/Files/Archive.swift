@@ -25,7 +25,7 @@ final class Archive {
     private var day = ""
     /// The folders of the day, by app.
     private var folders: [String: Folder] = [:]
-    /// What lies in the archive; nil while that was not counted.
+    /// What is in the archive; nil while that was not counted.
     private var bytes: ByteCount?
 
     /// Opens the archive and makes it if it is not there.
@@ -139,7 +139,7 @@ final class Archive {
 
     // MARK: Bounds
 
-    /// Holds the bound, as far as the archive can be read: the file is in it by now, whatever else lies there.
+    /// Holds the bound, as far as the archive can be read: the file is in it by now, whatever else is there.
     private func count(_ name: FileName, in folder: Int32) {
         guard let mostBytes else { return }
         do throws(SystemError) {
@@ -215,7 +215,7 @@ final class Archive {
         guard day.withCString({ unlinkat(root.raw, $0, AT_REMOVEDIR) }) == 0 else { throw SystemError("unlinkat") }
     }
 
-    /// The folders of days, oldest first; what else lies there is somebody else's.
+    /// The folders of days, oldest first; what else is there is somebody else's.
     private func days() throws(SystemError) -> [FileName] {
         try names(in: root.raw).filter { Archive.isDay($0) }.sorted()
     }

@@ -94,7 +94,7 @@ struct FileName: Hashable, Comparable {
         return length == 0 || length >= bytes.count ? self : FileName(bytes[..<(bytes.endIndex - length)])
     }
 
-    /// The stem without what rotation puts before the extension: `x.log` of `x-2026-11-23-1.log`. That may be a name of its own as well,
+    /// The stem without what rotation puts before the extension: `x.log` of `x-2026-11-23-1.log`. That may also be a name in its own right,
     /// and content must tell.
     var base: FileName {
         let stem = self.stem.bytes

@@ -15,11 +15,11 @@ enum ByName: FileTableRule {
 }
 
 /// Append files, found by a key that they hold themselves: some twelve bytes a file, where a dictionary, which holds the
-/// key as well, would take five times as many. With a million files that counts.
+/// key too, would take five times as many. With a million files that counts.
 ///
 /// A file's key must not change while it is in the table.
 struct FileTable<Rule: FileTableRule> {
-    /// A power of two of places; a file lies at the place that its key's hash tells, or at the next that was free.
+    /// A power of two of places; a file is at the place that its key's hash tells, or at the next that was free.
     private var places: [AppendFile?] = []
     private(set) var count = 0
 

@@ -84,7 +84,7 @@ struct FileTrace: Equatable {
         var missingSince: Int64?
         /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
         ///
-        /// The number tells the version of the content that was read (from its size and times); another one is read anew.
+        /// The number tells the version of the content that was read (from its size and times); another one is read again.
         var doneVersion: UInt64?
         /// Whose it is, where users share a directory.
         var owner: UInt32?
@@ -116,7 +116,7 @@ struct FileTrace: Equatable {
     var hasContent: Bool { told.doneVersion == nil && fingerprint.length > 0 && lastMark != nil }
 
     /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
-    /// recent marks stay close together and old ones lie far apart.
+    /// recent marks stay close together and old ones are far apart.
     mutating func add(_ mark: Mark) {
         if let lastMark {
             if lastMark.offset < mark.offset {

@@ -4,7 +4,7 @@ internal import EventLoops
 final class SpoolDirectory {
     /// Relative to the spool; empty for the spool itself.
     let path: FileName
-    /// How far below the spool it lies.
+    /// How far below the spool it is.
     let depth: Int
     /// What tells it from another one that has its name later.
     let id: FileID
@@ -18,7 +18,7 @@ final class SpoolDirectory {
 
     /// The kernel's number of our watch; nil while it cannot be watched.
     var watch: Int32?
-    /// Whether it is looked at from time to time, because not all that happens in it is told.
+    /// Whether it is looked at from time to time, because not all that happens in it is reported.
     var isPolled = false
     /// Open while it is used; the reader closes those that were not used for long.
     var descriptor: Descriptor?
@@ -53,7 +53,7 @@ final class SpoolDirectory {
         isIncoming = app == nil && self.app == "incoming"
     }
 
-    /// The path of the directory that it lies in; nil for the spool itself.
+    /// The path of the directory that it is in; nil for the spool itself.
     var parent: FileName? {
         guard !path.bytes.isEmpty else { return nil }
         return FileName(path.bytes[..<(path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])

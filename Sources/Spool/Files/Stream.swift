@@ -1,6 +1,6 @@
 internal import Model
 
-/// Who is judged by what he has himself: an app, or in `incoming/`, which all users share, one of them.
+/// One whose files are judged separately: an app, or in `incoming/`, which all users share, one of them.
 struct Holder: Hashable {
     /// The top directory of the spool; empty for the spool itself.
     let top: [UInt8]
@@ -9,7 +9,7 @@ struct Holder: Hashable {
 }
 
 extension Holder {
-    /// The holder of what lies at a path.
+    /// The holder of what is at a path.
     init(of path: some Collection<UInt8>, owner: UInt32?) {
         self.init(top: path.firstIndex(of: UInt8(ascii: "/")).map { Array(path[..<$0]) } ?? [], owner: owner)
     }

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Logs
 
 extension SpoolReader {
-    /// How many complaints and refusals are remembered, so that each is told once.
+    /// How many complaints and refusals are remembered, so that each is reported once.
     private static let mostRemembered = 1024
 
     /// How many users' names are remembered: of one that is not, the system's files are read each time.
@@ -110,7 +110,7 @@ extension SpoolReader {
         if let unread = file, unread.taken.offset == 0, unread.descriptor == nil,
             trouble.complaints[directory.path(of: name)] == nil, trouble.complaints.count >= Complaints.most
         {
-            // Beyond what is told nothing is kept of it.
+            // Beyond what is reported nothing is kept of it.
             streams.remove(unread)
             file = nil
         }
@@ -181,7 +181,7 @@ extension SpoolReader {
             let file = held.files.removeLast()
             file.descriptor = nil
             file.rest()
-            // Nothing is to be remembered of a file in which nothing ever was: what is written to it is told.
+            // Nothing is to be remembered of a file in which nothing ever was: what is written to it is reported.
             if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated { streams.remove(file) }
         }
     }

@@ -35,7 +35,7 @@ extension SpoolReader {
                 try notice(directory, name, looked, status, was: isRotated(old) ? .rotated(old) : .current(old))
             }
         } catch {
-            // It has been renamed once more, which is told next; or it is out of reach.
+            // It has been renamed once more, which is reported next; or it is out of reach.
             if let file { moved(file, to: directory, name) } else { notOpened(directory, name, error) }
         }
     }

@@ -115,7 +115,7 @@ extension SpoolReader {
         return try takeBlock(of: file, in: buffer, before..<count, isEnd: count < room.count, descriptor)
     }
 
-    /// Takes a piece of a block that lies in the buffer from `before` on. True: there may be more.
+    /// Takes a piece of a block that is in the buffer from `before` on. True: there may be more.
     func takePiece(
         of file: AppendFile, _ block: UnsafeRawBufferPointer, in buffer: UnsafeMutableRawBufferPointer, at before: Int,
         isEnd: Bool, _ descriptor: Int32
@@ -159,7 +159,7 @@ extension SpoolReader {
         }
     }
 
-    /// Whether what was read at one go is of one content. Of a file that is emptied and written anew meanwhile, the kernel may
+    /// Whether what was read at one go is of one content. Of a file that is emptied and written again meanwhile, the kernel may
     /// give the old beginning and the new end; a page it gives as a whole.
     private func isOnePiece(
         _ bytes: Slice<UnsafeMutableRawBufferPointer>, at offset: Int64, _ descriptor: Int32
@@ -224,7 +224,7 @@ extension SpoolReader {
         try took(file, upTo: try mark(at: next, descriptor), descriptor)
     }
 
-    /// Moves the place after what was taken, all of which lies in the buffer.
+    /// Moves the place after what was taken, all of which is in the buffer.
     private func advance(
         _ file: AppendFile, by count: Int, in buffer: UnsafeMutableRawBufferPointer, at start: Int, _ descriptor: Int32
     ) throws(SystemError) {

@@ -63,7 +63,7 @@ extension SpoolReader {
         guard let (directory, stream, descriptor) = census.stream else {
             guard let directory = census.directories.popLast() else { return false }
             guard let raw = self.descriptor(of: directory) else { return true }
-            // A directory that cannot be listed is told when it is to be read.
+            // A directory that cannot be listed is reported when it is to be read.
             guard let looked = try? FileSystem.openDirectory(raw, FileName(".")),
                 let stream = try? DirectoryStream(looked)
             else { return true }

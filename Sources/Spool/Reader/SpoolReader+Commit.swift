@@ -120,7 +120,7 @@ extension SpoolReader {
 
     private func commit() async {
         guard let closed = commits.closing else { return }
-        // No suspension lies between here and the sink's first one, by which it has closed its part.
+        // There is no suspension between here and the sink's first one, by which it has closed its part.
         commits.closing = nil
         wake()
         var isUnderWay = true

@@ -4,7 +4,7 @@ internal import Logs
 
 /// The directories of the spool: opened and closed as they come and go, reached by descriptors of which few are kept.
 extension SpoolReader {
-    /// How deep directories may lie in the spool.
+    /// How deep directories may be in the spool.
     private static let deepest = 16
     /// How often it is looked whether the spool is there, once a directory in it was removed.
     private static let rootChecks = 10
@@ -33,7 +33,7 @@ extension SpoolReader {
                     "an app has at most \(options.mostDirectories) directories: those beyond them are not read")
             }
             tree.add(directory)
-            // Watch first, list then: what comes between is told twice, never missed.
+            // Watch first, list then: what comes between is reported twice, never missed.
             watch(directory, descriptor)
             keep(consume descriptor, of: directory)
             scan(directory)
@@ -58,12 +58,12 @@ extension SpoolReader {
         }
     }
 
-    /// Whether a directory lies in the drop box, which is flat.
+    /// Whether a directory is in the drop box, which is flat.
     private func isInBox(_ path: FileName) -> Bool {
         options.place == nil && path.bytes.starts(with: "incoming/".utf8)
     }
 
-    /// A directory in the drop box is never listed or watched, whatever is in it: one of them is told.
+    /// A directory in the drop box is never listed or watched, whatever is in it: one of them is reported.
     private func refuseNested(_ path: FileName) {
         guard trouble.nested == nil || trouble.nested?.path == path else { return }
         trouble.nested = (path, true)
@@ -110,7 +110,7 @@ extension SpoolReader {
         }
     }
 
-    /// Under which path it is told that an app has too many directories.
+    /// Under which path it is reported that an app has too many directories.
     private static func mostDirectories(of directory: SpoolDirectory) -> FileName {
         FileName(directory.path.bytes.prefix { $0 != UInt8(ascii: "/") } + Array("/*".utf8))
     }

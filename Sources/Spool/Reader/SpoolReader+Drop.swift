@@ -239,7 +239,7 @@ extension SpoolReader {
             return false
         }
         // Without the capability (EACCES) or on a file system without leases (EINVAL) nobody can tell. In a shortage
-        // it is told later.
+        // it is reported later.
         return !SpoolReader.isWithoutLeases(errno)
     }
 

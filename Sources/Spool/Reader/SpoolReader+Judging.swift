@@ -98,7 +98,7 @@ extension SpoolReader {
         tree.directories.values.allSatisfy { $0.wasListed || $0.top != directory.top }
     }
 
-    /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are told late.
+    /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are reported late.
     private func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
         guard file.taken.offset >= file.size, !file.isReady else { return false }
         do throws(SystemError) {
@@ -184,7 +184,7 @@ extension SpoolReader {
 }
 
 extension PackedLines {
-    /// Unpacks as far as these places, which ascend, and says what lies before each of them.
+    /// Unpacks as far as these places, which ascend, and says what is before each of them.
     func look(at places: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
         var sight = Sight()
         // The bytes before a place tell whether it is the same all the way.

@@ -58,12 +58,12 @@ extension SpoolReader {
         let isHeld = options.place == nil && clinux_take_lease(descriptor) == 0
         let refusal = options.place == nil ? errno : EACCES
         if !isHeld, !SpoolReader.isWithoutLeases(refusal) {
-            // EAGAIN: a writer has it open. It will write or close it, and we are told; not of a nameless one, nor where
+            // EAGAIN: a writer has it open. It will write or close it, and we are notified; not of a nameless one, nor where
             // directories are polled. Anything else is a shortage.
             if refusal != EAGAIN || !file.hasName || file.directory.isPolled { again(file) }
             return
         }
-        // Asked once nobody can write to it any more: changes are told late, and of a file without a name not always.
+        // Asked once nobody can write to it any more: changes are reported late, and of a file without a name not always.
         guard let status = try? FileSystem.status(of: descriptor) else {
             if isHeld { _ = clinux_return_lease(descriptor) }
             return again(file)

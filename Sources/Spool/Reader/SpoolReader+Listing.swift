@@ -10,7 +10,7 @@ struct Listing {
     var isFirstDone = false
 }
 
-/// What lies in directories: each is listed a slice at a time, and what was found goes to the part that reads it.
+/// What is in directories: each is listed a slice at a time, and what was found goes to the part that reads it.
 extension SpoolReader {
     /// How many names are read before other work gets its turn.
     private static let slice = 128
@@ -47,7 +47,7 @@ extension SpoolReader {
         return true
     }
 
-    /// In the drop box each owner has a bound of its own (`offer`): it is listed however many files of one owner wait.
+    /// In the drop box each owner has its own bound (`offer`): it is listed however many files of one owner wait.
     private func mayList(_ directory: SpoolDirectory) -> Bool {
         directory.isIncoming || drops.waiting.count < SpoolReader.mostWaiting
             || drops.waiting.count(of: directory.app) < SpoolReader.fewWaiting

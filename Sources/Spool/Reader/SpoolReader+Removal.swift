@@ -67,7 +67,7 @@ extension SpoolReader {
         return true
     }
 
-    /// Where a file lies that has to stay, relative to the spool; nil if there is none, empty until all was listed.
+    /// Where a file is that has to stay, relative to the spool; nil if there is none, empty until all was listed.
     public func path(ofFile key: [UInt8]) -> String? {
         guard listing.isFirstDone else { return "" }
         let id = FileID(bytes: key)

@@ -202,7 +202,7 @@ extension SpoolReader {
             changedNameless(in: directory, name)
         } else if mask & Int(IN_CLOSE_WRITE) != 0 {
             if let file = directory.files[name] {
-                // What was written into mapped memory is told by nothing else.
+                // What was written into mapped memory is reported by nothing else.
                 if file.padding != nil { changed(file) }
                 if file.end == .open { file.end = .closed }
                 considerLater(file)
@@ -274,7 +274,7 @@ extension SpoolReader {
         makeReady(file)
     }
 
-    /// Changes of a file that lost its name are told under the name it had.
+    /// Changes of a file that lost its name are reported under the name it had.
     private func changedNameless(in directory: SpoolDirectory, _ name: FileName) {
         guard !streams.nameless.isEmpty else { return }
         for file in streams.nameless.values where file.directory === directory && file.name == name { changed(file) }
@@ -285,7 +285,7 @@ extension SpoolReader {
         switch kind(of: name, in: directory) {
         case .append: notice(directory, name)
         case .drop:
-            // Our own claims are told too; those of earlier readers are found by listing.
+            // Our own claims are reported too; those of earlier readers are found by listing.
             if name.claimed == nil { offer(directory, name, isComplete: isComplete) }
         // Written and closed, or renamed to that name: it stays.
         case .other: if isComplete { passOver(directory, name) }
@@ -302,7 +302,7 @@ extension SpoolReader {
 
     private func permissionsChanged(_ directory: SpoolDirectory, _ name: FileName) {
         if let file = directory.files[name] {
-            // Unlinking the last name of an open file is told as a change of attributes too.
+            // Unlinking the last name of an open file is reported as a change of attributes too.
             let isMissed = trouble.complaints[file.path] != nil
             if isMissed || file.descriptor == nil { makeReady(file) }
         } else if !trouble.complaints.isEmpty {

@@ -19,12 +19,12 @@ extension SpoolReader {
     private static let mostPieces = 256
     private static let zeroBlock = 64 << 10
     private static let blocksAtATime = 32
-    /// How long at the longest until it is looked whether zeros were filled: writing into mapped memory is told by nobody.
+    /// How long at the longest until it is looked whether zeros were filled: writing into mapped memory is reported by nobody.
     private static let longestLook = Duration.seconds(10)
     /// It is looked again after such a part of the time in which nothing came.
     private static let lookShare = 8
 
-    /// Takes what lies in the buffer, which may hold zeros. True: there may be more.
+    /// Takes what is in the buffer, which may hold zeros. True: there may be more.
     func takeBlock(
         of file: AppendFile, in buffer: UnsafeMutableRawBufferPointer, _ range: Range<Int>, isEnd: Bool,
         _ descriptor: Int32
@@ -119,7 +119,7 @@ extension SpoolReader {
             end = min(length, try FileSystem.endOfHole(descriptor, at: end))
             let block = try FileSystem.bytes(
                 of: descriptor, at: end, count: Int(min(Int64(SpoolReader.zeroBlock), length - end)))
-            // It has become shorter, which is told.
+            // It has become shorter, which is reported.
             if block.isEmpty { return (nil, length) }
             if let first = block.firstIndex(where: { $0 != 0 }) { return (end + Int64(first), end) }
             end += Int64(block.count)

@@ -57,7 +57,7 @@ public actor SpoolReader {
     /// - Parameters:
     ///   - options: what to read, and how.
     ///   - start: what the queue has kept of earlier reading.
-    ///   - sink: takes the lines; lives on `loop` as well.
+    ///   - sink: takes the lines; lives on `loop` too.
     ///   - loop: where to live.
     ///   - log: for what a person should know.
     ///   - time: for time stamps and ages; waits are the loop's.

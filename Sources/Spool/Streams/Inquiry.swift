@@ -23,7 +23,7 @@ struct KnownContent {
     }
 }
 
-/// What lies before some places of a file, or of what is unpacked from it.
+/// What is before some places of a file, or of what is unpacked from it.
 struct Sight {
     private var places: [Int64: (mark: Mark, endsLine: Bool)] = [:]
     /// Where its content ends, if it was looked so far.
@@ -64,7 +64,7 @@ struct Inquiry {
     enum Step {
         /// Which bytes a file begins with: it may hold what the subject is a copy of, unread.
         case beginning(of: AppendFile)
-        /// What lies before these places of the subject, and where that ends if it ends before the last of them.
+        /// What is before these places of the subject, and where that ends if it ends before the last of them.
         case places([Int64])
         /// Whether a file was read to its end, and is still what it holds.
         case end(of: AppendFile)

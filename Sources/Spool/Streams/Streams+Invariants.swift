@@ -26,7 +26,7 @@ extension Streams {
     /// 3. The fingerprint is of bytes that were taken.
     /// 4. Of a suspect nothing was taken, and it is on the list of suspects; nothing else is.
     /// 5. A file is found by its name and by its identity, or has no name; then it is on the list of those that have none.
-    /// 6. What is known is not remembered as well: of one identity there is one place.
+    /// 6. What is known is not also remembered: of one identity there is one place.
     /// 7. Nothing is taken twice: `took` goes forward (`assertForward`). Only `changed` goes back, to bytes that are others now.
     @inline(__always)
     func assertWhole(_ file: AppendFile) { assert(broken(file) == nil, broken(file) ?? "") }

@@ -110,7 +110,7 @@ struct Streams {
     /// A file was found that is not known: one that was gone goes on where it was left, and one that may be a copy waits.
     ///
     /// - Parameter isRotated: whether its name is one that rotation gives, or says nothing.
-    /// - Returns: the offset of its place, if that is all that can be read of what was kept: what lies before it cannot be checked.
+    /// - Returns: the offset of its place, if that is all that can be read of what was kept: what is before it cannot be checked.
     mutating func meet(_ file: AppendFile, isRotated: Bool, was earlier: EarlierName) -> Int64? {
         // Of one of which nothing was read it was not known at the stop either.
         let wasRead = (remembered.kept[file.id]?.offset ?? 0) != 0
@@ -150,7 +150,7 @@ struct Streams {
         return unreadable
     }
 
-    /// Its place was kept by its offset alone, and this is what lies there.
+    /// Its place was kept by its offset alone, and this is what is there.
     func goOn(_ file: AppendFile, at mark: Mark) {
         (file.taken, file.committed) = (mark, mark.offset)
         assertWhole(file)

@@ -59,7 +59,7 @@ struct SecondTries {
         /// All is to be listed: more waits than is remembered.
         case everything
 
-        /// The kinds of those that are about what lies at their path.
+        /// The kinds of those that are about what is at their path.
         static let kinds = 0...5
 
         var kind: Int {
@@ -128,7 +128,7 @@ struct SecondTries {
         return (due.map(\.value.task), planned)
     }
 
-    /// What lies there was reached, or is gone.
+    /// What is there was reached, or is gone.
     mutating func forget(_ path: FileName) {
         guard !waiting.isEmpty else { return }
         for kind in Task.kinds {
@@ -181,7 +181,7 @@ extension SpoolReader {
         }
     }
 
-    /// What lies at a path was reached, or is gone: nothing about it waits any more.
+    /// What is at a path was reached, or is gone: nothing about it waits any more.
     func settled(_ path: @autoclosure () -> FileName) {
         guard !trouble.complaints.isEmpty || !trouble.secondTries.waiting.isEmpty else { return }
         let path = path()

@@ -1,9 +1,9 @@
 internal import EventLoops
 
-/// How much of the reader's time each app has had. Whoever has had least goes first.
+/// How much of the reader's time each app has had. The app that has had least goes first.
 ///
 /// So an app waits for what it uses itself, and for one piece of another app's work, however much that one has and
-/// however long its pieces take. Time that an app did not use is not saved up: who comes back starts level with the app
+/// however long its pieces take. Time that an app did not use is not saved up: one that comes back starts level with the app
 /// that was served last (start-time fair queueing).
 struct Shares {
     /// Apps that are remembered at most; names of apps come from users of the spool.

@@ -7,7 +7,7 @@ struct BackfillProgress {
     /// The rate is that of so long before now.
     private static let window = Duration.seconds(20)
 
-    /// The size of all files in bytes, as they lie on the disk.
+    /// The size of all files in bytes, as they are on the disk.
     let total: ByteCount
     /// How many bytes were taken.
     private(set) var taken: ByteCount = 0

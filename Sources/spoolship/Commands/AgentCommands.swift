@@ -74,7 +74,7 @@ extension Command.Option {
 }
 
 extension Invocation {
-    /// Asks the person at the terminal, unless --yes stands there.
+    /// Asks the person at the terminal, unless --yes is given.
     ///
     /// - Throws: `CommandFailure` when the answer is no, or nobody is there to give one.
     func confirm(_ what: String) throws(CommandFailure) {

@@ -91,7 +91,7 @@ extension Command {
         }
     }
 
-    /// A file of the spool is read anyway: taken by hand as well, its events would go twice.
+    /// A file of the spool is read anyway: taken by hand too, its events would go twice.
     private static func refuseSpoolFiles(_ files: [String], _ spool: String) throws(CommandFailure) {
         guard let root = resolved(spool) else { return }
         for file in files where resolved(file)?.hasPrefix(root + "/") == true {

@@ -139,7 +139,7 @@ extension Invocation {
         .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
     }
 
-    /// The whole number that an option gives; nil when it does not stand there.
+    /// The whole number that an option gives; nil when it is not given.
     func number(_ option: String, _ range: ClosedRange<Int> = 1...Int.max) throws(CommandFailure) -> Int? {
         guard let text = value(option) else { return nil }
         guard let number = Int(text), range.contains(number) else {
@@ -150,7 +150,7 @@ extension Invocation {
         return number
     }
 
-    /// The duration that an option gives; nil when it does not stand there.
+    /// The duration that an option gives; nil when it is not given.
     func duration(_ option: String) throws(CommandFailure) -> Duration? {
         guard let text = value(option) else { return nil }
         guard let duration = DurationText.parse(text), duration >= .zero else {

@@ -26,7 +26,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// How the agent stands.
+    /// The agent's state.
     ///
     /// - Parameter words: which text is to be in it: `screen`, `apps` or none.
     func status(in words: String? = nil) throws(CommandFailure) -> JSONValue {

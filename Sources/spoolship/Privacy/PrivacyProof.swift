@@ -5,7 +5,7 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Whether a value that containers hide is anywhere once its events have passed: an agent of this binary, in a directory of its own,
+/// Whether a value that containers hide is anywhere once its events have passed: an agent of this binary, in its own directory,
 /// takes events of many shapes with a marker in the value's place, and everything it wrote and sent is searched.
 ///
 /// Beside the marker each event carries a control, a text that no path names: where that was found, events have been.

@@ -21,7 +21,7 @@ enum AgentUser {
             guard let wanted else { return }
             throw CommandFailure(.noPermission, "only root can look with the rights of \(wanted)")
         }
-        // As root these set the saved ids as well: there is no way back.
+        // As root these set the saved ids too: there is no way back.
         guard initgroups(entry.pointee.pw_name, group) == 0, setgid(group) == 0, setuid(user) == 0 else {
             throw CommandFailure(.software, "cannot become \(wanted ?? name) (\(SystemError("setuid")))")
         }

@@ -18,7 +18,7 @@ struct FileAccess: Sendable {
     let user: String
     let userID: uid_t
 
-    /// Whoever this process is.
+    /// The user of this process.
     static var own: FileAccess {
         let own = geteuid()
         return FileAccess(user: getpwuid(own).map { String(cString: $0.pointee.pw_name) } ?? "\(own)", userID: own)

@@ -8,7 +8,7 @@ internal import Model
 
 /// Walks the way that a start takes, and changes nothing: directories, permissions, space, sockets, files.
 ///
-/// What would stop the agent is an error, what would hurt it later a warning; each is told with the line of the
+/// What would stop the agent is an error, what would hurt it later a warning; each is reported with the line of the
 /// configuration that it is about.
 struct StartupCheck {
     let loaded: LoadedSettings

@@ -13,7 +13,7 @@ struct UnitSandbox: Equatable {
     /// Whether everything else is read-only.
     private(set) var isStrict = false
 
-    /// Where units lie, later ones over earlier ones.
+    /// Where units are, later ones over earlier ones.
     static let places = [
         "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/system", "/etc/systemd/system",
     ]

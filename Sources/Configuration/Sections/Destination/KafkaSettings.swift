@@ -29,7 +29,7 @@ private func isKafkaProperty(_ name: String) -> Bool {
         && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "." || $0 == "_") }
 }
 
-/// Whether a property is a key or a password. They are refused, because they have settings of their own; what was tried is no less
+/// Whether a property is a key or a password. They are refused, because they have their own settings; what was tried is no less
 /// a secret.
 private func isKafkaSecret(_ name: String) -> Bool {
     name.hasPrefix("sasl.") || name.hasPrefix("ssl.key")

@@ -11,7 +11,7 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
     private let slots: UnsafeMutableBufferPointer<Slot>
     private let text: UnsafeMutableBufferPointer<UInt8>
 
-    /// Where a value lies in a line, in bytes from its beginning; `start` is negative where there is none.
+    /// Where a value is in a line, in bytes from its beginning; `start` is negative where there is none.
     struct Place {
         var start = -1
         var end = -1

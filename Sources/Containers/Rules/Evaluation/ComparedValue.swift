@@ -12,7 +12,7 @@ struct ComparedValue {
     }
 
     var kind = Kind.null
-    /// Whether the bytes lie in the evaluation's own storage instead of in the line.
+    /// Whether the bytes are in the evaluation's own storage instead of in the line.
     var isOwn = false
     /// Whether `number` was looked for.
     var isNumberKnown = false

@@ -34,7 +34,7 @@ extension Evaluation {
         return compare(condition, with: condition.pointee.comparand) != condition.pointee.negate
     }
 
-    /// With a comparand that is another macro's: it is read and spelled anew, as a constant would be.
+    /// With a comparand that is another macro's: it is read and spelled again, as a constant would be.
     @inline(never)
     private func compareWithMacro(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
         let other = value(ofMacro: condition.pointee.comparandMacro)

@@ -34,7 +34,7 @@ final class Evaluation {
     let compared: UnsafeMutablePointer<ComparedValue>
     /// Texts of compared values that are not in the line.
     @exclusivity(unchecked) var texts = LineBuffer(capacity: 256)
-    /// Where the members lie that macros read.
+    /// Where the members are that macros read.
     let places: UnsafeMutablePointer<WantedMembers.Place>
     /// Whether the places are this event's.
     @exclusivity(unchecked) var hasPlaces = false

@@ -20,7 +20,7 @@ enum RawJSON {
         return name.last == anyEnd ? member.starts(with: name.dropLast()) : member.elementsEqual(name)
     }
 
-    /// What lies there, as it is.
+    /// What is there, as it is.
     @inline(__always)
     static func bytes(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
@@ -31,7 +31,7 @@ enum RawJSON {
         JSONString.decoded(bytes(base, text))
     }
 
-    /// The value that lies there; null for what is nested too deeply to be looked into.
+    /// The value that is there; null for what is nested too deeply to be looked into.
     static func value(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> JSONValue {
         // The line is JSON already; what is left to fail is depth and numbers beyond a double, which are nobody's macro.
         (try? JSONValue(parsing: Array(bytes(base, range)))) ?? .null

@@ -19,7 +19,7 @@ public final class RuleEngine {
         /// A tag took it out; the reason (`GTM-1234/rule`) is in the ledger and in metrics.
         case discarded(reason: String)
         /// Tags made it larger than it may be: it is not to be sent, and `RuleEngine.line` is what may be kept of it, with
-        /// everything redacted and hashed that was to be; empty where that is too much as well.
+        /// everything redacted and hashed that was to be; empty where even that is too much.
         case tooLarge
         /// Results of functions are missing: nothing has happened; ask again with them.
         case needs([FunctionCall])

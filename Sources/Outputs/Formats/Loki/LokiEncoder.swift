@@ -13,7 +13,7 @@ package import Model
 /// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata"; Loki's
 /// `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
 package struct LokiEncoder: BatchEncoder {
-    /// The most apps of a batch that have a stream of their own.
+    /// The most apps of a batch that have their own stream.
     static let mostApps = 32
 
     private let labels: [String: String]
@@ -24,7 +24,7 @@ package struct LokiEncoder: BatchEncoder {
     private let hasMetadata: Bool
 
     /// - Parameters:
-    ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` stand above what is known; empty leaves one out.
+    ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` take precedence over what is known; empty leaves one out.
     ///   - host: this machine's name, a label of events that say it themselves; nil or empty for no such label.
     ///   - structuredMetadata: whether session and event ids go beside each line (Loki 3, or 2.9 where it is allowed).
     package init(labels: [String: String] = [:], host: String? = nil, structuredMetadata: Bool = true) {
