@@ -16,7 +16,7 @@ struct AgentRecords: RecordControl {
     var spool: SpoolReader?
     var maxEventSize = 0
     var time: any TimeSource = SystemTime()
-    /// By when events must have arrived, by destination; nobody knows while no agent runs.
+    /// When events must have arrived, by destination; unknown while no agent runs.
     var deadlines: @Sendable () async -> [DestinationName: [Deadline]] = { [:] }
     /// Where it is told that something was removed for good; nil while no agent runs, when the caller's shell knows.
     var log: Log?

@@ -239,7 +239,7 @@ extension AgentService: CollectionControl {
 extension ControlRefusal {
     fileprivate static let starting = ControlRefusal(status: 409, code: "starting", message: "the agent is starting")
 
-    /// What settings that make no sense mean for who brought them.
+    /// The error for a caller whose settings make no sense.
     fileprivate init(settings error: AgentError) {
         self.init(status: 400, code: error.code.rawValue, message: error.message)
     }

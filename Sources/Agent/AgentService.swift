@@ -71,7 +71,7 @@ public actor AgentService {
     nonisolated let sharedCountry = Mutex<CountryCode?>(nil)
     /// When an earlier process last wrote to the queue.
     var lastChange: Timestamp?
-    /// By when events must have arrived, by destination; for people who look into the queue.
+    /// When events must have arrived, by destination; for people who look into the queue.
     var deadlines: [DestinationName: [Deadline]] = [:]
     var clockWatcher: ClockWatcher?
     /// The loops of destinations that block, by name; kept over reloads.
@@ -232,7 +232,7 @@ public actor AgentService {
         keeper?.assumeIsolated { $0.stop() }
     }
 
-    /// Says who opens the containers, so that a stop can end that.
+    /// Names the task that opens the containers, so that a stop can end it.
     func keep(_ keeper: ContainerKeeper) {
         self.keeper = keeper
         if isStopping { keeper.assumeIsolated { $0.stop() } }

@@ -63,7 +63,7 @@ public enum StoredRecords {
 }
 
 extension AgentError {
-    /// What a failure to open the queue means for who wanted it.
+    /// The error for a caller if the queue cannot be opened.
     init(_ error: QueueError) {
         switch error.code {
         case .locked: self.init(.locked, error.message)

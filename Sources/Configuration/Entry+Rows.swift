@@ -52,7 +52,7 @@ extension Entry {
         }
     }
 
-    /// A section that occurs once for each: `[[name]]`, told apart by the text of one of its keys, or by number.
+    /// A section that occurs once for each: `[[name]]`, distinguished by the text of one of its keys, or by number.
     static func list<Section: SettingsSection>(
         _ name: String, _ place: any WritableKeyPath<Owner, [Section]> & Sendable,
         key: String, _ type: ValueType<String>, _ identity: @escaping @Sendable (Section) -> String, _ why: String

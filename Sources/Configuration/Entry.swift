@@ -60,7 +60,7 @@ public struct SectionDescription: Sendable {
     public enum Kind: Sendable, Equatable {
         /// Once: `[queue]`.
         case once
-        /// Once for each: `[[destination]]`, told apart by the value of `key`.
+        /// Once for each: `[[destination]]`, distinguished by the value of `key`.
         case list(key: String)
         /// Once for each name: `[apps.NAME]`.
         case named

@@ -6,12 +6,12 @@ internal import Glibc
 /// The configuration is trusted (it names destinations, tokens and programs), so it must be out of others' reach: a start, a
 /// reload and `check` read through here and agree.
 enum FileTrust {
-    /// What is wrong with who may write a file that was opened.
+    /// What is wrong with the write permissions of an opened file.
     static func problem(file path: String, status: stat) -> Problem? {
         judge(path, status.st_mode, group: status.st_gid, fix: "chmod go-w \(path)")
     }
 
-    /// What is wrong with who may add, rename or remove entries in a directory, or in one above it.
+    /// What is wrong with the permissions to add, rename or remove entries in a directory, or in one above it.
     ///
     /// - Parameter directory: its path; relative ones are taken from the working directory.
     static func problems(directory: String) -> [Problem] {

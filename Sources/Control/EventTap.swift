@@ -26,7 +26,7 @@ public final class EventTap: Sendable {
     /// Whether anybody watches: to be asked before anything is prepared for `offer`.
     public var isWatched: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Shows an event to those who want it.
+    /// Shows an event to its watchers.
     ///
     /// - Parameters:
     ///   - app: whose it is.

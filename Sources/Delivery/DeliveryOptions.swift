@@ -24,7 +24,7 @@ extension DeliveryOptions {
     /// Options with their defaults.
     public init(to destinations: [DestinationOptions]) { self.destinations = destinations }
 
-    /// By when events must have arrived, for the destinations where any deadline holds.
+    /// When events must have arrived, for destinations with a deadline.
     public var deadlines: [DestinationName: [Deadline]] {
         let found = destinations.filter { !$0.deadlines.isEmpty }
         return Dictionary(found.map { ($0.name, $0.deadlines) }) { $1 }
@@ -69,7 +69,7 @@ public struct DestinationOptions: Sendable, Equatable {
     public var requestsPerSecond: Double?
     /// How many events its format puts into one request; nil: a whole batch. For `requestsPerSecond`.
     public var eventsPerRequest: Int?
-    /// By when events must have arrived. Default none.
+    /// When events must have arrived. Default none.
     public var deadlines: [Deadline] = []
     /// Changes when any setting of the destination does: what was learned with other settings counts no more.
     public var fingerprint = ""

@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Model
 
-/// Who holds sending back, and until when (ac16).
+/// The tokens that pause sending, and until when (ac16).
 ///
 /// A token counts once, however often it is taken; releasing one that nobody holds changes nothing.
 struct PauseTokens: Sendable {

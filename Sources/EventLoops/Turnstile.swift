@@ -30,7 +30,7 @@ public final class Turnstile {
         waiting.removeValue(forKey: serving)?()
     }
 
-    /// Calls `body` once all who drew a ticket before have passed on their turn.
+    /// Calls `body` once all earlier tickets have passed on their turn.
     public func whenFree(_ body: @escaping () -> Void) {
         let ticket = drawTicket()
         let turn = {

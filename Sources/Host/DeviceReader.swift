@@ -108,7 +108,7 @@ public struct DeviceReader: Sendable {
         return withUnsafeBytes(of: &names.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
-    /// What the firmware says, unless it says what makers write who have nothing to say.
+    /// What the firmware says, unless it is one of the usual placeholders.
     private func firmware(_ name: String) -> String? {
         guard let text = HostFile.read("\(root)/sys/class/dmi/id/\(name)") else { return nil }
         let trimmed = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())

@@ -88,7 +88,7 @@ public final class Intake: SpoolSink {
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - figures: where what is counted is published.
     ///   - clock: whether the time of day can be trusted.
-    ///   - tap: who is shown events as they pass.
+    ///   - tap: sees events as they pass.
     ///   - rules: what containers ask for; nil where there can be none.
     ///   - loop: the reader's.
     public convenience init(

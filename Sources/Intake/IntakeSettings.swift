@@ -4,7 +4,7 @@ public import Events
 public struct IntakeSettings: Sendable, Equatable {
     /// For the pass over each line.
     public var events: EventOptions
-    /// Who gets what: the first is for apps that have no route of their own.
+    /// The routes: the first is for apps without their own.
     public var routes: [Route]
     /// Apps with their own route, by place in `routes`.
     public var routeOfApp: [String: Int] = [:]

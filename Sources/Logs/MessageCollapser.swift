@@ -24,7 +24,7 @@ struct MessageCollapser: Sendable {
     static let window: Duration = .seconds(60)
     /// How many different messages of a kind are written in one window.
     static let burst = 20
-    /// How many kinds are told apart at a time; beyond it the window that ends first ends early.
+    /// How many kinds are distinguished at a time; beyond it the window that ends first ends early.
     static let kinds = 128
 
     private var windows: [Kind: Window] = [:]

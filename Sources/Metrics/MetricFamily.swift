@@ -1,7 +1,7 @@
 //  Metrics: the agent's figures.
 //  Promise: every family is in one table (MetricFamily+All.swift); labels are bounded; collecting reads published
 //  figures and never waits for another loop.
-//  It knows nothing of HTTP, nor of who counts.
+//  It knows nothing of HTTP, nor of what is counted.
 
 /// One metric: its name, what it means, and which labels tell its series apart.
 ///

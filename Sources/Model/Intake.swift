@@ -4,7 +4,7 @@ public import EventLoops
 public struct NewChunk: Sendable {
     /// The priority of all of its events.
     public var priority: Priority
-    /// Who gets them; fixed from here on. Not empty.
+    /// Their destinations; fixed from here on. Not empty.
     public var destinations: [DestinationName]
     /// How many events it holds, at least one.
     public var events: Int
@@ -216,7 +216,7 @@ public struct NotStored: Sendable, Equatable {
 
     /// Their priority.
     public var priority: Priority
-    /// Who would have got them.
+    /// The destinations that would have got them.
     public var destinations: [DestinationName]
     /// What became of them.
     public var fate: Fate

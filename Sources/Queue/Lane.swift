@@ -114,7 +114,7 @@ struct Figures {
     /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
     var quarantineHeld: [String: Int]?
 
-    /// Reasons that are told apart, each destination's and priority's counted; those beyond are `other`.
+    /// Distinct reasons, each destination's and priority's counted; those beyond are `other`.
     static let mostReasons = 2000
 
     struct DiscardKey: Hashable {

@@ -2,7 +2,7 @@ public import Model
 
 /// How a queue runs.
 public struct QueueOptions: Sendable, Equatable {
-    /// Who opens the queue.
+    /// The program that opens the queue.
     public enum Opener: Sendable, Equatable {
         /// The agent: makes what is missing, repairs what is damaged.
         case agent
@@ -13,7 +13,7 @@ public struct QueueOptions: Sendable, Equatable {
 
     /// Where the database is; made if it is missing (its parent is not).
     public var stateDirectory: String
-    /// Who gets events, in the order of the configuration. Others in the database are orphans.
+    /// The destinations, in the order of the configuration. Others in the database are orphans.
     public var destinations: [DestinationName]
     /// The storage cap in bytes, for frames and metadata. Default 10 MiB; at least 24 KiB.
     public var maxSize = 10 << 20
@@ -39,7 +39,7 @@ public struct QueueOptions: Sendable, Equatable {
     /// How many of the oldest waiting chunks are looked at for a lane's earliest event time. Default 1: events come
     /// about in the order of their times. More where deadlines go by it: each chunk costs 0.1 us a batch.
     public var eventTimeLookahead = 1
-    /// Who opens it. Default the agent.
+    /// The program that opens it. Default the agent.
     public var opener = Opener.agent
     /// The SQLite VFS; nil means the system's. Tests pass one that cuts power.
     public var vfs: String?

@@ -58,7 +58,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var unkept: [String: String] = [:]
     /// What would happen to a new event.
     public var accepting = Accepting.all
-    /// Who reads the database beside us and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing
+    /// Another process that reads the database and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing
     /// waits for that; nil otherwise, or if it cannot be told.
     public var walReader: String?
     /// The last failure to persist that still stands; nil when writing works. The agent is not ready while it stands.
@@ -91,7 +91,7 @@ public struct QueueSnapshot: Sendable, Equatable {
 
     /// Events that a rule, disabled collection or a person removed.
     public struct Discarded: Sendable, Equatable {
-        /// Who would have got them; nil when no destination wanted them.
+        /// The destination that would have got them; nil if none wanted them.
         public var destination: DestinationName?
         /// Their priority.
         public var priority: Priority

@@ -43,7 +43,7 @@ public struct SpoolOptions: Sendable, Equatable {
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
     public var maxEventSize = 1_000_000
-    /// How many files are held open at most, beside those that must not be let go (deleted, but not read to the end).
+    /// How many files are held open at most, besides those that must not be closed (deleted, but not read to the end).
     /// Default 256.
     public var maxOpenFiles = 256
     /// How often directories are looked at that cannot be watched. Default 1 s.

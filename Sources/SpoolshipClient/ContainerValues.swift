@@ -71,7 +71,7 @@ public final class ContainerValues: @unchecked Sendable {
     /// Whether a key has a value.
     public func contains(_ key: String) -> Bool { value(key) != nil }
 
-    /// Calls a function when the values have changed, until the result is let go with `stopObserving`.
+    /// Calls a function when the values have changed, until `stopObserving` ends that.
     ///
     /// The file is looked at once a second, by one thread for all observers, while there are any. The function is called
     /// on that thread.

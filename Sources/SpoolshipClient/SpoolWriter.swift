@@ -53,7 +53,7 @@ final class SpoolWriter: @unchecked Sendable {
     /// Until when a call that begins now may wait.
     func deadline() -> Int64 { steadyNanoseconds() + settings.longestWait.wholeNanoseconds }
 
-    /// What the agent accepts, at most a second old for who calls often.
+    /// What the agent accepts, at most a second old for frequent callers.
     ///
     /// The writing thread reads it: a disk may take its time. While everything is accepted nobody waits for that, and an
     /// agent that has become full is heard of by the next call. One that accepted less is asked before an event is refused.

@@ -9,7 +9,7 @@ internal import Model
 extension Invocation {
     /// Asks for records, from the agent or the file.
     ///
-    /// - Throws: `CommandFailure`: 77 with the line to run for who may not ask, and what a refusal means.
+    /// - Throws: `CommandFailure`: 77 with the line to run for users who may not ask, and what a refusal means.
     func askForRecords(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, timeout: Duration
     ) throws(CommandFailure) -> JSONValue {

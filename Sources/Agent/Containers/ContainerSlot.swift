@@ -74,7 +74,7 @@ final class ContainerSlot: @unchecked Sendable {
         return copy
     }
 
-    /// Tells whoever waits for a refresh how it has ended.
+    /// Reports a refresh's end to those that wait for it.
     func answer(_ end: RefreshEnd) {
         let told = waiters
         waiters = []

@@ -5,7 +5,7 @@ internal import Synchronization
 final class ContainerWatch: Sendable {
     private let watchers = Mutex<[(id: UInt64, watcher: AsyncStream<JSONValue>.Continuation)]>([])
 
-    /// Tells all who watch; one that is too slow misses the oldest.
+    /// Notifies all watchers; one that is too slow misses the oldest.
     func offer(_ line: JSONValue) {
         for (_, watcher) in watchers.withLock({ $0 }) { watcher.yield(line) }
     }

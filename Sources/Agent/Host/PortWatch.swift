@@ -11,7 +11,7 @@ internal import Synchronization
 actor PortWatch {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// How long an answer counts: many who ask at a time make one question.
+    /// How long an answer is valid: many callers at a time make one question.
     private static let freshness = Duration.seconds(1)
 
     private let loop: EventLoop

@@ -14,7 +14,7 @@ struct AgentBackfill: BackfillControl {
 }
 
 extension ControlRefusal {
-    /// What an intake that does not take something means for who brought it.
+    /// The error for a caller whose input the intake refuses.
     init(intake error: IntakeError) {
         let status =
             switch error.code {

@@ -14,7 +14,7 @@ struct BackfillGate: Equatable {
 
     /// What goes first; nil when nothing does.
     ///
-    /// - Parameter destinations: who would get the old events.
+    /// - Parameter destinations: those that would get the old events.
     func obstacle(_ queue: QueueSnapshot, _ spool: SpoolFigures, to destinations: [DestinationName]) -> String? {
         if case .nothing(let reason) = queue.accepting { return "the queue stores nothing now: \(reason.rawValue)" }
         if spool.isHeldBack || spool.unreadBytes.value > unread { return "the spool is not read to its end" }

@@ -8,7 +8,7 @@ internal import Outputs
 struct OutputMaker {
     /// The agent's.
     let version: String
-    /// Names this installation to those who ask for it.
+    /// Names this installation, on request.
     let installID: String?
     /// This machine's as events say it; nil when they do not.
     let hostName: String?

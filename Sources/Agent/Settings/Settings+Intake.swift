@@ -53,7 +53,7 @@ extension Settings {
         table.route(to: destinations.filter(\.byDefault).map(\.name))
     }
 
-    /// Who there is to send to, and how it is packed for them.
+    /// The destinations, and the compression for each.
     private func routeTable(cap: Int) -> RouteTable {
         let packed: Compression? =
             switch queue.compression {

@@ -115,7 +115,7 @@ public struct StartupRehearsal: Sendable {
         }.map { ($0.destination.text, $0.deliveries) }
     }
 
-    /// Opens a connection to a destination and closes it; sends nothing, but to NATS who we are, and to S3 a signed GET. Blocks, for its
+    /// Opens a connection to a destination and closes it; sends nothing, except to NATS its credentials, and to S3 a signed GET. Blocks, for its
     /// `connect_timeout` at most, with NATS for its `request_timeout`.
     ///
     /// - Returns: what failed and what to do; nil when it came about.

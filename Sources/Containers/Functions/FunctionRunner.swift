@@ -24,7 +24,7 @@ public final class FunctionRunner: FunctionCaller {
         let bytes: Int
     }
 
-    /// A call under way, and all who want its result.
+    /// A call in progress, and everything that waits for its result.
     private final class Running {
         let call: FunctionCall
         let request: [UInt8]

@@ -48,7 +48,7 @@ public enum RefreshResult: String, Sendable, CaseIterable {
 public enum ContainerNote: Sendable, Equatable {
     /// A refresh begins.
     case began(RefreshType)
-    /// A refresh ended well; `isNew` when it brought another document.
+    /// A refresh ended well; `isNew` if it returned another document.
     case succeeded(RefreshType, version: Int, isNew: Bool)
     /// A refresh ended badly; what is in force stays.
     case failed(RefreshType, RefreshResult, message: String)

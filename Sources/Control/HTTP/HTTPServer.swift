@@ -48,7 +48,7 @@ actor HTTPServer {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
-    ///   - judge: whether a request may be asked at all, by its headers and who sends it; called before its body is read.
+    ///   - judge: whether a request is allowed at all, by its headers and its sender; called before its body is read.
     ///   - handler: called on the loop for each request that is within bounds; cancelled when the client goes away.
     init(
         on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),

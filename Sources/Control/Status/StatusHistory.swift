@@ -62,7 +62,7 @@ public final class StatusRecorder: Sendable {
     /// Takes a sample.
     public func add(_ sample: StatusHistory.Sample) { state.withLock { $0.add(sample) } }
 
-    /// Takes a sample if the last one is a minute old: for those who have figures at hand often.
+    /// Takes a sample if the last one is a minute old: for code that has figures often.
     public func addIfDue(at now: Timestamp, _ sample: () -> StatusHistory.Sample) {
         state.withLock { history in
             if let last = history.samples.last, now - last.at < .seconds(60), now >= last.at { return }

@@ -20,7 +20,7 @@ struct DestinationMachine: Sendable {
             var phase: Double?
 
             /// When what was accepted then goes: after half the wait at the earliest, at its end at the latest. In between the
-            /// machine's phase decides; who gets events all the time sends once a wait, as without it.
+            /// machine's phase decides; an agent with constant events sends once a wait, as without it.
             func due(_ priority: Priority, since accepted: BootInstant) -> BootInstant {
                 let wait = waits[priority]
                 let half = wait.nanosecondsClamped / 2
@@ -163,7 +163,7 @@ struct DestinationMachine: Sendable {
 
     var name: DestinationName { options.name }
 
-    /// Names an attempt to those who know all destinations.
+    /// Names an attempt among all destinations.
     func attemptID(_ number: UInt64) -> AttemptID { AttemptID(destination: name, number: number) }
 
     // MARK: What changes from outside

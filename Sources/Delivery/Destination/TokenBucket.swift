@@ -4,7 +4,7 @@ internal import EventLoops
 ///
 /// A batch that took several requests is charged for them once that is known, so the level may sink below nothing: the
 /// next waits until the debt is paid. Over any stretch of time the rate is held, with one second's worth and one batch
-/// beyond it at most. Who waits for it holds no place in flight, and a critical batch that comes meanwhile goes first.
+/// beyond it at most. An attempt that waits for it holds no place in flight, and a critical batch that comes meanwhile goes first.
 struct TokenBucket: Sendable {
     private let perSecond: Double
     private var level: Double

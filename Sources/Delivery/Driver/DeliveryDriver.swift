@@ -39,7 +39,7 @@ public actor DeliveryDriver {
     private var waiters: [CommandID: Waiter] = [:]
     private var nextCommand: UInt64 = 1
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
-    /// Who waits until nothing is in flight.
+    /// Callers that wait until nothing is in flight.
     private var quietWaiter: CheckedContinuation<Void, Never>?
     var isStopped = false
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?

@@ -166,7 +166,7 @@ struct JSONScanner: ~Copyable {
         return false
     }
 
-    /// As `fail`, for those who return where they are. Always nil.
+    /// As `fail`, for functions that return their place. Always nil.
     @inline(__always)
     mutating func failure(_ code: ScanFailure.Code, _ p: Pointer) -> Pointer? {
         _ = fail(code, p)

@@ -18,7 +18,7 @@ public actor Backfill {
         public var intake: IntakeSettings
         /// The longest event, in bytes.
         public var maxEventSize: Int
-        /// What goes first, for a person; nil when nothing does. Who would get the old events decides.
+        /// What goes first, for a person; nil if nothing does. The destinations of the old events decide.
         public var obstacle: @Sendable ([DestinationName]) -> String?
 
         package init(

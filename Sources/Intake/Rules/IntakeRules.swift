@@ -32,7 +32,7 @@ public final class IntakeRules: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - inForce: what is published, and taken up between two events.
-    ///   - functions: who runs functions; without one they all give null, and tags' calls are left alone.
+    ///   - functions: runs functions; without one they all give null, and tags' calls are left alone.
     ///   - figures: where its counts are published: those of all intakes together.
     public init(_ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil) {
         self.inForce = inForce
@@ -128,7 +128,7 @@ public final class IntakeRules: @unchecked Sendable {
         }
     }
 
-    /// Wakes who waits for the answer, and for each free place one who waits for a place: each of them reads its file again.
+    /// Wakes the sources that wait for the answer, and for each free place one that waits for a place: each reads its file again.
     private func wake(after answered: FunctionCall) {
         var places = asked.isEmpty ? Int.max : IntakeRules.mostAsked - asked.count
         var woken: [() -> Void] = []

@@ -22,7 +22,7 @@ final class TagCalls {
     private var roomWaiters: [() -> Void] = []
 
     /// - Parameters:
-    ///   - functions: who runs functions; without one no call is made or remembered.
+    ///   - functions: runs functions; without one no call is made or remembered.
     ///   - name: tells them from those of other intakes, in what is remembered.
     ///   - most: calls that may wait; reading stops while there are more.
     ///   - atOnce: calls that are handed to the functions at once: the places where they wait are few, and shared.

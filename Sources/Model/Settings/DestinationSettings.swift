@@ -90,7 +90,7 @@ public struct DestinationSettings: Sendable, Equatable {
 }
 
 extension DestinationSettings {
-    /// Every secret that a destination may have besides its headers, by its setting: who checks secrets, or takes them out of a
+    /// Every secret that a destination may have besides its headers, by its setting: code that checks secrets, or removes them from a
     /// text, goes by this list. Where each is kept; nil: it has none.
     public var secrets: [(setting: String, source: SecretSource?)] {
         [

@@ -1,4 +1,4 @@
-/// `[destination.kafka]`: which topic of which brokers, and what a record is.
+/// `[destination.kafka]`: the topic, the brokers, and the records.
 public struct KafkaSettings: Sendable, Equatable {
     package var brokers: [String] = []
     package var topic = ""

@@ -1,4 +1,4 @@
-/// `[destination.nats]`: which subject of which servers, and who publishes there.
+/// `[destination.nats]`: the subject, the servers, and the credentials.
 public struct NATSSettings: Sendable, Equatable {
     package var subject = ""
     package var servers: [EndpointURL] = []

@@ -1,4 +1,4 @@
-/// `[destination.s3]`: which bucket, what objects are called, and who writes them.
+/// `[destination.s3]`: the bucket, the names of objects, and the credentials.
 public struct S3Settings: Sendable, Equatable {
     package var bucket = ""
     package var pathStyle = false
@@ -7,7 +7,7 @@ public struct S3Settings: Sendable, Equatable {
     package var ifNoneMatch = true
     package var storageClass: String?
     package var serverSideEncryption: S3Encryption?
-    /// In which region, and who writes.
+    /// The region, and the credentials.
     package var aws = AWSSettings()
 
     package init() {}

@@ -10,7 +10,7 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     /// The text itself: for the one place that sends it.
     public var revealed: String { text }
 
-    /// Stars and the last characters: a quarter of them, at most 8 (ac24). For who set it, to tell it from another.
+    /// Stars and the last characters: a quarter of them, at most 8 (ac24). So that its owner can tell it from another.
     public var masked: String { "****" + text.suffix(min(8, text.count / 4)) }
 
     /// What logs may show: `(secret)`.

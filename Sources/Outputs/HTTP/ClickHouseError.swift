@@ -15,7 +15,7 @@ struct ClickHouseError {
         case query
         /// There is no such table.
         case table
-        /// Who we are, or what we may.
+        /// Credentials or permissions.
         case access
     }
 

@@ -92,7 +92,7 @@ actor HTTPClient {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 transfer.continuation = continuation
-                // A request that is alone lets go of a connection that others have left idle, until one is left.
+                // A request that is alone closes a connection that others have left idle, until one is left.
                 shim_curl_multi_set_long(
                     multi, CURLMOPT_MAXCONNECTS, active.isEmpty ? 1 : HTTPClient.mostConnections)
                 if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
@@ -150,7 +150,7 @@ actor HTTPClient {
         arm()
     }
 
-    /// Takes a transfer back from the library, and tells who waits for it.
+    /// Takes a transfer back from the library, and notifies its waiter.
     private func end(_ transfer: Transfer, _ result: HTTPResult) {
         curl_multi_remove_handle(multi, transfer.easy)
         active[transfer.easy] = nil

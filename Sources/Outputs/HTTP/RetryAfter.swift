@@ -2,7 +2,7 @@ internal import EventLoops
 
 /// When a destination wants to be asked again.
 enum RetryAfter {
-    /// The shortest and the longest wait that is obeyed: a second, an hour. Who wants more is asked again then, and may say so.
+    /// The shortest and the longest wait that is obeyed: a second, an hour. A server that wants more is asked again then, and may say so.
     static let bounds: ClosedRange<Duration> = .seconds(1) ... .seconds(3600)
 
     /// How long to wait, by the headers of an answer.

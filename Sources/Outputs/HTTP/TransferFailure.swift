@@ -98,7 +98,7 @@ enum TransferFailure {
             + " take ours (tls.certificate_file)"
     }
 
-    /// Whether the kernel knows no way to the destination (ac15). For those who may not watch its routes.
+    /// Whether the kernel knows no way to the destination (ac15). For agents that may not watch its routes.
     ///
     /// Told of numbers only: of a name's several addresses the last one that failed is known, and it may be one of a kind
     /// that this machine never has a way to.

@@ -68,7 +68,7 @@ struct KafkaAnswer: Equatable {
         .init(-188, "_UNKNOWN_TOPIC", .hold, .status, noTopic),
         .init(-190, "_UNKNOWN_PARTITION", .hold, .status, noTopic),
         .init(17, "TOPIC_EXCEPTION", .hold, .status, "the cluster does not take the topic's name; check kafka.topic"),
-        // Who we are, and what we may do.
+        // Credentials and permissions.
         .init(
             29, "TOPIC_AUTHORIZATION_FAILED", .hold, .status,
             "this user may not write to the topic; allow Write and Describe"),

@@ -83,7 +83,7 @@ public actor KafkaOutput: MeasuredOutput {
         return Outcome(of: report.outcomes)
     }
 
-    /// Connects as sending would, shows who we are, asks for the topic, and writes nothing. Blocks, for the options'
+    /// Connects as sending would, authenticates, asks for the topic, and writes nothing. Blocks, for the options'
     /// `connectTimeout` at most.
     ///
     /// - Returns: what failed, in words that say what to do; nil when the brokers take us and have the topic.

@@ -25,7 +25,7 @@ extension DestinationSettings {
         return servers
     }
 
-    /// Where the secret is that shows who the agent is; nil without one. A credentials file has several lines.
+    /// Where the secret is that authenticates the agent; nil without one. A credentials file has several lines.
     func natsSecret() throws(OutputError) -> SecretProvider? {
         if let file = nats.credentials.source { return try SecretProvider(file, hasLines: true) }
         guard let source = nats.nkey.source ?? login?.secret else { return nil }

@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Model
 
-/// How a connection comes about, lives and ends.
+/// How a connection begins, lives and ends.
 extension NATSClient {
     /// Looks for a server that takes us, unless that is going on.
     func open() {
@@ -57,7 +57,7 @@ extension NATSClient {
         }
     }
 
-    /// One server: connection, TLS, who we are, and its consent.
+    /// One server: connection, TLS, authentication, and its consent.
     private func attempt(_ address: NATSAddress) async -> (NATSLink?, Outcome?) {
         switch await http.connect(to: "http://\(address.authority)/") {
         case .noRoute: return (nil, .offline)
@@ -142,7 +142,7 @@ extension NATSClient {
             switch complaint.scope {
             case .publishing: refuse(complaint.outcome, over: link)
             case .connection:
-                // The server closes; with a complaint about who we are nothing is to be waited for.
+                // The server closes; after a complaint about our credentials there is nothing to wait for.
                 link.complaint = complaint
                 fail(link, complaint.outcome)
             }
@@ -195,7 +195,7 @@ extension NATSClient {
         }
     }
 
-    // MARK: TLS and who we are
+    // MARK: TLS and authentication
 
     private func beginTLS(_ link: NATSLink) {
         do throws(OutputError) {

@@ -116,7 +116,7 @@ actor NATSClient {
     /// Whether somebody waits for a connection.
     var isWanted: Bool { !waiting.isEmpty }
 
-    /// A connection is there, or none is to be had.
+    /// There is a connection, or none can be made.
     func opened(_ link: NATSLink?, or refusal: Outcome?) {
         let ids = waiting
         waiting = []

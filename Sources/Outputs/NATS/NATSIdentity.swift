@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Model
 
-/// How a NATS destination shows who it is, with what the files hold.
+/// How the agent authenticates to NATS, with the content of the files.
 enum NATSIdentity: Sendable {
     /// It does not; or by its TLS certificate alone.
     case none
@@ -31,7 +31,7 @@ enum NATSIdentity: Sendable {
         }
     }
 
-    /// The members of `CONNECT` that show who we are.
+    /// The members of `CONNECT` that authenticate us.
     ///
     /// - Returns: nil when there is nothing to sign, or no memory.
     func members(nonce: String?) -> [(String, String)]? {

@@ -2,11 +2,11 @@
 struct NATSInfo: Equatable {
     /// The largest message that it takes, headers included, in bytes.
     var maxPayload = NATSInfo.usualPayload
-    /// What is to be signed by those who have a key.
+    /// What clients with a key must sign.
     var nonce: String?
     /// Whether it speaks TLS only, after this line.
     var requiresTLS = false
-    /// Whether it speaks TLS to those who want it.
+    /// Whether it offers TLS.
     var offersTLS = false
     /// Whether it knows headers; without them there is no `Nats-Msg-Id`.
     var hasHeaders = false

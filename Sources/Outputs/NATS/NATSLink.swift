@@ -12,7 +12,7 @@ final class NATSLink {
         case greeting
         /// TLS is being begun.
         case handshaking
-        /// Who we are was said; the server's answer is awaited.
+        /// The credentials were sent; the server's answer is awaited.
         case welcoming
         /// Messages may be sent.
         case ready

@@ -76,7 +76,7 @@ public actor NATSOutput: MeasuredOutput {
         return outcome
     }
 
-    /// Connects as sending would, shows who we are, closes again, and publishes nothing. Blocks, for the options'
+    /// Connects as sending would, authenticates, closes again, and publishes nothing. Blocks, for the options'
     /// `requestTimeout` at most.
     ///
     /// - Returns: what failed, in words that say what to do; nil when a server takes us.

@@ -48,7 +48,7 @@ final class Temporary<Value: Expiring> {
     ///
     /// - Parameters:
     ///   - number: what the request carried; nil: nothing of these.
-    ///   - isOver: whether the destination says that its time is over. Otherwise only what is older than a minute is let go of: what
+    ///   - isOver: whether the destination says that its time is over. Otherwise only what is older than a minute is dropped: what
     ///     is newer and refused would be refused again, and a person must look.
     /// - Returns: whether the next request carries another.
     func renewRefused(_ number: Int?, isOver: Bool, at now: Timestamp) -> Bool {

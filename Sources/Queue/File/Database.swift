@@ -145,7 +145,7 @@ final class Database {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return QueueError(.corrupt, "\(path) is damaged (\(cause))")
         case SQLITE_FULL where hasDiskRoom:
-            // Who reads needs no room: a page far beyond the end is asked for, by a damaged number.
+            // A reader needs no room: a page far beyond the end is asked for, by a damaged number.
             guard !isReading else { return QueueError(.corrupt, "\(path) is damaged (\(cause))") }
             return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
         case SQLITE_FULL:

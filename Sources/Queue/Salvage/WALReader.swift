@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Glibc
 
-/// Finds out who reads the database beside us and keeps its WAL from being written back.
+/// Finds the process that reads the database and keeps its WAL from being written back.
 enum WALReader {
     /// The first other process with a lock on the WAL's index, as `sqlite3 (pid 4711)`; nil if there is none to see.
     ///

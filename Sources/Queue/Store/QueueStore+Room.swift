@@ -60,7 +60,7 @@ extension Transaction {
 
     /// Lets destinations that are behind, and are to skip then, give up their oldest events until so many bytes fit.
     ///
-    /// A chunk goes when each who still waits for it gives way: the lowest priority first, the oldest first, none in flight.
+    /// A chunk goes when each destination that still waits for it gives way: the lowest priority first, the oldest first, none in flight.
     private mutating func giveWay(to needs: Int) throws(QueueError) {
         guard !state.options.skipping.isEmpty else { return }
         var looked = 0
@@ -105,7 +105,7 @@ extension Transaction {
         return 0
     }
 
-    /// Whether eviction makes room for so many bytes. A chunk that is evicted goes for all who wait for it, so that what it
+    /// Whether eviction makes room for so many bytes. A chunk that is evicted goes for all destinations that wait for it, so that what it
     /// costs is free then.
     private func canEvict(_ bytes: Int, notAbove limit: Priority) throws(QueueError) -> Bool {
         var missing = bytes
@@ -119,7 +119,7 @@ extension Transaction {
         return missing <= 0
     }
 
-    /// Evicts the oldest chunk of the lowest priority, for all who still wait for it; false if there is none.
+    /// Evicts the oldest chunk of the lowest priority, for all destinations that still wait for it; false if there is none.
     private mutating func evictOne(notAbove limit: Priority) throws(QueueError) -> Bool {
         for priority in Priority.allCases where priority <= limit {
             guard let chunk = try oldestEvictable(priority, from: 0) else { continue }
@@ -129,7 +129,7 @@ extension Transaction {
         return false
     }
 
-    /// Evicts a chunk for all who still wait for it.
+    /// Evicts a chunk for all destinations that still wait for it.
     private mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
             // Read anew each time: other rows of the chunk may go with a row's batch.
@@ -216,12 +216,12 @@ extension Transaction {
 
 // Waiting for room, between transactions.
 extension QueueStore {
-    /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for who was turned away (ac07).
+    /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for the refused caller (ac07).
     func reconsiderRefusal() {
         let stored = state.figures.totals.stored
         if stored < state.options.maxSize / 2 { state.effectiveCap = state.options.maxSize }
         if let refusal = state.refusal, refusal.reason == .full, !state.options.skipping.isEmpty {
-            // Who has just acknowledged may have been the last to want what others give up.
+            // The destination that has just acknowledged may have been the last to want what others give up.
             if state.figures.queued < refusal.queued, isAnybodyBehind { state.refusal = nil } else { armRoomTimer() }
         }
         guard stored < state.effectiveCap / 10 * 9 else { return }

@@ -50,7 +50,7 @@ extension QueueStore {
         try result.get()
     }
 
-    /// Syncs for all who wait.
+    /// Syncs for all waiting callers.
     func endSync() {
         cancel(.sync)
         let waiters = syncWaiters

@@ -37,7 +37,7 @@ public actor QueueStore: BatchStore, CommitStore {
 
     var waiting: [Operation] = []
     var isScheduled = false
-    /// Who waits for the next sync (`durability = "crash"`), and when the last one was.
+    /// The callers that wait for the next sync (`durability = "crash"`), and when the last one was.
     var syncWaiters: [UnsafeContinuation<Result<Void, QueueError>, Never>] = []
     var lastSync: BootInstant?
     /// Syncs since the start.

@@ -17,7 +17,7 @@ struct QueueState {
     var lateSettlements = 0
     /// Why nothing is stored; nil while events are.
     var refusal: Refusal?
-    /// Who keeps the WAL from being written back, while storing waits for that.
+    /// The process that keeps the WAL from being written back, while storing waits for that.
     var walReader: String?
     /// What the cap has forced since it was reached; nil while there is room.
     var fullEpisode: FullEpisode?

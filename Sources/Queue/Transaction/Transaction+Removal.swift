@@ -42,7 +42,7 @@ extension Transaction {
         }
     }
 
-    /// Gives up a chunk whose frame is damaged, for all who wait for it; batches that had a part of it are dissolved.
+    /// Gives up a chunk whose frame is damaged, for all destinations that wait for it; batches that had a part of it are dissolved.
     ///
     /// A batch in flight was read before the damage: it keeps its part.
     mutating func lose(chunk: Int64) throws(QueueError) {

@@ -28,7 +28,7 @@ final class AppendFile {
     var trace: FileTrace
     private var activity: Activity?
 
-    /// Open while it is being read; must not be let go once it has lost its name.
+    /// Open while it is being read; must not be closed once it has lost its name.
     var descriptor: Descriptor?
     /// The user id of its owner.
     var owner: UInt32

@@ -28,7 +28,7 @@ extension SpoolReader {
                 return remember(.reopen(file), after: options.settleTime)
             }
             if try readBlock(of: file) {
-                // A parked one stays ready, so that nobody else lets go of it; it takes its place again when it is resumed.
+                // A parked one stays ready, so that nothing else closes it; it takes its place again when it is resumed.
                 file.isReady = true
                 if !commits.isParked { lineUp(file) }
             } else {

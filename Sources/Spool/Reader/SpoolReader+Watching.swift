@@ -109,7 +109,7 @@ extension SpoolReader {
         do {
             status = try FileSystem.status(raw, file.name)
         } catch {
-            // A file that is gone is read to its end and let go.
+            // A file that is gone is read to its end and closed.
             if error.number == ENOENT, file.descriptor != nil { displaced(file) }
             return makeReady(file)
         }

@@ -220,7 +220,7 @@ public actor SpoolReader {
         return false
     }
 
-    /// Whether nobody who has had less time waits for other work than a drop file.
+    /// Whether no app that has had less time waits for other work than a drop file.
     var isDropNext: Bool { least(.drops) <= min(least(.names), least(.lines)) }
 
     /// What the app has used that comes next in a kind of work.

@@ -70,7 +70,7 @@ extension Command {
 
 /// An app's directory, as it is to be.
 struct AppDirectory {
-    /// The drop box of all who have no directory of their own.
+    /// The drop box for users without their own directory.
     static let shared = "incoming"
     private static let mode: mode_t = 0o2770
 

@@ -4,7 +4,7 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// What a bug report needs, section by section. A section that cannot be had says why; none ends the report.
+/// What a bug report needs, section by section. A section that cannot be made says why; none ends the report.
 struct DiagnoseReport {
     private static let logLines = 300
 

@@ -65,7 +65,7 @@ final class KeepingReceiver {
 
     private func send(_ text: String, _ connection: Int32) {
         let bytes = Array(text.utf8)
-        // Who does not wait for the answer sends again.
+        // A client that does not wait for the answer sends again.
         _ = Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 }

@@ -6,10 +6,10 @@ enum AgentUser {
     /// The user that the package makes.
     static let name = "spoolship"
 
-    /// Makes this process the agent's user's, for good; for root only, anybody else stays who they are.
+    /// Makes this process the agent's user's, for good; only for root, others stay who they are.
     ///
     /// - Parameter wanted: another user's name, `root` to stay root; nil means the package's, if there is one.
-    /// - Throws: `CommandFailure`: 64 for a user that there is not, 77 for who may not become that user.
+    /// - Throws: `CommandFailure`: 64 for an unknown user, 77 if the caller may not become that user.
     static func become(_ wanted: String?) throws(CommandFailure) {
         guard let entry = getpwnam(wanted ?? name) else {
             guard let wanted else { return }

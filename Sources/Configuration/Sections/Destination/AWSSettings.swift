@@ -13,7 +13,7 @@ extension AWSSettings: SettingsSection {
             ),
         ] + credentialEntries
 
-    /// Who sends.
+    /// The credentials.
     static let credentialEntries: [Entry<AWSSettings>] =
         [
             .setting(

@@ -44,7 +44,7 @@ extension DestinationSettings: SettingsSection {
         ).only(.types([.http, .kafka])),
     ]
 
-    /// Who sends.
+    /// The credentials.
     private static let loginEntries: [Entry<DestinationSettings>] =
         Entry.secret(
             "token",

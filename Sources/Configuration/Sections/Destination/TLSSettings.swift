@@ -1,6 +1,6 @@
 internal import Model
 
-/// `[destination.tls]`: whom to trust, and how to prove who we are.
+/// `[destination.tls]`: which certificates to trust, and which to present.
 extension TLSOptions: SettingsSection {
     init() { self.init(caFile: nil) }
 

@@ -14,7 +14,7 @@ struct TypeDefault: Sendable {
 
     static let all: [TypeDefault] =
         [
-            // An object costs what a request does, and each is a file for who reads them.
+            // An object costs what a request does, and each is a file for its readers.
             of(.s3, "interval", \.own.interval, .every(.seconds(60))),
             of(.s3, "batch_events", \.own.batchEvents, 50_000),
             of(.s3, "batch_most_events", \.own.batchMostEvents, 50_000),

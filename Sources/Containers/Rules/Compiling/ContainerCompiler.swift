@@ -123,7 +123,7 @@ struct ContainerCompiler {
 
     // MARK: Conditions
 
-    /// Conditions that occur in several rules are worked out once for each event.
+    /// Conditions that occur in several rules are evaluated once for each event.
     private mutating func number(of condition: Condition, at path: String) throws(ContainerError) -> Int {
         if let known = conditionNumbers[condition] { return known }
         var expression: Expression?

@@ -49,7 +49,7 @@ extension Evaluation {
 
     private func isEnabled(_ rules: [Int]) -> Bool { rules.isEmpty || rules.contains { holds(rule: $0) } }
 
-    /// The parameters of a call, or the values of a collection, worked out.
+    /// The parameters of a call, or the values of a collection, evaluated.
     func parameters(_ operands: [(key: String, operand: CompiledOperand)]) -> [JSONValue.Member] {
         operands.map { JSONValue.Member($0.key, value(of: $0.operand).json(base)) }
     }

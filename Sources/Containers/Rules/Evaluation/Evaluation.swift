@@ -16,7 +16,7 @@ final class Evaluation {
     }
 
     let container: CompiledContainer
-    /// Calls whose results are missing; what was worked out meanwhile is not to be used while there are any.
+    /// Calls whose results are missing; what was evaluated meanwhile must not be used while there are any.
     var neededCalls: [FunctionCall] = []
     /// Whether something asked for an event, and there was none.
     var hasMissedEvent = false

@@ -45,7 +45,7 @@ public final class RuleEngine {
         public let tag: Int
     }
 
-    /// The containers, with what is worked out for the present event.
+    /// The containers, with their evaluations for the present event.
     var evaluations: [Evaluation] = []
     var throttles: [Throttles] = []
     private var savedThrottles: [String: [UInt8]] = [:]
