@@ -232,7 +232,7 @@ public actor AgentService {
         keeper?.assumeIsolated { $0.stop() }
     }
 
-    /// Names the task that opens the containers, so that a stop can end it.
+    /// Sets the keeper, which opens the containers, so that a stop can end that.
     func keep(_ keeper: ContainerKeeper) {
         self.keeper = keeper
         if isStopping { keeper.assumeIsolated { $0.stop() } }
